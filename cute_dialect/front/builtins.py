@@ -34,15 +34,27 @@ def _extreme(name: str, python: Callable[..., Any]) -> Callable[..., Any]:
         if more.get("key") is not None:
             raise StaticError("F157", f"'{name}' with a key needs values that are known while compiling")
         from cute_dialect.front.hooks import Hooks
+        from cute_dialect.front.numeric import binary
 
         result = values[0]
         for value in values[1:]:
             a, b = result, value
+            if _integers_alike(a, b):  # which of two that are equal it is makes no difference
+                result = binary(name, a, b)
+                continue
             less = (b < a) if name == "min" else (b > a)
             result = Hooks.pick(less, lambda b=b: b, lambda a=a: a)
         return result
 
     return overlay
+
+
+def _integers_alike(a: Any, b: Any) -> bool:
+    """Tell whether two values are integers of one type, one of them a number of ours."""
+    from cute_dialect.front.dtypes import Boolean, Integer
+
+    x, y = type(a), type(b)
+    return (x is y or x is int or y is int) and any(issubclass(k, Integer) and k is not Boolean for k in (x, y))
 
 
 def _fold(python: Callable[..., Any], joined: Callable[..., Any], ends: bool) -> Callable[..., Any]:

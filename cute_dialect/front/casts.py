@@ -23,8 +23,11 @@ EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
 """The narrow floats that the machine converts (PTX ISA, ``cvt``; sm_89)."""
 
 
-def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
-    """Return an SSA value of one number type as another's.  Raises F236 where the machine has no conversion."""
+def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
+    """Return an SSA value of one number type as another's.  Raises F236 where the machine has no conversion.
+
+    ``natural``: it is an integer that is not negative.
+    """
     from cute_dialect.front.trace import current
 
     if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
@@ -46,7 +49,7 @@ def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
     if of.is_integer and to.is_integer:
         if to.width < of.width:
             return emit("arith.trunci", [value], t, **no_wrap_flags())
-        return emit("arith.extsi" if of.signed else "arith.extui", [value], t)
+        return emit("arith.extsi" if of.signed and not natural else "arith.extui", [value], t)
     if of.is_integer:
         return emit("arith.sitofp" if of.signed else "arith.uitofp", [value], t)
     if to.is_integer:

@@ -8,6 +8,7 @@ from cute_dialect.front.dtypes import Boolean, Int32, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.facts import Facts, facts_of
 from cute_dialect.front.numeric import as_number
+from cute_dialect.front.values import is_dynamic
 
 __all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
 
@@ -15,8 +16,9 @@ __all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
 def assume(x: Any, divby: int | None = None, *, align: int | None = None, range: Any = None) -> Any:
     """Return the same integer, of which the kernel may take for granted that ``divby`` divides it.
 
-    ``range``: its least value and the end of the values, either may be None.  Where asserts are compiled (on the
-    interpreter, and by ``debug=True``) promises are checked; elsewhere a broken one makes what is computed meaningless.
+    ``range``: its least value and the end of the values, either may be None or a number of run time.  Where asserts are
+    compiled (on the interpreter, and by ``debug=True``) promises are checked; elsewhere a broken one makes what is
+    computed meaningless.
     ``align``: of a pointer, in bytes.
 
         n = cute.assume(n, divby=8)          # n % 8 is 0, and (n, 4):(1, n) has aligned rows
@@ -31,49 +33,56 @@ def assume(x: Any, divby: int | None = None, *, align: int | None = None, range:
     kind = type(number)
     if not kind.is_integer or kind is Boolean:
         raise KernelTypeError("F239", f"a promise is about integers, not about {_name(x)}")
-    low, high = (None, None) if range is None else _ends(range)
+    low, end = (None, None) if range is None else _ends(range)
     if divby is not None and (type(divby) is not int or divby < 1):
         raise KernelTypeError("F239", f"expected a divisor of 1 or more, got {divby!r}")
-    if number.is_static:
-        _check(number, divby, low, high)
+    if number.is_static and not is_dynamic(low) and not is_dynamic(end):
+        _check(number, divby, low, end)
         return x
-    return _promised(number, divby or 1, low, high)
+    promised = _promised(number, divby or 1, low, end)
+    return x if number.is_static else promised
 
 
 def _name(x: Any) -> str:
     return x.describe() if hasattr(x, "describe") else repr(x)
 
 
-def _ends(ends: Any) -> tuple[int | None, int | None]:
-    """Return the least and greatest value of a range's ends."""
+def _ends(ends: Any) -> tuple[Any, Any]:
+    """Return the least value of a range, and the end of its values."""
     low, end = (ends.start, ends.stop) if hasattr(ends, "stop") else tuple(ends)
-    return low, None if end is None else end - 1
+    return low, end
 
 
-def _check(number: Numeric, divby: int | None, low: int | None, high: int | None) -> None:
+def _check(number: Numeric, divby: int | None, low: int | None, end: int | None) -> None:
     value = number.value
     if divby is not None and value % divby:
         raise KernelTypeError("F239", f"{value} is no multiple of {divby}, as is promised")
-    if (low is not None and value < low) or (high is not None and value > high):
+    if (low is not None and value < low) or (end is not None and value >= end):
         raise KernelTypeError("F239", f"{value} is not in the promised range")
 
 
-def _promised(number: Numeric, divby: int, low: int | None, high: int | None) -> Numeric:
+def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
     from math import lcm
 
     from cute_dialect.front.trace import active
 
     known = facts_of(number)
-    least = max((n for n in (known.low, low) if n is not None), default=None)
-    greatest = min((n for n in (known.high, high) if n is not None), default=None)
+    least = known.low if low is None else _known(max, known.low, facts_of(as_number(low)).low)
+    above = None if end is None else facts_of(as_number(end)).high
+    greatest = _known(min, known.high, None if above is None else above - 1)
     tracer = active()
     if tracer is not None and tracer.state.get("asserts"):
         from cute_dialect.front.hooks import Hooks
 
         Hooks.check(number % divby == 0, lambda: f"a multiple of {divby} was promised")
-        Hooks.check(True if low is None else number >= low, lambda: f"{low} or more was promised")
-        Hooks.check(True if high is None else number <= high, lambda: f"{high} or less was promised")
-    return type(number).of(number.value, Facts(least, greatest, lcm(known.divisor, divby)))
+        Hooks.check(True if low is None else number >= low, lambda: f"{_name(low)} or more was promised")
+        Hooks.check(True if end is None else number < end, lambda: f"less than {_name(end)} was promised")
+    return type(number).of(number.ssa, Facts(least, greatest, lcm(known.divisor, divby)))
+
+
+def _known(choose: Any, *numbers: int | None) -> int | None:
+    """Return the one that says most of the bounds that are known."""
+    return choose((n for n in numbers if n is not None), default=None)
 
 
 # ------------------------------------------------------------------------------------------------------ divisors

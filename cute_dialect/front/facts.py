@@ -14,7 +14,10 @@ from cute_dialect.front.folding import PYTHON, least_greatest
 if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
 
-__all__ = ["Facts", "binary_facts", "facts_of", "is_natural", "joined_facts", "known_facts"]
+__all__ = [
+    "Facts", "absolute_facts", "binary_facts", "converted_facts", "facts_of", "is_natural", "joined_facts",
+    "known_facts", "rounded_up",
+]  # fmt: skip
 
 CAP = 1 << 30
 """Divisors that are powers of two are known up to this one."""
@@ -38,7 +41,9 @@ def facts_of(x: Numeric) -> Facts:
 
 
 def is_natural(x: Numeric) -> bool:
-    """Tell whether an integer is known not to be negative."""
+    """Tell whether a number is an integer that is known not to be negative."""
+    if not type(x).is_integer:
+        return False
     low = facts_of(x).low
     return low is not None and low >= 0
 
@@ -101,6 +106,26 @@ def binary_facts(name: str, x: Numeric, y: Numeric) -> Facts | None:
     if a_low >= 0 and b_low >= 0 and name in ("floordiv", "mod", "shr"):
         return known_facts(kind, 0, min(a_high, b_high) if name == "mod" else a_high, 1)
     return None
+
+
+def absolute_facts(x: Numeric) -> Facts | None:
+    """Return what is known of ``abs(x)``, which is negative for the least integer of a type alone."""
+    low, high = _range(x)
+    return known_facts(type(x), 0, max(-low, high), facts_of(x).divisor)
+
+
+def rounded_up(x: Facts, y: Facts, kind: type[Numeric]) -> Facts | None:
+    """Return what is known of ``ceil(x / y)`` of two integers that are not negative.
+
+    It is not more than ``x``: the divisor is 1 or more where there is a quotient at all.
+
+    >>> from cute_dialect.front.dtypes import Int32
+    >>> rounded_up(Facts(0, 1000), Facts(128, 128), Int32)
+    Facts(low=0, high=8, divisor=1)
+    """
+    high = least_greatest(kind)[1] if x.high is None else x.high
+    least = max(y.low or 0, 1)
+    return known_facts(kind, 0, -(-high // least), 1)
 
 
 def joined_facts(a: Facts | None, b: Facts | None) -> Facts | None:

@@ -52,7 +52,11 @@ class LayoutForm(Form):
 
     def make(self, leaves: Sequence[SSAValue]) -> Any:
         slots = dynamic_leaves_of(self.payload)
-        numbers = [_number_type(d).of(v, Facts(None, None, max(1, d.div))) for d, v in zip(slots, leaves, strict=True)]
+        extents = len(dynamic_leaves_of(_shape(self.payload)))
+        numbers = [
+            _number_type(d).of(v, Facts(0 if i < extents else None, None, max(1, d.div)))
+            for i, (d, v) in enumerate(zip(slots, leaves, strict=True))
+        ]
         return self.kind(self.payload, numbers=numbers)
 
     def join(self, other: Form) -> Form:
@@ -65,6 +69,11 @@ class LayoutForm(Form):
             raise MergeError("F208", f"it is the layout {self.payload} or None")
         theirs = f"the layout {other.payload}" if isinstance(other, LayoutForm) else "something else"
         raise MergeError("F204", f"it is the layout {self.payload} or {theirs}")
+
+
+def _shape(payload: Any) -> Any:
+    """Return the shape of a layout's payload, whose leaves come first in storage order."""
+    return _shape(payload.outer) if isinstance(payload, ComposedLayout) else payload.shape
 
 
 def _number_type(leaf: Dyn) -> Any:

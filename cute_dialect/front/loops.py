@@ -68,7 +68,7 @@ class For(Rolled):
     def bounds(self) -> None:
         """Find the type of the index, and the bounds as values of it."""
         from cute_dialect.front.dtypes import Boolean, Int32
-        from cute_dialect.front.numeric import as_number, literal, promoted
+        from cute_dialect.front.numeric import as_number, facts_of, literal, promoted
 
         start, stop, step = (as_number(x) for x in (self.numbers.start, self.numbers.stop, self.numbers.step))
         for x in (start, stop, step):
@@ -92,6 +92,7 @@ class For(Rolled):
         if self.downwards:
             size = -step.value
             self.origin = kind(start)
+            self.bottom = facts_of(kind(stop))
             high: Any = kind(start)
             turns = (high - kind(stop) + (size - 1)) // size
             if not kind.signed:
@@ -130,7 +131,10 @@ class For(Rolled):
         from cute_dialect.front.numeric import Facts, facts_of
 
         if self.downwards:
-            return self.origin - self.kind.of(index) * self.kind.exactly(self.stride)
+            number = self.origin - self.kind.of(index) * self.kind.exactly(self.stride)
+            known = facts_of(number)  # it lies above the end, and the first is the greatest
+            low = None if self.bottom.low is None else self.bottom.low + 1
+            return self.kind.of(number.ssa, Facts(low, facts_of(self.origin).high, known.divisor))
         first, last, step = facts_of(self.first), facts_of(self.last), facts_of(self.step)
         from math import gcd
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.dtypes import BFloat16, Boolean, Float32, Float64, Int32, Numeric
 from cute_dialect.front.emission import alike, emit, float_flags
 from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.facts import known_facts
 from cute_dialect.front.folding import fitted
 from cute_dialect.front.numeric import absolute, as_number, binary, computed, power, promoted
 
@@ -429,7 +430,7 @@ def _of_bits(name: str, op: str, python: Callable[[int, int], int], x: Any) -> A
         kind = type(number)
         if number.is_static:
             return kind.exactly(fitted(kind, python(number.value & ((1 << kind.width) - 1), kind.width)))
-        return kind.of(emit(op, [number.value]))
+        return kind.of(emit(op, [number.value]), None if name == "brev" else known_facts(kind, 0, kind.width, 1))
 
     return over(of_number, x)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from math import gcd
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dtypes import Boolean, Numeric
 from cute_dialect.front.errors import MergeError
@@ -106,14 +107,22 @@ def join_static(a: object, b: object) -> Form | None:
     if x is not y:
         plain = not isinstance(a, Numeric) and not isinstance(b, Numeric)
         if plain and x.is_integer and y.is_integer and Boolean not in (x, y):
-            return NumberForm(x if x.width > y.width else y)
+            return NumberForm(x if x.width > y.width else y, _of_both(a, b))
         if isinstance(a, Numeric) and not isinstance(b, Numeric):
-            return NumberForm(x).join(ConstForm(b))
+            return NumberForm(x, _of_both(a, a)).join(ConstForm(b))
         if isinstance(b, Numeric) and not isinstance(a, Numeric):
-            return NumberForm(y).join(ConstForm(a))
+            return NumberForm(y, _of_both(b, b)).join(ConstForm(a))
         code = "F202" if plain else "F203"
         raise MergeError(code, f"it is {a!r} or {b!r}: {x!r} or {y!r}", hint="write both as one type")
-    return NumberForm(x)
+    return NumberForm(x, _of_both(a, b))
+
+
+def _of_both(a: Any, b: Any) -> Facts | None:
+    """Return what is known of a number that is one of two static ones: nothing unless they are integers."""
+    x, y = (n.value if isinstance(n, Numeric) else n for n in (a, b))
+    if type(x) is not int or type(y) is not int:
+        return None
+    return Facts(min(x, y), max(x, y), gcd(x, y) or 1)
 
 
 def widen_static(value: object) -> Form | None:

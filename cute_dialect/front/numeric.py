@@ -24,7 +24,7 @@ from cute_dialect.front.dtypes import (
 )
 from cute_dialect.front.emission import alike, emit, float_flags, no_wrap_flags, shaped
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.facts import Facts, binary_facts, converted_facts, facts_of, is_natural
+from cute_dialect.front.facts import Facts, absolute_facts, binary_facts, converted_facts, facts_of, is_natural
 from cute_dialect.front.folding import PYTHON, SIGNS, checked_shift, fitted, folded, least_greatest, literal
 from cute_dialect.front.values import Dynamic
 
@@ -69,7 +69,7 @@ def convert(made: Numeric, x: object) -> None:
         made.value, made.is_static = fitted(kind, _checked(kind, number.value)), True
         return
     made.is_static = False
-    made.value = cast_ssa(number.value, type(number), kind)
+    made.value = cast_ssa(number.value, type(number), kind, natural=is_natural(number))
     if kind.is_integer and type(number).is_integer and kind is not Boolean:
         made.facts = converted_facts(number, kind)
 
@@ -251,6 +251,7 @@ def _simplified(name: str, x: Numeric, y: int) -> Numeric | None:
 
 def _emit_integer(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAValue:
     natural = not kind.signed or is_natural(x)
+    unsigned = not kind.signed or (natural and is_natural(y))  # of two that are not negative the sign is an empty bit
     if name in ("floordiv", "mod") and y.is_static and y.value > 0 and y.value & (y.value - 1) == 0:
         # Rounding down, the powers of two are shifts and masks for negative numbers too.
         y = kind.exactly(y.value.bit_length() - 1 if name == "floordiv" else y.value - 1)
@@ -261,8 +262,7 @@ def _emit_integer(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAVa
     if name == "shr":
         return emit("arith.shrui" if natural else "arith.shrsi", [a, b])
     if name in ("min", "max"):
-        return emit(f"arith.{name}{'s' if kind.signed else 'u'}i", [a, b])
-    unsigned = not kind.signed or (natural and is_natural(y))
+        return emit(f"arith.{name}{'u' if unsigned else 's'}i", [a, b])
     if name == "floordiv":
         return emit("arith.divui" if unsigned else "arith.floordivsi", [a, b])
     if unsigned:
@@ -288,18 +288,23 @@ def compare(name: str, a: object, b: object) -> Any:
     left, right, kind = pair(a, b, name)
     if left.is_static and right.is_static:
         return bool(PYTHON[name](fitted(kind, left.value), fitted(kind, right.value)))
-    return Boolean.of(compare_ssa(name, *alike(_of_type(kind, left).ssa, _of_type(kind, right).ssa), kind))
+    x, y = _of_type(kind, left), _of_type(kind, right)
+    natural = kind.is_integer and is_natural(x) and is_natural(y)
+    return Boolean.of(compare_ssa(name, *alike(x.ssa, y.ssa), kind, natural=natural))
 
 
-def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass) -> SSAValue:
-    """Return the comparison of two SSA values of a number type: ordered, but for ``!=``."""
+def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natural: bool = False) -> SSAValue:
+    """Return the comparison of two SSA values of a number type: ordered, but for ``!=``.
+
+    ``natural``: neither is negative, so that their bits compare as they do.
+    """
     from cute_dialect.front.trace import parse_type
 
     t = shaped(Boolean.attribute, a)
     if kind.is_float:
         number = parse_type(f"{_FLOAT_PREDICATES[name]} : i64")
         return emit("arith.cmpf", [a, b], t, predicate=number, **float_flags("none"))
-    code = _PREDICATES[name] + (4 if not kind.signed and name not in ("eq", "ne") else 0)
+    code = _PREDICATES[name] + (4 if (natural or not kind.signed) and name not in ("eq", "ne") else 0)
     return emit("arith.cmpi", [a, b], t, predicate=parse_type(f"{code} : i64"))
 
 
@@ -340,7 +345,7 @@ def absolute(x: Numeric) -> Any:
         return kind.exactly(fitted(kind, abs(x.value)))
     if not kind.is_integer:
         return kind.of(emit("math.absf", [x.value], **float_flags()))
-    return x if not kind.signed or is_natural(x) else kind.of(emit("math.absi", [x.value]))
+    return x if is_natural(x) else kind.of(emit("math.absi", [x.value]), absolute_facts(x))
 
 
 def power(x: Any, n: Any) -> Any:

@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
-from cute_dialect.front.dtypes import Numeric
+from cute_dialect.front.dtypes import Int32, Int64, Numeric, Uint32, Uint64
 from cute_dialect.front.errors import LayoutError
+from cute_dialect.front.facts import Facts, facts_of, is_natural, rounded_up
 from cute_dialect.front.layouts import AnyLayout, apply, as_layout, layout_of, refused
-from cute_dialect.front.numeric import as_number, binary, facts_of
+from cute_dialect.front.numeric import as_number, binary, pair
+from cute_dialect.front.trace import active
 from cute_dialect.front.tuple_functions import congruent, counted, has_underscore, modes_of
 from cute_dialect.front.tuples import ScaledBasis, Tree, is_tree, leaves, map_tree, tree_text
 
@@ -117,17 +119,44 @@ def ceil_div(a: Any, b: Any) -> Any:
         return -(-a // b)
     if isinstance(b, AnyLayout | str):
         b = as_layout(b).shape
+    if _are_natural(*leaves(a), *leaves(b)) and (tracer := active()) is not None and tracer.kind == "kernel":
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(b) <= len(a):
+            return tuple(map(ceil_div, a, b)) + a[len(b) :]
+        if isinstance(a, Int32 | Int64) and not a.is_static and type(b) in (int, type(a)):
+            return _quotient(a, b)
     made = apply("cute.ceil_div", Tree(a, "int_tuple"), Tree(b, "int_tuple" if not has_underscore(b) else "tiler"))
-    _not_negative(made, a)
+    _tell_quotients(made, a, b)
     return made
 
 
-def _not_negative(result: Any, dividend: Any) -> None:
-    """Note that quotients of what is not negative are not negative."""
-    for made, given in zip(leaves(result), leaves(dividend)):
-        low = facts_of(as_number(given)).low if isinstance(given, Numeric | int) else None
-        if low is not None and low >= 0:
-            counted(made)
+def _are_natural(*numbers: Any) -> bool:
+    """Tell whether all are integers that are known not to be negative."""
+    return all(isinstance(x, Numeric | int) and is_natural(as_number(x)) for x in numbers)
+
+
+def _quotient(a: Numeric, b: Any) -> Any:
+    """Return ``ceil(a / b)`` of two numbers that are not negative, by a division without signs.
+
+    ``a + b - 1`` fits: neither is more than half of what the type without a sign holds.
+    """
+    x, y, kind = pair(a, b, "floordiv")
+    if y.is_static and (y.value == 0 or facts_of(x).divisor % y.value == 0):
+        return binary("floordiv", x, y)
+    wide: Any = Uint64 if kind.width == 64 else Uint32
+    quotient = (wide(x) + (wide(y) - 1)) // wide(y)
+    return kind.of(quotient.ssa, rounded_up(facts_of(x), facts_of(y), kind))
+
+
+def _tell_quotients(result: Any, a: Any, b: Any) -> None:
+    """Note what is known of quotients, mode by mode, of what is not negative."""
+    if isinstance(result, tuple):
+        own = isinstance(b, tuple | list)
+        for i, made in enumerate(result):  # an integer is used up mode by mode: what is left of it is 1 or more
+            _tell_quotients(made, a[i], 1 if not own and i > 0 else b if not own else b[i] if i < len(b) else 1)
+    elif isinstance(result, Numeric) and not result.is_static and _are_natural(a, b):
+        known = rounded_up(facts_of(as_number(a)), facts_of(as_number(b)), type(result))
+        if known is not None:
+            result.facts = Facts(known.low, known.high, facts_of(result).divisor)
 
 
 def round_up(a: Any, b: Any) -> Any:

@@ -45,8 +45,7 @@ class AmpereGemm:
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
         m, n, k = self.tile
-        # Unsigned: what may be negative would cost registers, as the compiler then carries an address for each row.
-        tiles = utils.GroupedRaster(tuple(cute.Uint32(x) for x in cute.ceil_div(C.shape, (m, n))), self.group)
+        tiles = utils.GroupedRaster(cute.ceil_div(C.shape, (m, n)), self.group)
         k_tiles = cute.ceil_div(A.shape[1], k)
         vector = min(_aligned(x) for x in (A, B, C))
         whole = A.shape[_contiguous(A)] % vector == 0 and B.shape[_contiguous(B)] % vector == 0
@@ -62,7 +61,7 @@ class AmpereGemm:
         """Compute one tile; copies move ``vector`` elements."""
         m, n, k = self.tile
         kind, thread = A.element_type, cute.arch.thread_idx().x
-        row, column = (cute.Int32(x) for x in tiles.place(cute.Uint32(cute.arch.block_idx().x)))
+        row, column = tiles.place(cute.arch.block_idx().x)
         wm, wn = self.warps
         # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
         mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -91,8 +90,8 @@ class AmpereGemm:
             cute.arch.cp_async_wait_group(self.stages - 2)
             cute.arch.sync_threads()
             # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
-            ahead = cute.Uint32(i) + (self.stages - 1)
-            more = ahead < cute.Uint32(k_tiles)
+            ahead = i + (self.stages - 1)
+            more = ahead < k_tiles
             held = [x.held() for x in (a, b)]
             if more:
                 for x, h in zip((a, b), held):

@@ -27,7 +27,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead, place
+from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
+from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import CopyUniversalOp, MmaUniversalOp, cpasync
 
 __all__ = ["RUNGS", "Rung", "launch", "sgemm_text"]
@@ -324,7 +325,7 @@ def pipelined(loads: Any, mC: cute.Tensor, name: cute.Constexpr[str]):
     rung = RUNGS[name]
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()
-    row, column = place(cute.ceil_div(mC.shape[0], bm), cute.ceil_div(mC.shape[1], bn))
+    row, column = utils.GroupedRaster(cute.ceil_div(mC.shape, (bm, bn))).place(cute.arch.block_idx().x)
     product = Product(rung, mC, row, column, thread)
     slots = Slots(loads, rung.tile, rung.stages, row, column)
     multiply_ahead(slots, product.mma, product.acc, thread)

@@ -24,23 +24,10 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import CopyUniversalOp, cpasync
 
-__all__ = ["Slots", "load_maps", "multiply_ahead", "place"]
+__all__ = ["Slots", "load_maps", "multiply_ahead"]
 
 QUAD = 4
 """k of A that a load of 128 bits brings."""
-
-
-def place(rows: Any, columns: Any, group: int = 8) -> Any:
-    """Return the row and column of this block's tile, of ``rows`` and ``columns``: groups of rows, column by column."""
-    # None of these numbers is negative: unsigned ones divide in fewer instructions.
-    rows, columns, block = (cute.Uint32(x) for x in (rows, columns, cute.arch.block_idx()[0]))
-    per_group = columns * group
-    number = block // per_group
-    inside = block - number * per_group
-    first = number * group
-    height = min(rows - first, group)
-    column = inside // height
-    return cute.Int32(first + (inside - column * height)), cute.Int32(column)
 
 
 def load_maps(mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int]) -> Any:

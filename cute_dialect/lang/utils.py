@@ -207,13 +207,12 @@ class GroupedRaster:
     def place(self, tile: Any) -> Any:
         """Return row and column of a cluster tile, in cluster tiles."""
         tiles_m, tiles_n = self.tiles_mn
-        per_group = tiles_n * self.group
-        group = tile // per_group
-        inside = tile - group * per_group
-        first = group * self.group
-        rows = cute.min(tiles_m - first, self.group)
-        column = inside // rows
-        row = first + (inside - column * rows)
+        group, inside = divmod(tile, tiles_n * self.group)
+        first = cute.assume(group * self.group, range=(0, tiles_m))
+        rows = cute.assume(cute.min(tiles_m - first, self.group), range=(1, None))
+        column, row = divmod(inside, rows)
+        row = cute.assume(first + row, range=(0, tiles_m))
+        column = cute.assume(column, range=(0, tiles_n))
         if self.serpentine:
             column = tiles_n - 1 - column if (group & 1) != 0 else column
         return row, column

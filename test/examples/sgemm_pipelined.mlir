@@ -93,604 +93,595 @@ module attributes {gpu.container_module} {
     gpu.func @sgemm(%loads: !loads, %loads_0: !loads_2, %loads_1: !loads_3, %loads_2: !loads_4, %mC: !mC) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%loads_0) : !loads_2
       %1:2 = cute.get_scalars<{only_dynamic}> (%0) : !layout
-      %2 = cute.static : !cute.int_tuple<"128">
+      %c127_i32 = arith.constant 127 : i32
+      %c7_i32 = arith.constant 7 : i32
       %c8_i32 = arith.constant 8 : i32
-      %3 = cute.static : !cute.shape<"(128,128)">
-      %4 = cute.atom() : !universal_fma
-      %5 = cute.make_tiled_mma(%4) : !tiled_mma
-      %6 = cute.static : !cute.int_tuple<"16">
-      %7 = cute.static : !cute.shape<"(128,16)">
+      %2 = cute.static : !cute.shape<"(128,128)">
+      %3 = cute.atom() : !universal_fma
+      %4 = cute.make_tiled_mma(%3) : !tiled_mma
+      %c15_i32 = arith.constant 15 : i32
+      %c4_i32 = arith.constant 4 : i32
+      %5 = cute.static : !cute.shape<"(128,16)">
       %c0_i32 = arith.constant 0 : i32
       %c1_i32 = arith.constant 1 : i32
-      %c4_i32 = arith.constant 4 : i32
       %c16384_i32 = arith.constant 16384 : i32
-      %8 = cute.static : !cute.coord<"(_,_,0)">
-      %9 = cute.static : !cute.int_tuple<"1">
-      %10 = cute.static : !cute.coord<"(_,_,1)">
-      %11 = cute.static : !cute.int_tuple<"2">
-      %12 = cute.static : !cute.coord<"(_,_,2)">
-      %13 = cute.static : !cute.coord<"(_,_,_,0)">
-      %14 = cute.static : !cute.shape<"(1,8,4)">
-      %15 = cute.static : !cute.coord<"(0,0,0)">
-      %16 = cute.atom() : !universal_copy
-      %17 = cute.static : !cute.coord<"(_,_,0,0)">
-      %18 = cute.static : !cute.coord<"(0,0,1)">
-      %19 = cute.static : !cute.coord<"(_,_,3)">
-      %20 = cute.static : !cute.coord<"(0,0,2)">
-      %21 = cute.static : !cute.coord<"(0,0,3)">
+      %6 = cute.static : !cute.coord<"(_,_,0)">
+      %7 = cute.static : !cute.int_tuple<"1">
+      %8 = cute.static : !cute.coord<"(_,_,1)">
+      %9 = cute.static : !cute.int_tuple<"2">
+      %10 = cute.static : !cute.coord<"(_,_,2)">
+      %11 = cute.static : !cute.coord<"(_,_,_,0)">
+      %12 = cute.static : !cute.shape<"(1,8,4)">
+      %13 = cute.static : !cute.coord<"(0,0,0)">
+      %14 = cute.atom() : !universal_copy
+      %15 = cute.static : !cute.coord<"(_,_,0,0)">
+      %16 = cute.static : !cute.coord<"(0,0,1)">
+      %17 = cute.static : !cute.coord<"(_,_,3)">
+      %18 = cute.static : !cute.coord<"(0,0,2)">
+      %19 = cute.static : !cute.coord<"(0,0,3)">
       %c3_i32 = arith.constant 3 : i32
       %cst = arith.constant 0.000000e+00 : f32
       %c128_i32 = arith.constant 128 : i32
-      %22 = cute.static : !cute.int_tuple<"(0,0)">
-      %23 = cute.static : !cute.coord<"16383">
-      %24 = cute.get_layout(%mC) : !mC
-      %25:3 = cute.get_scalars<{only_dynamic}> (%24) : !layout_2
-      %26 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %27 = cute.make_int_tuple(%25#0) : (i32) -> !cute.int_tuple<"?">
-      %28 = cute.ceil_div(%27, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
-      %rows = cute.get_scalars<{only_dynamic}> (%28) : !cute.int_tuple<"?">
-      %29 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
-      %30 = cute.make_int_tuple(%29) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-      %31 = cute.ceil_div(%30, %2) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
-      %columns = cute.get_scalars<{only_dynamic}> (%31) : !cute.int_tuple<"?">
-      %block = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %per_group = arith.muli %columns, %c8_i32 : i32
-      %number = arith.divui %block, %per_group : i32
-      %32 = arith.muli %number, %per_group : i32
-      %inside = arith.subi %block, %32 : i32
-      %first = arith.muli %number, %c8_i32 : i32
-      %33 = arith.subi %rows, %first : i32
-      %34 = arith.cmpi ugt, %33, %c8_i32 : i32
-      %height = arith.select %34, %c8_i32, %33 : i32
-      %column = arith.divui %inside, %height : i32
-      %35 = arith.muli %column, %height : i32
-      %36 = arith.subi %inside, %35 : i32
-      %row = arith.addi %first, %36 : i32
-      %37 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %38 = cute.local_tile(%mC, %3, %37) : (!mC, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref
-      %39 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-      %40 = cute.tiled.mma.partition_C(%5, %38, %39) : (!tiled_mma, !memref, !cute.coord<"?">) -> !memref_2
-      %41 = cute.tiled.mma.make_fragment_C(%5, %40) : (!tiled_mma, !memref_2) -> !sums
-      cute.clear(%41) : (!sums) -> ()
-      %42 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-      %43 = cute.make_int_tuple(%42) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-      %44 = cute.ceil_div(%43, %6) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
-      %45 = cute.get_scalars<{only_dynamic}> (%44) : !cute.int_tuple<"?">
-      %46 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,_)">
-      %47 = cute.local_tile(%loads_0, %7, %46) : (!loads_2, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor
-      %48 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %49 = cute.local_tile(%loads_2, %7, %48) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
-      %50 = cute.memref.alloc_smem() : !memref_3
-      %51 = cute.memref.alloc_smem() : !memref_4
-      %52 = cute.memref.alloc_smem() : !memref_5
-      %53 = cute.get_iter(%52) : !memref_5
-      %full = cute.recast_iter(%53) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
-      %leader = arith.cmpi eq, %26, %c0_i32 : i32
+      %20 = cute.static : !cute.int_tuple<"(0,0)">
+      %21 = cute.static : !cute.coord<"16383">
+      %22 = cute.get_layout(%mC) : !mC
+      %23:3 = cute.get_scalars<{only_dynamic}> (%22) : !layout_2
+      %24 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+      %25 = arith.addi %23#0, %c127_i32 : i32
+      %tiles_m = arith.shrui %25, %c7_i32 : i32
+      %26 = arith.addi %23#1, %c127_i32 : i32
+      %tiles_n = arith.shrui %26, %c7_i32 : i32
+      %27 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %28 = arith.muli %tiles_n, %c8_i32 : i32
+      %group = arith.divui %27, %28 : i32
+      %inside = arith.remui %27, %28 : i32
+      %first = arith.muli %group, %c8_i32 : i32
+      %29 = arith.subi %tiles_m, %first : i32
+      %rows = arith.minsi %29, %c8_i32 : i32
+      %column = arith.divui %inside, %rows : i32
+      %row = arith.remui %inside, %rows : i32
+      %row_3 = arith.addi %first, %row : i32
+      %30 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %31 = cute.local_tile(%mC, %2, %30) : (!mC, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref
+      %32 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %33 = cute.tiled.mma.partition_C(%4, %31, %32) : (!tiled_mma, !memref, !cute.coord<"?">) -> !memref_2
+      %34 = cute.tiled.mma.make_fragment_C(%4, %33) : (!tiled_mma, !memref_2) -> !sums
+      cute.clear(%34) : (!sums) -> ()
+      %35 = arith.addi %1#1, %c15_i32 : i32
+      %36 = arith.shrui %35, %c4_i32 : i32
+      %37 = cute.make_coord(%row_3) : (i32) -> !cute.coord<"(?,_)">
+      %38 = cute.local_tile(%loads_0, %5, %37) : (!loads_2, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor
+      %39 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %40 = cute.local_tile(%loads_2, %5, %39) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
+      %41 = cute.memref.alloc_smem() : !memref_3
+      %42 = cute.memref.alloc_smem() : !memref_4
+      %43 = cute.memref.alloc_smem() : !memref_5
+      %44 = cute.get_iter(%43) : !memref_5
+      %full = cute.recast_iter(%44) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %leader = arith.cmpi eq, %24, %c0_i32 : i32
       scf.if %leader {
         scf.for %stage = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %104 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
-          %105 = cute.add_offset(%full, %104) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%105, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %95 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+          %96 = cute.add_offset(%full, %95) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%96, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
         }
         cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %86 = cute.slice(%47, %8) : !coord_tensor, !cute.coord<"(_,_,0)">
-        %87 = cute.slice(%50, %8) : !memref_3, !cute.coord<"(_,_,0)">
-        %88 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%88, %86, %87) : (!loads, !coord_tensor_3, !memref_6) -> ()
-        %89 = cute.slice(%49, %8) : !coord_tensor_2, !cute.coord<"(_,_,0)">
-        %90 = cute.slice(%51, %8) : !memref_4, !cute.coord<"(_,_,0)">
-        %91 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%91, %89, %90) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
-        %full_9 = cute.add_offset(%full, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_9, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %92 = cute.slice(%47, %10) : !coord_tensor, !cute.coord<"(_,_,1)">
-        %93 = cute.slice(%50, %10) : !memref_3, !cute.coord<"(_,_,1)">
-        %94 = cute.atom.set_value(%loads, %full_9) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%94, %92, %93) : (!loads, !coord_tensor_5, !memref_6) -> ()
-        %95 = cute.slice(%49, %10) : !coord_tensor_2, !cute.coord<"(_,_,1)">
-        %96 = cute.slice(%51, %10) : !memref_4, !cute.coord<"(_,_,1)">
-        %97 = cute.atom.set_value(%loads_1, %full_9) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%97, %95, %96) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
-        %full_10 = cute.add_offset(%full, %11) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+        %77 = cute.slice(%38, %6) : !coord_tensor, !cute.coord<"(_,_,0)">
+        %78 = cute.slice(%41, %6) : !memref_3, !cute.coord<"(_,_,0)">
+        %79 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%79, %77, %78) : (!loads, !coord_tensor_3, !memref_6) -> ()
+        %80 = cute.slice(%40, %6) : !coord_tensor_2, !cute.coord<"(_,_,0)">
+        %81 = cute.slice(%42, %6) : !memref_4, !cute.coord<"(_,_,0)">
+        %82 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%82, %80, %81) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
+        %full_10 = cute.add_offset(%full, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_10, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %98 = cute.slice(%47, %12) : !coord_tensor, !cute.coord<"(_,_,2)">
-        %99 = cute.slice(%50, %12) : !memref_3, !cute.coord<"(_,_,2)">
-        %100 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%100, %98, %99) : (!loads, !coord_tensor_7, !memref_6) -> ()
-        %101 = cute.slice(%49, %12) : !coord_tensor_2, !cute.coord<"(_,_,2)">
-        %102 = cute.slice(%51, %12) : !memref_4, !cute.coord<"(_,_,2)">
-        %103 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%103, %101, %102) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
+        %83 = cute.slice(%38, %8) : !coord_tensor, !cute.coord<"(_,_,1)">
+        %84 = cute.slice(%41, %8) : !memref_3, !cute.coord<"(_,_,1)">
+        %85 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%85, %83, %84) : (!loads, !coord_tensor_5, !memref_6) -> ()
+        %86 = cute.slice(%40, %8) : !coord_tensor_2, !cute.coord<"(_,_,1)">
+        %87 = cute.slice(%42, %8) : !memref_4, !cute.coord<"(_,_,1)">
+        %88 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%88, %86, %87) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
+        %full_11 = cute.add_offset(%full, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_11, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %89 = cute.slice(%38, %10) : !coord_tensor, !cute.coord<"(_,_,2)">
+        %90 = cute.slice(%41, %10) : !memref_3, !cute.coord<"(_,_,2)">
+        %91 = cute.atom.set_value(%loads, %full_11) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%91, %89, %90) : (!loads, !coord_tensor_7, !memref_6) -> ()
+        %92 = cute.slice(%40, %10) : !coord_tensor_2, !cute.coord<"(_,_,2)">
+        %93 = cute.slice(%42, %10) : !memref_4, !cute.coord<"(_,_,2)">
+        %94 = cute.atom.set_value(%loads_1, %full_11) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%94, %92, %93) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      %54 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.mma.partition_A(%5, %50, %54) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
-      %55 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.mma.partition_B(%5, %51, %55) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
-      %56 = cute.memref.alloca() : !memref_8
-      %57 = cute.memref.alloca() : !memref_8
-      %58 = cute.memref.alloca() : !memref_9
-      %59 = cute.memref.alloca() : !memref_9
+      %45 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %tA = cute.tiled.mma.partition_A(%4, %41, %45) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
+      %46 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %tB = cute.tiled.mma.partition_B(%4, %42, %46) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
+      %47 = cute.memref.alloca() : !memref_8
+      %48 = cute.memref.alloca() : !memref_8
+      %49 = cute.memref.alloca() : !memref_9
+      %50 = cute.memref.alloca() : !memref_9
       cute_nvgpu.arch.mbarrier_wait(%full, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-      %60 = cute.slice(%tA, %13) : !tA, !cute.coord<"(_,_,_,0)">
-      %source = cute.local_tile(%60, %14, %15) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-      cute.copy(%16, %source, %56) : (!universal_copy, !source, !memref_8) -> ()
-      %61 = cute.slice(%tB, %17) : !tB, !cute.coord<"(_,_,0,0)">
-      cute.copy(%16, %61, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-      %62:2 = scf.for %tile = %c0_i32 to %45 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
-        %86 = arith.addi %arg1, %c1_i32 : i32
-        %wraps_9 = arith.cmpi eq, %86, %c4_i32 : i32
-        %87 = arith.addi %arg1, %c1_i32 : i32
-        %next_slot = arith.select %wraps_9, %c0_i32, %87 : i32
-        %88 = arith.extui %wraps_9 : i1 to i32
-        %next_phase = arith.xori %arg0, %88 : i32
-        %89 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
-        %90 = cute.slice(%tB, %89) : !tB, !cute.coord<"(_,_,1,?)">
-        cute.copy(%16, %90, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %91 = cute.slice(%56, %8) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%5, %41, %91, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %92 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
-        %93 = cute.slice(%tB, %92) : !tB, !cute.coord<"(_,_,2,?)">
-        cute.copy(%16, %93, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %94 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %95 = cute.slice(%tA, %94) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_10 = cute.local_tile(%95, %14, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
-        cute.copy(%16, %source_10, %57) : (!universal_copy, !source_2, !memref_8) -> ()
-        %96 = cute.slice(%56, %10) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%5, %41, %96, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %97 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
-        %98 = cute.slice(%tB, %97) : !tB, !cute.coord<"(_,_,3,?)">
-        cute.copy(%16, %98, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %99 = cute.slice(%56, %12) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%5, %41, %99, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %100 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
-        %101 = cute.slice(%tB, %100) : !tB, !cute.coord<"(_,_,4,?)">
-        cute.copy(%16, %101, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %102 = cute.slice(%56, %19) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%5, %41, %102, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %103 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
-        %104 = cute.slice(%tB, %103) : !tB, !cute.coord<"(_,_,5,?)">
-        cute.copy(%16, %104, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %105 = cute.slice(%57, %8) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%5, %41, %105, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %106 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
-        %107 = cute.slice(%tB, %106) : !tB, !cute.coord<"(_,_,6,?)">
-        cute.copy(%16, %107, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %108 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %109 = cute.slice(%tA, %108) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_11 = cute.local_tile(%109, %14, %20) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
-        cute.copy(%16, %source_11, %56) : (!universal_copy, !source_3, !memref_8) -> ()
-        %110 = cute.slice(%57, %10) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%5, %41, %110, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
-        %112 = cute.slice(%tB, %111) : !tB, !cute.coord<"(_,_,7,?)">
-        cute.copy(%16, %112, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %113 = cute.slice(%57, %12) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%5, %41, %113, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %114 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
-        %115 = cute.slice(%tB, %114) : !tB, !cute.coord<"(_,_,8,?)">
-        cute.copy(%16, %115, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %116 = cute.slice(%57, %19) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%5, %41, %116, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %117 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
-        %118 = cute.slice(%tB, %117) : !tB, !cute.coord<"(_,_,9,?)">
-        cute.copy(%16, %118, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %119 = cute.slice(%56, %8) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%5, %41, %119, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %120 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
-        %121 = cute.slice(%tB, %120) : !tB, !cute.coord<"(_,_,10,?)">
-        cute.copy(%16, %121, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %122 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %123 = cute.slice(%tA, %122) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_12 = cute.local_tile(%123, %14, %21) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
-        cute.copy(%16, %source_12, %57) : (!universal_copy, !source_2, !memref_8) -> ()
-        %124 = cute.slice(%56, %10) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%5, %41, %124, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %125 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
-        %126 = cute.slice(%tB, %125) : !tB, !cute.coord<"(_,_,11,?)">
-        cute.copy(%16, %126, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %127 = cute.slice(%56, %12) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%5, %41, %127, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %128 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
-        %129 = cute.slice(%tB, %128) : !tB, !cute.coord<"(_,_,12,?)">
-        cute.copy(%16, %129, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %130 = cute.slice(%56, %19) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%5, %41, %130, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
-        %132 = cute.slice(%tB, %131) : !tB, !cute.coord<"(_,_,13,?)">
-        cute.copy(%16, %132, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %133 = cute.slice(%57, %8) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%5, %41, %133, %58, %41) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+      %51 = cute.slice(%tA, %11) : !tA, !cute.coord<"(_,_,_,0)">
+      %source = cute.local_tile(%51, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+      cute.copy(%14, %source, %47) : (!universal_copy, !source, !memref_8) -> ()
+      %52 = cute.slice(%tB, %15) : !tB, !cute.coord<"(_,_,0,0)">
+      cute.copy(%14, %52, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+      %53:2 = scf.for %tile = %c0_i32 to %36 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+        %77 = arith.addi %arg1, %c1_i32 : i32
+        %wraps_10 = arith.cmpi eq, %77, %c4_i32 : i32
+        %78 = arith.addi %arg1, %c1_i32 : i32
+        %next_slot = arith.select %wraps_10, %c0_i32, %78 : i32
+        %79 = arith.extui %wraps_10 : i1 to i32
+        %next_phase = arith.xori %arg0, %79 : i32
+        %80 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
+        %81 = cute.slice(%tB, %80) : !tB, !cute.coord<"(_,_,1,?)">
+        cute.copy(%14, %81, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %82 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %34, %82, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %83 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
+        %84 = cute.slice(%tB, %83) : !tB, !cute.coord<"(_,_,2,?)">
+        cute.copy(%14, %84, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %85 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %86 = cute.slice(%tA, %85) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_11 = cute.local_tile(%86, %12, %16) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
+        cute.copy(%14, %source_11, %48) : (!universal_copy, !source_2, !memref_8) -> ()
+        %87 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %34, %87, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %88 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
+        %89 = cute.slice(%tB, %88) : !tB, !cute.coord<"(_,_,3,?)">
+        cute.copy(%14, %89, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %90 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %34, %90, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %91 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
+        %92 = cute.slice(%tB, %91) : !tB, !cute.coord<"(_,_,4,?)">
+        cute.copy(%14, %92, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %93 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %34, %93, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %94 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
+        %95 = cute.slice(%tB, %94) : !tB, !cute.coord<"(_,_,5,?)">
+        cute.copy(%14, %95, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %96 = cute.slice(%48, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %34, %96, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %97 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
+        %98 = cute.slice(%tB, %97) : !tB, !cute.coord<"(_,_,6,?)">
+        cute.copy(%14, %98, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %99 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %100 = cute.slice(%tA, %99) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_12 = cute.local_tile(%100, %12, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
+        cute.copy(%14, %source_12, %47) : (!universal_copy, !source_3, !memref_8) -> ()
+        %101 = cute.slice(%48, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %34, %101, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %102 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
+        %103 = cute.slice(%tB, %102) : !tB, !cute.coord<"(_,_,7,?)">
+        cute.copy(%14, %103, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %104 = cute.slice(%48, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %34, %104, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %105 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
+        %106 = cute.slice(%tB, %105) : !tB, !cute.coord<"(_,_,8,?)">
+        cute.copy(%14, %106, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %107 = cute.slice(%48, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %34, %107, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %108 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
+        %109 = cute.slice(%tB, %108) : !tB, !cute.coord<"(_,_,9,?)">
+        cute.copy(%14, %109, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %110 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %34, %110, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
+        %112 = cute.slice(%tB, %111) : !tB, !cute.coord<"(_,_,10,?)">
+        cute.copy(%14, %112, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %113 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %114 = cute.slice(%tA, %113) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_13 = cute.local_tile(%114, %12, %19) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
+        cute.copy(%14, %source_13, %48) : (!universal_copy, !source_2, !memref_8) -> ()
+        %115 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %34, %115, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %116 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
+        %117 = cute.slice(%tB, %116) : !tB, !cute.coord<"(_,_,11,?)">
+        cute.copy(%14, %117, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %118 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %34, %118, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %119 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
+        %120 = cute.slice(%tB, %119) : !tB, !cute.coord<"(_,_,12,?)">
+        cute.copy(%14, %120, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %121 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %34, %121, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %122 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
+        %123 = cute.slice(%tB, %122) : !tB, !cute.coord<"(_,_,13,?)">
+        cute.copy(%14, %123, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %124 = cute.slice(%48, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %34, %124, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
-          %147 = arith.addi %tile, %c3_i32 : i32
-          %148 = arith.addi %arg1, %c3_i32 : i32
-          %149 = arith.andi %148, %c3_i32 : i32
-          %150 = cute.make_int_tuple(%149) : (i32) -> !cute.int_tuple<"?">
-          %full_14 = cute.add_offset(%full, %150) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_14, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %151 = cute.make_coord(%147) : (i32) -> !cute.coord<"(_,_,?)">
-          %152 = cute.slice(%47, %151) : !coord_tensor, !cute.coord<"(_,_,?)">
-          %153 = cute.make_coord(%149) : (i32) -> !cute.coord<"(_,_,?)">
-          %154 = cute.slice(%50, %153) : !memref_3, !cute.coord<"(_,_,?)">
-          %155 = cute.atom.set_value(%loads, %full_14) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-          cute.copy(%155, %152, %154) : (!loads, !coord_tensor_9, !memref_6) -> ()
-          %156 = cute.make_coord(%147) : (i32) -> !cute.coord<"(_,_,?)">
-          %157 = cute.slice(%49, %156) : !coord_tensor_2, !cute.coord<"(_,_,?)">
-          %158 = cute.make_coord(%149) : (i32) -> !cute.coord<"(_,_,?)">
-          %159 = cute.slice(%51, %158) : !memref_4, !cute.coord<"(_,_,?)">
-          %160 = cute.atom.set_value(%loads_1, %full_14) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-          cute.copy(%160, %157, %159) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
+          %138 = arith.addi %tile, %c3_i32 : i32
+          %139 = arith.addi %arg1, %c3_i32 : i32
+          %140 = arith.andi %139, %c3_i32 : i32
+          %141 = cute.make_int_tuple(%140) : (i32) -> !cute.int_tuple<"?">
+          %full_15 = cute.add_offset(%full, %141) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_15, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %142 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
+          %143 = cute.slice(%38, %142) : !coord_tensor, !cute.coord<"(_,_,?)">
+          %144 = cute.make_coord(%140) : (i32) -> !cute.coord<"(_,_,?)">
+          %145 = cute.slice(%41, %144) : !memref_3, !cute.coord<"(_,_,?)">
+          %146 = cute.atom.set_value(%loads, %full_15) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+          cute.copy(%146, %143, %145) : (!loads, !coord_tensor_9, !memref_6) -> ()
+          %147 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
+          %148 = cute.slice(%40, %147) : !coord_tensor_2, !cute.coord<"(_,_,?)">
+          %149 = cute.make_coord(%140) : (i32) -> !cute.coord<"(_,_,?)">
+          %150 = cute.slice(%42, %149) : !memref_4, !cute.coord<"(_,_,?)">
+          %151 = cute.atom.set_value(%loads_1, %full_15) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+          cute.copy(%151, %148, %150) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
         }
-        %134 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
-        %135 = cute.add_offset(%full, %134) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_wait(%135, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
-        %136 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
-        %137 = cute.slice(%tB, %136) : !tB, !cute.coord<"(_,_,14,?)">
-        cute.copy(%16, %137, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %138 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %139 = cute.slice(%tA, %138) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_13 = cute.local_tile(%139, %14, %15) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-        cute.copy(%16, %source_13, %56) : (!universal_copy, !source, !memref_8) -> ()
-        %140 = cute.slice(%57, %10) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%5, %41, %140, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %141 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
-        %142 = cute.slice(%tB, %141) : !tB, !cute.coord<"(_,_,15,?)">
-        cute.copy(%16, %142, %59) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %143 = cute.slice(%57, %12) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%5, %41, %143, %58, %41) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %144 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
-        %145 = cute.slice(%tB, %144) : !tB, !cute.coord<"(_,_,0,?)">
-        cute.copy(%16, %145, %58) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %146 = cute.slice(%57, %19) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%5, %41, %146, %59, %41) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %125 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
+        %126 = cute.add_offset(%full, %125) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_wait(%126, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
+        %127 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
+        %128 = cute.slice(%tB, %127) : !tB, !cute.coord<"(_,_,14,?)">
+        cute.copy(%14, %128, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %129 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %130 = cute.slice(%tA, %129) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_14 = cute.local_tile(%130, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+        cute.copy(%14, %source_14, %47) : (!universal_copy, !source, !memref_8) -> ()
+        %131 = cute.slice(%48, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %34, %131, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %132 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
+        %133 = cute.slice(%tB, %132) : !tB, !cute.coord<"(_,_,15,?)">
+        cute.copy(%14, %133, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %134 = cute.slice(%48, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %34, %134, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %135 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
+        %136 = cute.slice(%tB, %135) : !tB, !cute.coord<"(_,_,0,?)">
+        cute.copy(%14, %136, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %137 = cute.slice(%48, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %34, %137, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
         scf.yield %next_phase, %next_slot : i32, i32
       }
-      %63 = arith.addi %62#1, %c1_i32 : i32
-      %wraps = arith.cmpi eq, %63, %c4_i32 : i32
-      %64 = arith.addi %62#1, %c1_i32 : i32
-      %slot = arith.select %wraps, %c0_i32, %64 : i32
-      %65 = arith.extui %wraps : i1 to i32
-      %phase = arith.xori %62#0, %65 : i32
-      %66 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
-      %67 = cute.add_offset(%full, %66) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%67, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
-      %68 = arith.addi %slot, %c1_i32 : i32
-      %wraps_3 = arith.cmpi eq, %68, %c4_i32 : i32
-      %69 = arith.addi %slot, %c1_i32 : i32
-      %slot_4 = arith.select %wraps_3, %c0_i32, %69 : i32
-      %70 = arith.extui %wraps_3 : i1 to i32
-      %phase_5 = arith.xori %phase, %70 : i32
-      %71 = cute.make_int_tuple(%slot_4) : (i32) -> !cute.int_tuple<"?">
-      %72 = cute.add_offset(%full, %71) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%72, %phase_5) : (!cute.ptr<i64, smem>, i32) -> ()
-      %73 = arith.addi %slot_4, %c1_i32 : i32
-      %wraps_6 = arith.cmpi eq, %73, %c4_i32 : i32
-      %74 = arith.addi %slot_4, %c1_i32 : i32
-      %slot_7 = arith.select %wraps_6, %c0_i32, %74 : i32
-      %75 = arith.extui %wraps_6 : i1 to i32
-      %phase_8 = arith.xori %phase_5, %75 : i32
-      %sums = cute.make_fragment_like(%41) : !sums -> !sums
+      %54 = arith.addi %53#1, %c1_i32 : i32
+      %wraps = arith.cmpi eq, %54, %c4_i32 : i32
+      %55 = arith.addi %53#1, %c1_i32 : i32
+      %slot = arith.select %wraps, %c0_i32, %55 : i32
+      %56 = arith.extui %wraps : i1 to i32
+      %phase = arith.xori %53#0, %56 : i32
+      %57 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
+      %58 = cute.add_offset(%full, %57) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%58, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %59 = arith.addi %slot, %c1_i32 : i32
+      %wraps_4 = arith.cmpi eq, %59, %c4_i32 : i32
+      %60 = arith.addi %slot, %c1_i32 : i32
+      %slot_5 = arith.select %wraps_4, %c0_i32, %60 : i32
+      %61 = arith.extui %wraps_4 : i1 to i32
+      %phase_6 = arith.xori %phase, %61 : i32
+      %62 = cute.make_int_tuple(%slot_5) : (i32) -> !cute.int_tuple<"?">
+      %63 = cute.add_offset(%full, %62) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%63, %phase_6) : (!cute.ptr<i64, smem>, i32) -> ()
+      %64 = arith.addi %slot_5, %c1_i32 : i32
+      %wraps_7 = arith.cmpi eq, %64, %c4_i32 : i32
+      %65 = arith.addi %slot_5, %c1_i32 : i32
+      %slot_8 = arith.select %wraps_7, %c0_i32, %65 : i32
+      %66 = arith.extui %wraps_7 : i1 to i32
+      %phase_9 = arith.xori %phase_6, %66 : i32
+      %sums = cute.make_fragment_like(%34) : !sums -> !sums
       scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-        %86 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %87 = cute.memref.load(%41, %86) : (!sums, !cute.coord<"?">) -> f32
-        %88 = arith.addf %87, %cst fastmath<contract> : f32
-        %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%sums, %89, %88) : (!sums, !cute.coord<"?">, f32) -> ()
+        %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %78 = cute.memref.load(%34, %77) : (!sums, !cute.coord<"?">) -> f32
+        %79 = arith.addf %78, %cst fastmath<contract> : f32
+        %80 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%sums, %80, %79) : (!sums, !cute.coord<"?">, f32) -> ()
       }
-      %76 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
-      %77 = cute.make_shape(%25#0, %76) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
-      %78 = cute.make_identity_layout(%77) : !cute.shape<"(?,?{div=4})"> -> !layout_3
-      %79 = cute.make_view(%22, %78) : !coord_tensor_11
-      %80 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%79, %3, %80) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
-      %81 = cute.memref.load(%ids, %23) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %82:2 = cute.get_scalars<{only_dynamic}> (%81) : !cute.int_tuple<"(?,?)">
-      %83 = cute.make_int_tuple(%82#0, %82#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %84 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
-      %85 = cute.make_int_tuple(%25#0, %84) : (i32, !cute.i32<divby 4>) -> !int_tuple
-      %whole = cute.elem_less(%83, %85) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+      %67 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %68 = cute.make_shape(%23#0, %67) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %69 = cute.make_identity_layout(%68) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %70 = cute.make_view(%20, %69) : !coord_tensor_11
+      %71 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%70, %2, %71) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %72 = cute.memref.load(%ids, %21) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %73:2 = cute.get_scalars<{only_dynamic}> (%72) : !cute.int_tuple<"(?,?)">
+      %74 = cute.make_int_tuple(%73#0, %73#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %75 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %76 = cute.make_int_tuple(%23#0, %75) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%74, %76) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
-        cute.copy(%16, %sums, %40) : (!universal_copy, !sums, !memref_2) -> ()
+        cute.copy(%14, %sums, %33) : (!universal_copy, !sums, !memref_2) -> ()
       } else {
-        %86 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%5, %ids, %86) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
-        %inside_9 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
+        %77 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%4, %ids, %77) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
+        %inside_10 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %87 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %88 = cute.memref.load(%xC, %87) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %89:2 = cute.get_scalars<{only_dynamic}> (%88) : !cute.int_tuple<"(?,?)">
-          %90 = cute.make_int_tuple(%89#0, %89#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %91 = cute.assume(%25#1) : (i32) -> !cute.i32<divby 4>
-          %92 = cute.make_int_tuple(%25#0, %91) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %93 = cute.elem_less(%90, %92) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside_9, %94, %93) : (!inside, !cute.coord<"?">, i1) -> ()
+          %78 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %79 = cute.memref.load(%xC, %78) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %80:2 = cute.get_scalars<{only_dynamic}> (%79) : !cute.int_tuple<"(?,?)">
+          %81 = cute.make_int_tuple(%80#0, %80#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %82 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+          %83 = cute.make_int_tuple(%23#0, %82) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %84 = cute.elem_less(%81, %83) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %85 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside_10, %85, %84) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%16, %sums, %40, pred = %inside_9) : (!universal_copy, !sums, !memref_2, !inside) -> ()
+        cute.copy(%14, %sums, %33, pred = %inside_10) : (!universal_copy, !sums, !memref_2, !inside) -> ()
       }
       gpu.return
     }
     gpu.func @sgemm_any(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
-      %2 = cute.static : !cute.int_tuple<"128">
-      %3 = cute.static : !cute.int_tuple<"(0,0)">
-      %4 = cute.static : !cute.shape<"(128,128)">
-      %5 = cute.atom() : !universal_fma
-      %6 = cute.make_tiled_mma(%5) : !tiled_mma_2
-      %7 = cute.static : !cute.shape<"(128,16)">
-      %8 = cute.atom() : !simt_async_copy
-      %9 = cute.make_tiled_copy(%8) : !tiled_copy
-      %10 = cute.static : !cute.coord<"(0,_,_)">
+      %c127_i32 = arith.constant 127 : i32
+      %c7_i32 = arith.constant 7 : i32
+      %2 = cute.static : !cute.int_tuple<"(0,0)">
+      %3 = cute.static : !cute.shape<"(128,128)">
+      %4 = cute.atom() : !universal_fma
+      %5 = cute.make_tiled_mma(%4) : !tiled_mma_2
+      %6 = cute.static : !cute.shape<"(128,16)">
+      %7 = cute.atom() : !simt_async_copy
+      %8 = cute.make_tiled_copy(%7) : !tiled_copy
+      %9 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
       %c8_i32 = arith.constant 8 : i32
       %c1_i32 = arith.constant 1 : i32
-      %11 = cute.static : !cute.coord<"(_,_,0)">
-      %12 = cute.make_tiled_copy(%8) : !tiled_copy_2
-      %13 = cute.static : !cute.coord<"(_,_,1)">
-      %14 = cute.static : !cute.int_tuple<"16">
+      %10 = cute.static : !cute.coord<"(_,_,0)">
+      %11 = cute.make_tiled_copy(%7) : !tiled_copy_2
+      %12 = cute.static : !cute.coord<"(_,_,1)">
+      %c15_i32 = arith.constant 15 : i32
+      %c4_i32 = arith.constant 4 : i32
       %c2_i32 = arith.constant 2 : i32
       %c3_i32 = arith.constant 3 : i32
-      %15 = cute.static : !cute.shape<"(128,2)">
-      %16 = cute.atom() : !universal_copy
-      %17 = cute.static : !cute.shape<"(128,1)">
-      %18 = cute.static : !cute.coord<"(0,0)">
-      %19 = cute.static : !cute.coord<"(0,1)">
-      %20 = cute.static : !cute.coord<"16383">
+      %13 = cute.static : !cute.shape<"(128,2)">
+      %14 = cute.atom() : !universal_copy
+      %15 = cute.static : !cute.shape<"(128,1)">
+      %16 = cute.static : !cute.coord<"(0,0)">
+      %17 = cute.static : !cute.coord<"(0,1)">
+      %18 = cute.static : !cute.coord<"16383">
       %c64_i32 = arith.constant 64 : i32
-      %21 = cute.get_layout(%mC) : !mA
-      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !cute.layout<"(?,?):(?,1)">
-      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %25 = cute.make_int_tuple(%22#1) : (i32) -> !cute.int_tuple<"?">
-      %26 = cute.ceil_div(%25, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%26) : !cute.int_tuple<"?">
-      %row = arith.divui %24, %across : i32
-      %column = arith.remui %24, %across : i32
-      %27 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %28 = cute.make_identity_layout(%27) : !cute.shape<"(?,?)"> -> !layout_4
-      %29 = cute.make_view(%3, %28) : !coord_tensor_12
-      %30 = cute.select<[1, 0]> (%mB) : !mA -> !memref_15
-      %31 = cute.get_layout(%30) : !memref_15
-      %32:3 = cute.get_scalars<{only_dynamic}> (%31) : !cute.layout<"(?,?):(1,?)">
-      %33 = cute.make_shape(%32#0, %32#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %34 = cute.make_identity_layout(%33) : !cute.shape<"(?,?)"> -> !layout_4
-      %35 = cute.make_view(%3, %34) : !coord_tensor_12
-      %36 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %37 = cute.local_tile(%mC, %4, %36) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
-      %38 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %39 = cute.tiled.mma.partition_C(%6, %37, %38) : (!tiled_mma_2, !memref_16, !cute.coord<"?">) -> !memref_17
-      %40 = cute.tiled.mma.make_fragment_C(%6, %39) : (!tiled_mma_2, !memref_17) -> !memref_18
-      cute.clear(%40) : (!memref_18) -> ()
+      %19 = cute.get_layout(%mC) : !mA
+      %20:3 = cute.get_scalars<{only_dynamic}> (%19) : !cute.layout<"(?,?):(?,1)">
+      %21 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %22 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %23 = arith.addi %20#1, %c127_i32 : i32
+      %across = arith.shrui %23, %c7_i32 : i32
+      %row = arith.divui %22, %across : i32
+      %column = arith.remui %22, %across : i32
+      %24 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %25 = cute.make_identity_layout(%24) : !cute.shape<"(?,?)"> -> !layout_4
+      %26 = cute.make_view(%2, %25) : !coord_tensor_12
+      %27 = cute.select<[1, 0]> (%mB) : !mA -> !memref_15
+      %28 = cute.get_layout(%27) : !memref_15
+      %29:3 = cute.get_scalars<{only_dynamic}> (%28) : !cute.layout<"(?,?):(1,?)">
+      %30 = cute.make_shape(%29#0, %29#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %31 = cute.make_identity_layout(%30) : !cute.shape<"(?,?)"> -> !layout_4
+      %32 = cute.make_view(%2, %31) : !coord_tensor_12
+      %33 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %34 = cute.local_tile(%mC, %3, %33) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
+      %35 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %36 = cute.tiled.mma.partition_C(%5, %34, %35) : (!tiled_mma_2, !memref_16, !cute.coord<"?">) -> !memref_17
+      %37 = cute.tiled.mma.make_fragment_C(%5, %36) : (!tiled_mma_2, !memref_17) -> !memref_18
+      cute.clear(%37) : (!memref_18) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
+      %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
+      %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%8, %39, %40) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
       %41 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %42 = cute.local_tile(%mA, %7, %41) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
-      %43 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part = cute.tiled.copy.partition_S(%9, %42, %43) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
-      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%29, %7, %44) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
-      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
+      %42 = cute.local_tile(%26, %6, %41) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
+      %43 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%8, %42, %43) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
       %flags = cute.memref.alloca() : !flags
-      %first = cute.slice(%ids, %10) : !ids_2, !cute.coord<"(0,_,_)">
-      %each = cute.slice(%flags, %10) : !flags, !cute.coord<"(0,_,_)">
+      %first = cute.slice(%ids, %9) : !ids_2, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %9) : !flags, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first, %84) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %90, %89) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %47 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
-      %48 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %49 = cute.tiled.copy.partition_D(%9, %47, %48) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-      cute.copy(%8, %part, %49, pred = %flags) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %44 = cute.slice(%sA, %10) : !sA, !cute.coord<"(_,_,0)">
+      %45 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %46 = cute.tiled.copy.partition_D(%8, %44, %45) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+      cute.copy(%7, %part, %46, pred = %flags) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %47 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %48 = cute.local_tile(%27, %6, %47) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_22
+      %49 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%11, %48, %49) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
       %50 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %51 = cute.local_tile(%30, %7, %50) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_22
-      %52 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_0 = cute.tiled.copy.partition_S(%12, %51, %52) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
-      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %54 = cute.local_tile(%35, %7, %53) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
-      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_1 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_3
+      %51 = cute.local_tile(%32, %6, %50) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_4
+      %52 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%11, %51, %52) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_3
       %flags_2 = cute.memref.alloca() : !flags_2
-      %first_3 = cute.slice(%ids_1, %10) : !ids_3, !cute.coord<"(0,_,_)">
-      %each_4 = cute.slice(%flags_2, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      %first_3 = cute.slice(%ids_1, %9) : !ids_3, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %9) : !flags_2, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_3, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_4, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_3, %84) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %90, %89) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %56 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
-      %57 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %58 = cute.tiled.copy.partition_D(%12, %56, %57) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-      cute.copy(%8, %part_0, %58, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+      %53 = cute.slice(%sB, %10) : !sB, !cute.coord<"(_,_,0)">
+      %54 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %55 = cute.tiled.copy.partition_D(%11, %53, %54) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+      cute.copy(%7, %part_0, %55, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
+      %56 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %57 = cute.local_tile(%mA, %6, %56) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_19
+      %58 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%8, %57, %58) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
       %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %60 = cute.local_tile(%mA, %7, %59) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_19
-      %61 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_5 = cute.tiled.copy.partition_S(%9, %60, %61) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
-      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %63 = cute.local_tile(%29, %7, %62) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
-      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_6 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy, !coord_tensor_6, !cute.coord<"?">) -> !ids_2
+      %60 = cute.local_tile(%26, %6, %59) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
+      %61 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%8, %60, %61) : (!tiled_copy, !coord_tensor_6, !cute.coord<"?">) -> !ids_2
       %flags_7 = cute.memref.alloca() : !flags
-      %first_8 = cute.slice(%ids_6, %10) : !ids_2, !cute.coord<"(0,_,_)">
-      %each_9 = cute.slice(%flags_7, %10) : !flags, !cute.coord<"(0,_,_)">
+      %first_8 = cute.slice(%ids_6, %9) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %9) : !flags, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_8, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_9, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_8, %84) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %90, %89) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %65 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
-      %66 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %67 = cute.tiled.copy.partition_D(%9, %65, %66) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-      cute.copy(%8, %part_5, %67, pred = %flags_7) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %62 = cute.slice(%sA, %12) : !sA, !cute.coord<"(_,_,1)">
+      %63 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %64 = cute.tiled.copy.partition_D(%8, %62, %63) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+      cute.copy(%7, %part_5, %64, pred = %flags_7) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+      %65 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %66 = cute.local_tile(%27, %6, %65) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_22
+      %67 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%11, %66, %67) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
       %68 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %69 = cute.local_tile(%30, %7, %68) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_22
-      %70 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_10 = cute.tiled.copy.partition_S(%12, %69, %70) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
-      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %72 = cute.local_tile(%35, %7, %71) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
-      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_11 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_2, !coord_tensor_6, !cute.coord<"?">) -> !ids_3
+      %69 = cute.local_tile(%32, %6, %68) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_6
+      %70 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%11, %69, %70) : (!tiled_copy_2, !coord_tensor_6, !cute.coord<"?">) -> !ids_3
       %flags_12 = cute.memref.alloca() : !flags_2
-      %first_13 = cute.slice(%ids_11, %10) : !ids_3, !cute.coord<"(0,_,_)">
-      %each_14 = cute.slice(%flags_12, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      %first_13 = cute.slice(%ids_11, %9) : !ids_3, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %9) : !flags_2, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_13, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_14, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_13, %84) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %90, %89) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %74 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
-      %75 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %76 = cute.tiled.copy.partition_D(%12, %74, %75) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-      cute.copy(%8, %part_10, %76, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+      %71 = cute.slice(%sB, %12) : !sB, !cute.coord<"(_,_,1)">
+      %72 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %73 = cute.tiled.copy.partition_D(%11, %71, %72) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+      cute.copy(%7, %part_10, %73, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %77 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
-      %78 = cute.ceil_div(%77, %14) : (!cute.int_tuple<"?">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
-      %79 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"?">
-      scf.for %tile = %c0_i32 to %79 step %c1_i32 : i32 {
+      %74 = arith.addi %1#1, %c15_i32 : i32
+      %75 = arith.shrui %74, %c4_i32 : i32
+      scf.for %tile = %c0_i32 to %75 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
-        %88 = arith.floordivsi %ahead, %c3_i32 : i32
-        %89 = arith.muli %88, %c3_i32 : i32
-        %90 = arith.subi %ahead, %89 : i32
-        %91 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %92 = cute.local_tile(%mA, %7, %91) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_19
-        %93 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_16 = cute.tiled.copy.partition_S(%9, %92, %93) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
-        %94 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %95 = cute.local_tile(%29, %7, %94) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
-        %96 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_17 = cute.tiled.copy.partition_S(%9, %95, %96) : (!tiled_copy, !coord_tensor_10, !cute.coord<"?">) -> !ids_2
+        %84 = arith.remui %ahead, %c3_i32 : i32
+        %85 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %86 = cute.local_tile(%mA, %6, %85) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_19
+        %87 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%8, %86, %87) : (!tiled_copy, !memref_19, !cute.coord<"?">) -> !part
+        %88 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %89 = cute.local_tile(%26, %6, %88) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
+        %90 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%8, %89, %90) : (!tiled_copy, !coord_tensor_10, !cute.coord<"?">) -> !ids_2
         %flags_18 = cute.memref.alloca() : !flags
-        %first_19 = cute.slice(%ids_17, %10) : !ids_2, !cute.coord<"(0,_,_)">
-        %each_20 = cute.slice(%flags_18, %10) : !flags, !cute.coord<"(0,_,_)">
+        %first_19 = cute.slice(%ids_17, %9) : !ids_2, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %9) : !flags, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %106 = cute.memref.load(%first_19, %105) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %107:2 = cute.get_scalars<{only_dynamic}> (%106) : !cute.int_tuple<"(?,?)">
+          %108 = cute.make_int_tuple(%107#0, %107#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %109 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %110 = cute.elem_less(%108, %109) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
           %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %112 = cute.memref.load(%first_19, %111) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
-          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %115 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_20, %117, %116) : (!each, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_20, %111, %110) : (!each, !cute.coord<"?">, i1) -> ()
         }
-        %97 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
-        %98 = cute.slice(%sA, %97) : !sA, !cute.coord<"(_,_,?)">
-        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %100 = cute.tiled.copy.partition_D(%9, %98, %99) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
-        cute.copy(%8, %part_16, %100, pred = %flags_18) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
-        %101 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %102 = cute.local_tile(%30, %7, %101) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_22
-        %103 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_21 = cute.tiled.copy.partition_S(%12, %102, %103) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
-        %104 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %105 = cute.local_tile(%35, %7, %104) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
-        %106 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_22 = cute.tiled.copy.partition_S(%12, %105, %106) : (!tiled_copy_2, !coord_tensor_10, !cute.coord<"?">) -> !ids_3
+        %91 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
+        %92 = cute.slice(%sA, %91) : !sA, !cute.coord<"(_,_,?)">
+        %93 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %94 = cute.tiled.copy.partition_D(%8, %92, %93) : (!tiled_copy, !memref_20, !cute.coord<"?">) -> !memref_21
+        cute.copy(%7, %part_16, %94, pred = %flags_18) : (!simt_async_copy, !part, !memref_21, !flags) -> ()
+        %95 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %96 = cute.local_tile(%27, %6, %95) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_22
+        %97 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%11, %96, %97) : (!tiled_copy_2, !memref_22, !cute.coord<"?">) -> !part_2
+        %98 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %99 = cute.local_tile(%32, %6, %98) : (!coord_tensor_12, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_10
+        %100 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%11, %99, %100) : (!tiled_copy_2, !coord_tensor_10, !cute.coord<"?">) -> !ids_3
         %flags_23 = cute.memref.alloca() : !flags_2
-        %first_24 = cute.slice(%ids_22, %10) : !ids_3, !cute.coord<"(0,_,_)">
-        %each_25 = cute.slice(%flags_23, %10) : !flags_2, !cute.coord<"(0,_,_)">
+        %first_24 = cute.slice(%ids_22, %9) : !ids_3, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %9) : !flags_2, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %106 = cute.memref.load(%first_24, %105) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %107:2 = cute.get_scalars<{only_dynamic}> (%106) : !cute.int_tuple<"(?,?)">
+          %108 = cute.make_int_tuple(%107#0, %107#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %109 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %110 = cute.elem_less(%108, %109) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
           %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %112 = cute.memref.load(%first_24, %111) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
-          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %115 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_25, %117, %116) : (!each_2, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_25, %111, %110) : (!each_2, !cute.coord<"?">, i1) -> ()
         }
-        %107 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
-        %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
-        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %110 = cute.tiled.copy.partition_D(%12, %108, %109) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
-        cute.copy(%8, %part_21, %110, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
+        %101 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
+        %102 = cute.slice(%sB, %101) : !sB, !cute.coord<"(_,_,?)">
+        %103 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %104 = cute.tiled.copy.partition_D(%11, %102, %103) : (!tiled_copy_2, !memref_23, !cute.coord<"?">) -> !memref_24
+        cute.copy(%7, %part_21, %104, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_24, !flags_2) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
         %stage = arith.remui %tile, %c3_i32 : i32
         scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %111 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %112 = cute.slice(%sA, %111) : !sA, !cute.coord<"(_,_,?)">
-          %113 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
-          %115 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %116 = cute.local_tile(%112, %15, %115) : (!memref_20, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_25
-          %117 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %blockA = cute.tiled.mma.partition_A(%6, %116, %117) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !blockA
-          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma_2, !blockA) -> !rA
-          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
-          %118 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %blockB = cute.local_tile(%114, %15, %118) : (!memref_23, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
-          %119 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_26
-          %120 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB = cute.tiled.mma.partition_B(%6, %119, %120) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
-          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma_2, !columnB) -> !rB
-          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
-          %121 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
-          %122 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %40, %121, %122, %40) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
-          %123 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_26
-          %124 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB_26 = cute.tiled.mma.partition_B(%6, %123, %124) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
-          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma_2, !columnB) -> !rB
-          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
-          %125 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
-          %126 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %40, %125, %126, %40) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
+          %105 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %106 = cute.slice(%sA, %105) : !sA, !cute.coord<"(_,_,?)">
+          %107 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
+          %109 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %110 = cute.local_tile(%106, %13, %109) : (!memref_20, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_25
+          %111 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%5, %110, %111) : (!tiled_mma_2, !memref_25, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%5, %blockA) : (!tiled_mma_2, !blockA) -> !rA
+          cute.copy(%14, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %112 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%108, %13, %112) : (!memref_23, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %113 = cute.local_tile(%blockB, %15, %16) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_26
+          %114 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%5, %113, %114) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%5, %columnB) : (!tiled_mma_2, !columnB) -> !rB
+          cute.copy(%14, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %115 = cute.slice(%rA, %10) : !rA, !cute.coord<"(_,_,0)">
+          %116 = cute.slice(%rB, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %37, %115, %116, %37) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
+          %117 = cute.local_tile(%blockB, %15, %17) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_26
+          %118 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%5, %117, %118) : (!tiled_mma_2, !memref_26, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%5, %columnB_26) : (!tiled_mma_2, !columnB) -> !rB
+          cute.copy(%14, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %119 = cute.slice(%rA, %12) : !rA, !cute.coord<"(_,_,1)">
+          %120 = cute.slice(%rB_27, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %37, %119, %120, %37) : (!tiled_mma_2, !memref_18, !memref_27, !memref_28, !memref_18) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      %80 = cute.make_shape(%22#0, %22#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %81 = cute.make_identity_layout(%80) : !cute.shape<"(?,?)"> -> !layout_4
-      %82 = cute.make_view(%3, %81) : !coord_tensor_12
-      %83 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids_15 = cute.local_tile(%82, %4, %83) : (!coord_tensor_12, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
-      %84 = cute.memref.load(%ids_15, %20) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %85:2 = cute.get_scalars<{only_dynamic}> (%84) : !cute.int_tuple<"(?,?)">
-      %86 = cute.make_int_tuple(%85#0, %85#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %87 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%86, %87) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+      %76 = cute.make_shape(%20#0, %20#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %77 = cute.make_identity_layout(%76) : !cute.shape<"(?,?)"> -> !layout_4
+      %78 = cute.make_view(%2, %77) : !coord_tensor_12
+      %79 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%78, %3, %79) : (!coord_tensor_12, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %80 = cute.memref.load(%ids_15, %18) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %81:2 = cute.get_scalars<{only_dynamic}> (%80) : !cute.int_tuple<"(?,?)">
+      %82 = cute.make_int_tuple(%81#0, %81#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %83 = cute.make_int_tuple(%20#0, %20#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%82, %83) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%16, %40, %39) : (!universal_copy, !memref_18, !memref_17) -> ()
+        cute.copy(%14, %37, %36) : (!universal_copy, !memref_18, !memref_17) -> ()
       } else {
-        %88 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %88) : (!tiled_mma_2, !ids, !cute.coord<"?">) -> !xC_2
+        %84 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%5, %ids_15, %84) : (!tiled_mma_2, !ids, !cute.coord<"?">) -> !xC_2
         %inside = cute.make_fragment_like(%xC) [i1] : !xC_2 -> !inside_2
         scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %90 = cute.memref.load(%xC, %89) : (!xC_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %91:2 = cute.get_scalars<{only_dynamic}> (%90) : !cute.int_tuple<"(?,?)">
-          %92 = cute.make_int_tuple(%91#0, %91#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %93 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %94 = cute.elem_less(%92, %93) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside, %95, %94) : (!inside_2, !cute.coord<"?">, i1) -> ()
+          %85 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %86 = cute.memref.load(%xC, %85) : (!xC_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %87:2 = cute.get_scalars<{only_dynamic}> (%86) : !cute.int_tuple<"(?,?)">
+          %88 = cute.make_int_tuple(%87#0, %87#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %89 = cute.make_int_tuple(%20#0, %20#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %90 = cute.elem_less(%88, %89) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %91 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %91, %90) : (!inside_2, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%16, %40, %39, pred = %inside) : (!universal_copy, !memref_18, !memref_17, !inside_2) -> ()
+        cute.copy(%14, %37, %36, pred = %inside) : (!universal_copy, !memref_18, !memref_17, !inside_2) -> ()
       }
       gpu.return
     }

@@ -37,147 +37,147 @@ module attributes {gpu.container_module} {
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 512, 1, 1>} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
-      %2 = cute.static : !cute.int_tuple<"64">
-      %3 = cute.static : !cute.int_tuple<"(0,0)">
-      %4 = cute.static : !cute.shape<"(64,64)">
-      %5 = cute.atom() : !universal_fma
-      %6 = cute.make_tiled_mma(%5) : !tiled_mma
-      %7 = cute.static : !cute.int_tuple<"8">
-      %8 = cute.static : !cute.shape<"(64,8)">
-      %9 = cute.atom() : !universal_copy
-      %10 = cute.make_tiled_copy(%9) : !tiled_copy
-      %11 = cute.static : !cute.coord<"(0,_,_)">
-      %12 = cute.static : !cute.coord<"0">
-      %13 = cute.make_tiled_copy(%9) : !tiled_copy_2
-      %14 = cute.static : !cute.shape<"(64,1)">
-      %15 = cute.static : !cute.coord<"(_,_,0)">
+      %c63_i32 = arith.constant 63 : i32
+      %c6_i32 = arith.constant 6 : i32
+      %2 = cute.static : !cute.int_tuple<"(0,0)">
+      %3 = cute.static : !cute.shape<"(64,64)">
+      %4 = cute.atom() : !universal_fma
+      %5 = cute.make_tiled_mma(%4) : !tiled_mma
+      %c7_i32 = arith.constant 7 : i32
+      %c3_i32 = arith.constant 3 : i32
+      %6 = cute.static : !cute.shape<"(64,8)">
+      %7 = cute.atom() : !universal_copy
+      %8 = cute.make_tiled_copy(%7) : !tiled_copy
+      %9 = cute.static : !cute.coord<"(0,_,_)">
+      %10 = cute.static : !cute.coord<"0">
+      %11 = cute.make_tiled_copy(%7) : !tiled_copy_2
+      %12 = cute.static : !cute.shape<"(64,1)">
+      %13 = cute.static : !cute.coord<"(_,_,0)">
       %c0_i32 = arith.constant 0 : i32
       %c8_i32 = arith.constant 8 : i32
       %c1_i32 = arith.constant 1 : i32
-      %16 = cute.static : !cute.coord<"4095">
-      %17 = cute.get_layout(%mC) : !mA
-      %18:3 = cute.get_scalars<{only_dynamic}> (%17) : !cute.layout<"(?,?):(?,1)">
-      %19 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 512> : i32
-      %20 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %21 = cute.make_int_tuple(%18#1) : (i32) -> !cute.int_tuple<"?">
-      %22 = cute.ceil_div(%21, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%22) : !cute.int_tuple<"?">
-      %row = arith.divui %20, %across : i32
-      %column = arith.remui %20, %across : i32
-      %23 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %24 = cute.make_identity_layout(%23) : !cute.shape<"(?,?)"> -> !layout
-      %25 = cute.make_view(%3, %24) : !coord_tensor
-      %26 = cute.select<[1, 0]> (%mB) : !mA -> !memref
-      %27 = cute.get_layout(%26) : !memref
-      %28:3 = cute.get_scalars<{only_dynamic}> (%27) : !cute.layout<"(?,?):(1,?)">
-      %29 = cute.make_shape(%28#0, %28#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %30 = cute.make_identity_layout(%29) : !cute.shape<"(?,?)"> -> !layout
-      %31 = cute.make_view(%3, %30) : !coord_tensor
-      %32 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %33 = cute.local_tile(%mC, %4, %32) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !memref_2
-      %34 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-      %35 = cute.tiled.mma.partition_C(%6, %33, %34) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
-      %36 = cute.tiled.mma.make_fragment_C(%6, %35) : (!tiled_mma, !memref_3) -> !rA
-      cute.clear(%36) : (!rA) -> ()
+      %14 = cute.static : !cute.coord<"4095">
+      %15 = cute.get_layout(%mC) : !mA
+      %16:3 = cute.get_scalars<{only_dynamic}> (%15) : !cute.layout<"(?,?):(?,1)">
+      %17 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 512> : i32
+      %18 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %19 = arith.addi %16#1, %c63_i32 : i32
+      %across = arith.shrui %19, %c6_i32 : i32
+      %row = arith.divui %18, %across : i32
+      %column = arith.remui %18, %across : i32
+      %20 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %21 = cute.make_identity_layout(%20) : !cute.shape<"(?,?)"> -> !layout
+      %22 = cute.make_view(%2, %21) : !coord_tensor
+      %23 = cute.select<[1, 0]> (%mB) : !mA -> !memref
+      %24 = cute.get_layout(%23) : !memref
+      %25:3 = cute.get_scalars<{only_dynamic}> (%24) : !cute.layout<"(?,?):(1,?)">
+      %26 = cute.make_shape(%25#0, %25#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %27 = cute.make_identity_layout(%26) : !cute.shape<"(?,?)"> -> !layout
+      %28 = cute.make_view(%2, %27) : !coord_tensor
+      %29 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %30 = cute.local_tile(%mC, %3, %29) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !memref_2
+      %31 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+      %32 = cute.tiled.mma.partition_C(%5, %30, %31) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
+      %33 = cute.tiled.mma.make_fragment_C(%5, %32) : (!tiled_mma, !memref_3) -> !rA
+      cute.clear(%33) : (!rA) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %37 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
-      %38 = cute.ceil_div(%37, %7) : (!cute.int_tuple<"?">, !cute.int_tuple<"8">) -> !cute.int_tuple<"?">
-      %39 = cute.get_scalars<{only_dynamic}> (%38) : !cute.int_tuple<"?">
-      scf.for %tile = %c0_i32 to %39 step %c1_i32 : i32 {
-        %48 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
-        %49 = cute.local_tile(%mA, %8, %48) : (!mA, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_4
-        %50 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %part = cute.tiled.copy.partition_S(%10, %49, %50) : (!tiled_copy, !memref_4, !cute.coord<"?">) -> !part
-        %51 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
-        %52 = cute.local_tile(%25, %8, %51) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
-        %53 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %ids_0 = cute.tiled.copy.partition_S(%10, %52, %53) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
+      %34 = arith.addi %1#1, %c7_i32 : i32
+      %35 = arith.shrui %34, %c3_i32 : i32
+      scf.for %tile = %c0_i32 to %35 step %c1_i32 : i32 {
+        %44 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %45 = cute.local_tile(%mA, %6, %44) : (!mA, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_4
+        %46 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %part = cute.tiled.copy.partition_S(%8, %45, %46) : (!tiled_copy, !memref_4, !cute.coord<"?">) -> !part
+        %47 = cute.make_coord(%row, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %48 = cute.local_tile(%22, %6, %47) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %49 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %ids_0 = cute.tiled.copy.partition_S(%8, %48, %49) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
         %flags = cute.memref.alloca() : !flags
-        %first = cute.slice(%ids_0, %11) : !ids, !cute.coord<"(0,_,_)">
-        %each = cute.slice(%flags, %11) : !flags, !cute.coord<"(0,_,_)">
-        %54 = cute.memref.load(%first, %12) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
-        %55:2 = cute.get_scalars<{only_dynamic}> (%54) : !cute.int_tuple<"(?,?)">
-        %56 = cute.make_int_tuple(%55#0, %55#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %57 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %58 = cute.elem_less(%56, %57) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        cute.memref.store(%each, %12, %58) : (!each, !cute.coord<"0">, i1) -> ()
+        %first = cute.slice(%ids_0, %9) : !ids, !cute.coord<"(0,_,_)">
+        %each = cute.slice(%flags, %9) : !flags, !cute.coord<"(0,_,_)">
+        %50 = cute.memref.load(%first, %10) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+        %51:2 = cute.get_scalars<{only_dynamic}> (%50) : !cute.int_tuple<"(?,?)">
+        %52 = cute.make_int_tuple(%51#0, %51#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %53 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %54 = cute.elem_less(%52, %53) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        cute.memref.store(%each, %10, %54) : (!each, !cute.coord<"0">, i1) -> ()
         %values = cute.make_fragment_like(%part) : !part -> !values
         cute.clear(%values) : (!values) -> ()
-        cute.copy(%9, %part, %values, pred = %flags) : (!universal_copy, !part, !values, !flags) -> ()
-        %59 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
-        %60 = cute.local_tile(%26, %8, %59) : (!memref, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_5
-        %61 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %part_1 = cute.tiled.copy.partition_S(%13, %60, %61) : (!tiled_copy_2, !memref_5, !cute.coord<"?">) -> !part
-        %62 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
-        %63 = cute.local_tile(%31, %8, %62) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
-        %64 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %ids_2 = cute.tiled.copy.partition_S(%13, %63, %64) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids
+        cute.copy(%7, %part, %values, pred = %flags) : (!universal_copy, !part, !values, !flags) -> ()
+        %55 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %56 = cute.local_tile(%23, %6, %55) : (!memref, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !memref_5
+        %57 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %part_1 = cute.tiled.copy.partition_S(%11, %56, %57) : (!tiled_copy_2, !memref_5, !cute.coord<"?">) -> !part
+        %58 = cute.make_coord(%column, %tile) : (i32, i32) -> !cute.coord<"(?,?)">
+        %59 = cute.local_tile(%28, %6, %58) : (!coord_tensor, !cute.shape<"(64,8)">, !cute.coord<"(?,?)">) -> !coord_tensor_2
+        %60 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %ids_2 = cute.tiled.copy.partition_S(%11, %59, %60) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids
         %flags_3 = cute.memref.alloca() : !flags
-        %first_4 = cute.slice(%ids_2, %11) : !ids, !cute.coord<"(0,_,_)">
-        %each_5 = cute.slice(%flags_3, %11) : !flags, !cute.coord<"(0,_,_)">
-        %65 = cute.memref.load(%first_4, %12) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
-        %66:2 = cute.get_scalars<{only_dynamic}> (%65) : !cute.int_tuple<"(?,?)">
-        %67 = cute.make_int_tuple(%66#0, %66#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %68 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %69 = cute.elem_less(%67, %68) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        cute.memref.store(%each_5, %12, %69) : (!each, !cute.coord<"0">, i1) -> ()
+        %first_4 = cute.slice(%ids_2, %9) : !ids, !cute.coord<"(0,_,_)">
+        %each_5 = cute.slice(%flags_3, %9) : !flags, !cute.coord<"(0,_,_)">
+        %61 = cute.memref.load(%first_4, %10) : (!first, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+        %62:2 = cute.get_scalars<{only_dynamic}> (%61) : !cute.int_tuple<"(?,?)">
+        %63 = cute.make_int_tuple(%62#0, %62#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %64 = cute.make_int_tuple(%25#0, %25#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %65 = cute.elem_less(%63, %64) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        cute.memref.store(%each_5, %10, %65) : (!each, !cute.coord<"0">, i1) -> ()
         %values_6 = cute.make_fragment_like(%part_1) : !part -> !values
         cute.clear(%values_6) : (!values) -> ()
-        cute.copy(%9, %part_1, %values_6, pred = %flags_3) : (!universal_copy, !part, !values, !flags) -> ()
-        %70 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %71 = cute.tiled.copy.partition_D(%10, %sA, %70) : (!tiled_copy, !sA, !cute.coord<"?">) -> !memref_6
-        cute.copy(%9, %values, %71) : (!universal_copy, !values, !memref_6) -> ()
-        %72 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %73 = cute.tiled.copy.partition_D(%13, %sB, %72) : (!tiled_copy_2, !sB, !cute.coord<"?">) -> !memref_6
-        cute.copy(%9, %values_6, %73) : (!universal_copy, !values, !memref_6) -> ()
+        cute.copy(%7, %part_1, %values_6, pred = %flags_3) : (!universal_copy, !part, !values, !flags) -> ()
+        %66 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %67 = cute.tiled.copy.partition_D(%8, %sA, %66) : (!tiled_copy, !sA, !cute.coord<"?">) -> !memref_6
+        cute.copy(%7, %values, %67) : (!universal_copy, !values, !memref_6) -> ()
+        %68 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %69 = cute.tiled.copy.partition_D(%11, %sB, %68) : (!tiled_copy_2, !sB, !cute.coord<"?">) -> !memref_6
+        cute.copy(%7, %values_6, %69) : (!universal_copy, !values, !memref_6) -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %74 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %75 = cute.local_tile(%sA, %14, %74) : (!sA, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_7
-          %76 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-          %blockA = cute.tiled.mma.partition_A(%6, %75, %76) : (!tiled_mma, !memref_7, !cute.coord<"?">) -> !blockA
-          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
-          cute.copy(%9, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
-          %77 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %78 = cute.local_tile(%sB, %14, %77) : (!sB, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_8
-          %79 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-          %columnB = cute.tiled.mma.partition_B(%6, %78, %79) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !columnB
-          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
-          cute.copy(%9, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
-          %80 = cute.slice(%rA, %15) : !rA, !cute.coord<"(_,_,0)">
-          %81 = cute.slice(%rB, %15) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %36, %80, %81, %36) : (!tiled_mma, !rA, !memref_9, !memref_10, !rA) -> ()
+          %70 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %71 = cute.local_tile(%sA, %12, %70) : (!sA, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_7
+          %72 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%5, %71, %72) : (!tiled_mma, !memref_7, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%5, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%7, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %73 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %74 = cute.local_tile(%sB, %12, %73) : (!sB, !cute.shape<"(64,1)">, !cute.coord<"(0,?)">) -> !memref_8
+          %75 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%5, %74, %75) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%5, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%7, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %76 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,0)">
+          %77 = cute.slice(%rB, %13) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %33, %76, %77, %33) : (!tiled_mma, !rA, !memref_9, !memref_10, !rA) -> ()
         }
         cute_nvgpu.arch.barrier() : () -> ()
       }
-      %40 = cute.make_shape(%18#0, %18#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %41 = cute.make_identity_layout(%40) : !cute.shape<"(?,?)"> -> !layout
-      %42 = cute.make_view(%3, %41) : !coord_tensor
-      %43 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%42, %4, %43) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids_2
-      %44 = cute.memref.load(%ids, %16) : (!ids_2, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
-      %45:2 = cute.get_scalars<{only_dynamic}> (%44) : !cute.int_tuple<"(?,?)">
-      %46 = cute.make_int_tuple(%45#0, %45#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %47 = cute.make_int_tuple(%18#0, %18#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%46, %47) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+      %36 = cute.make_shape(%16#0, %16#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?,?)"> -> !layout
+      %38 = cute.make_view(%2, %37) : !coord_tensor
+      %39 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%38, %3, %39) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids_2
+      %40 = cute.memref.load(%ids, %14) : (!ids_2, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
+      %41:2 = cute.get_scalars<{only_dynamic}> (%40) : !cute.int_tuple<"(?,?)">
+      %42 = cute.make_int_tuple(%41#0, %41#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %43 = cute.make_int_tuple(%16#0, %16#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%42, %43) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%9, %36, %35) : (!universal_copy, !rA, !memref_3) -> ()
+        cute.copy(%7, %33, %32) : (!universal_copy, !rA, !memref_3) -> ()
       } else {
-        %48 = cute.make_coord(%19) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%6, %ids, %48) : (!tiled_mma, !ids_2, !cute.coord<"?">) -> !xC
+        %44 = cute.make_coord(%17) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%5, %ids, %44) : (!tiled_mma, !ids_2, !cute.coord<"?">) -> !xC
         %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %49 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %50 = cute.memref.load(%xC, %49) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %51:2 = cute.get_scalars<{only_dynamic}> (%50) : !cute.int_tuple<"(?,?)">
-          %52 = cute.make_int_tuple(%51#0, %51#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %53 = cute.make_int_tuple(%18#0, %18#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %54 = cute.elem_less(%52, %53) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %55 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside, %55, %54) : (!inside, !cute.coord<"?">, i1) -> ()
+          %45 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %46 = cute.memref.load(%xC, %45) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %47:2 = cute.get_scalars<{only_dynamic}> (%46) : !cute.int_tuple<"(?,?)">
+          %48 = cute.make_int_tuple(%47#0, %47#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %49 = cute.make_int_tuple(%16#0, %16#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %50 = cute.elem_less(%48, %49) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %51 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %51, %50) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%9, %36, %35, pred = %inside) : (!universal_copy, !rA, !memref_3, !inside) -> ()
+        cute.copy(%7, %33, %32, pred = %inside) : (!universal_copy, !rA, !memref_3, !inside) -> ()
       }
       gpu.return
     }

@@ -78,583 +78,577 @@ module attributes {gpu.container_module} {
     gpu.func @sgemm(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
-      %2 = cute.static : !cute.int_tuple<"128">
-      %3 = cute.static : !cute.int_tuple<"(0,0)">
-      %4 = cute.static : !cute.shape<"(128,128)">
-      %5 = cute.atom() : !universal_fma
-      %6 = cute.make_tiled_mma(%5) : !tiled_mma
-      %7 = cute.static : !cute.shape<"(128,16)">
-      %8 = cute.atom() : !simt_async_copy
-      %9 = cute.make_tiled_copy(%8) : !tiled_copy
-      %10 = cute.static : !cute.coord<"(0,_,_)">
+      %c127_i32 = arith.constant 127 : i32
+      %c7_i32 = arith.constant 7 : i32
+      %2 = cute.static : !cute.int_tuple<"(0,0)">
+      %3 = cute.static : !cute.shape<"(128,128)">
+      %4 = cute.atom() : !universal_fma
+      %5 = cute.make_tiled_mma(%4) : !tiled_mma
+      %6 = cute.static : !cute.shape<"(128,16)">
+      %7 = cute.atom() : !simt_async_copy
+      %8 = cute.make_tiled_copy(%7) : !tiled_copy
+      %9 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
       %c8_i32 = arith.constant 8 : i32
       %c1_i32 = arith.constant 1 : i32
-      %11 = cute.static : !cute.coord<"(_,_,0)">
-      %12 = cute.make_tiled_copy(%8) : !tiled_copy_2
-      %13 = cute.static : !cute.coord<"(_,_,1)">
-      %14 = cute.static : !cute.int_tuple<"16">
+      %10 = cute.static : !cute.coord<"(_,_,0)">
+      %11 = cute.make_tiled_copy(%7) : !tiled_copy_2
+      %12 = cute.static : !cute.coord<"(_,_,1)">
+      %c15_i32 = arith.constant 15 : i32
+      %c4_i32 = arith.constant 4 : i32
       %c2_i32 = arith.constant 2 : i32
       %c3_i32 = arith.constant 3 : i32
-      %15 = cute.static : !cute.shape<"(128,2)">
-      %16 = cute.atom() : !universal_copy
-      %17 = cute.static : !cute.shape<"(128,1)">
-      %18 = cute.static : !cute.coord<"(0,0)">
-      %19 = cute.static : !cute.coord<"(0,1)">
-      %20 = cute.static : !cute.coord<"16383">
+      %13 = cute.static : !cute.shape<"(128,2)">
+      %14 = cute.atom() : !universal_copy
+      %15 = cute.static : !cute.shape<"(128,1)">
+      %16 = cute.static : !cute.coord<"(0,0)">
+      %17 = cute.static : !cute.coord<"(0,1)">
+      %18 = cute.static : !cute.coord<"16383">
       %c64_i32 = arith.constant 64 : i32
-      %21 = cute.get_layout(%mC) : !mA
-      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !cute.layout<"(?,?):(?,1)">
-      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %25 = cute.make_int_tuple(%22#1) : (i32) -> !cute.int_tuple<"?">
-      %26 = cute.ceil_div(%25, %2) : (!cute.int_tuple<"?">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%26) : !cute.int_tuple<"?">
-      %row = arith.divui %24, %across : i32
-      %column = arith.remui %24, %across : i32
-      %27 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %28 = cute.make_identity_layout(%27) : !cute.shape<"(?,?)"> -> !layout
-      %29 = cute.make_view(%3, %28) : !coord_tensor
-      %30 = cute.select<[1, 0]> (%mB) : !mA -> !memref
-      %31 = cute.get_layout(%30) : !memref
-      %32:3 = cute.get_scalars<{only_dynamic}> (%31) : !cute.layout<"(?,?):(1,?)">
-      %33 = cute.make_shape(%32#0, %32#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %34 = cute.make_identity_layout(%33) : !cute.shape<"(?,?)"> -> !layout
-      %35 = cute.make_view(%3, %34) : !coord_tensor
-      %36 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %37 = cute.local_tile(%mC, %4, %36) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_2
-      %38 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %39 = cute.tiled.mma.partition_C(%6, %37, %38) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
-      %40 = cute.tiled.mma.make_fragment_C(%6, %39) : (!tiled_mma, !memref_3) -> !memref_4
-      cute.clear(%40) : (!memref_4) -> ()
+      %19 = cute.get_layout(%mC) : !mA
+      %20:3 = cute.get_scalars<{only_dynamic}> (%19) : !cute.layout<"(?,?):(?,1)">
+      %21 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %22 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %23 = arith.addi %20#1, %c127_i32 : i32
+      %across = arith.shrui %23, %c7_i32 : i32
+      %row = arith.divui %22, %across : i32
+      %column = arith.remui %22, %across : i32
+      %24 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %25 = cute.make_identity_layout(%24) : !cute.shape<"(?,?)"> -> !layout
+      %26 = cute.make_view(%2, %25) : !coord_tensor
+      %27 = cute.select<[1, 0]> (%mB) : !mA -> !memref
+      %28 = cute.get_layout(%27) : !memref
+      %29:3 = cute.get_scalars<{only_dynamic}> (%28) : !cute.layout<"(?,?):(1,?)">
+      %30 = cute.make_shape(%29#0, %29#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %31 = cute.make_identity_layout(%30) : !cute.shape<"(?,?)"> -> !layout
+      %32 = cute.make_view(%2, %31) : !coord_tensor
+      %33 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %34 = cute.local_tile(%mC, %3, %33) : (!mA, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_2
+      %35 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %36 = cute.tiled.mma.partition_C(%5, %34, %35) : (!tiled_mma, !memref_2, !cute.coord<"?">) -> !memref_3
+      %37 = cute.tiled.mma.make_fragment_C(%5, %36) : (!tiled_mma, !memref_3) -> !memref_4
+      cute.clear(%37) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
+      %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_5
+      %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%8, %39, %40) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
       %41 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %42 = cute.local_tile(%mA, %7, %41) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_5
-      %43 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part = cute.tiled.copy.partition_S(%9, %42, %43) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
-      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%29, %7, %44) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
-      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
+      %42 = cute.local_tile(%26, %6, %41) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %43 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%8, %42, %43) : (!tiled_copy, !coord_tensor_2, !cute.coord<"?">) -> !ids
       %flags = cute.memref.alloca() : !flags
-      %first = cute.slice(%ids, %10) : !ids, !cute.coord<"(0,_,_)">
-      %each = cute.slice(%flags, %10) : !flags, !cute.coord<"(0,_,_)">
+      %first = cute.slice(%ids, %9) : !ids, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %9) : !flags, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first, %84) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %90, %89) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %47 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
-      %48 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %49 = cute.tiled.copy.partition_D(%9, %47, %48) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
-      cute.copy(%8, %part, %49, pred = %flags) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %44 = cute.slice(%sA, %10) : !sA, !cute.coord<"(_,_,0)">
+      %45 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %46 = cute.tiled.copy.partition_D(%8, %44, %45) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+      cute.copy(%7, %part, %46, pred = %flags) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %47 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %48 = cute.local_tile(%27, %6, %47) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_8
+      %49 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%11, %48, %49) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
       %50 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %51 = cute.local_tile(%30, %7, %50) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_8
-      %52 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_0 = cute.tiled.copy.partition_S(%12, %51, %52) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
-      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %54 = cute.local_tile(%35, %7, %53) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
-      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_1 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids_2
+      %51 = cute.local_tile(%32, %6, %50) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %52 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%11, %51, %52) : (!tiled_copy_2, !coord_tensor_2, !cute.coord<"?">) -> !ids_2
       %flags_2 = cute.memref.alloca() : !flags_2
-      %first_3 = cute.slice(%ids_1, %10) : !ids_2, !cute.coord<"(0,_,_)">
-      %each_4 = cute.slice(%flags_2, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      %first_3 = cute.slice(%ids_1, %9) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %9) : !flags_2, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_3, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_4, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_3, %84) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %90, %89) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %56 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
-      %57 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %58 = cute.tiled.copy.partition_D(%12, %56, %57) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
-      cute.copy(%8, %part_0, %58, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
+      %53 = cute.slice(%sB, %10) : !sB, !cute.coord<"(_,_,0)">
+      %54 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %55 = cute.tiled.copy.partition_D(%11, %53, %54) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+      cute.copy(%7, %part_0, %55, pred = %flags_2) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
+      %56 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %57 = cute.local_tile(%mA, %6, %56) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_5
+      %58 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%8, %57, %58) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
       %59 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %60 = cute.local_tile(%mA, %7, %59) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_5
-      %61 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_5 = cute.tiled.copy.partition_S(%9, %60, %61) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
-      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %63 = cute.local_tile(%29, %7, %62) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
-      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_6 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy, !coord_tensor_3, !cute.coord<"?">) -> !ids
+      %60 = cute.local_tile(%26, %6, %59) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %61 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%8, %60, %61) : (!tiled_copy, !coord_tensor_3, !cute.coord<"?">) -> !ids
       %flags_7 = cute.memref.alloca() : !flags
-      %first_8 = cute.slice(%ids_6, %10) : !ids, !cute.coord<"(0,_,_)">
-      %each_9 = cute.slice(%flags_7, %10) : !flags, !cute.coord<"(0,_,_)">
+      %first_8 = cute.slice(%ids_6, %9) : !ids, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %9) : !flags, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_8, %88) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_9, %94, %93) : (!each, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_8, %84) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %90, %89) : (!each, !cute.coord<"?">, i1) -> ()
       }
-      %65 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
-      %66 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %67 = cute.tiled.copy.partition_D(%9, %65, %66) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
-      cute.copy(%8, %part_5, %67, pred = %flags_7) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %62 = cute.slice(%sA, %12) : !sA, !cute.coord<"(_,_,1)">
+      %63 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %64 = cute.tiled.copy.partition_D(%8, %62, %63) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+      cute.copy(%7, %part_5, %64, pred = %flags_7) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+      %65 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %66 = cute.local_tile(%27, %6, %65) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_8
+      %67 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%11, %66, %67) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
       %68 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %69 = cute.local_tile(%30, %7, %68) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_8
-      %70 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_10 = cute.tiled.copy.partition_S(%12, %69, %70) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
-      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %72 = cute.local_tile(%35, %7, %71) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
-      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_11 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_2, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
+      %69 = cute.local_tile(%32, %6, %68) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %70 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%11, %69, %70) : (!tiled_copy_2, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
       %flags_12 = cute.memref.alloca() : !flags_2
-      %first_13 = cute.slice(%ids_11, %10) : !ids_2, !cute.coord<"(0,_,_)">
-      %each_14 = cute.slice(%flags_12, %10) : !flags_2, !cute.coord<"(0,_,_)">
+      %first_13 = cute.slice(%ids_11, %9) : !ids_2, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %9) : !flags_2, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %89 = cute.memref.load(%first_13, %88) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-        %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %92 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-        %93 = cute.elem_less(%91, %92) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_14, %94, %93) : (!each_2, !cute.coord<"?">, i1) -> ()
+        %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %85 = cute.memref.load(%first_13, %84) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+        %86:2 = cute.get_scalars<{only_dynamic}> (%85) : !cute.int_tuple<"(?,?)">
+        %87 = cute.make_int_tuple(%86#0, %86#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %88 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+        %89 = cute.elem_less(%87, %88) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+        %90 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %90, %89) : (!each_2, !cute.coord<"?">, i1) -> ()
       }
-      %74 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
-      %75 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %76 = cute.tiled.copy.partition_D(%12, %74, %75) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
-      cute.copy(%8, %part_10, %76, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
+      %71 = cute.slice(%sB, %12) : !sB, !cute.coord<"(_,_,1)">
+      %72 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %73 = cute.tiled.copy.partition_D(%11, %71, %72) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+      cute.copy(%7, %part_10, %73, pred = %flags_12) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %77 = cute.make_int_tuple(%1#1) : (i32) -> !cute.int_tuple<"?">
-      %78 = cute.ceil_div(%77, %14) : (!cute.int_tuple<"?">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
-      %79 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"?">
-      scf.for %tile = %c0_i32 to %79 step %c1_i32 : i32 {
+      %74 = arith.addi %1#1, %c15_i32 : i32
+      %75 = arith.shrui %74, %c4_i32 : i32
+      scf.for %tile = %c0_i32 to %75 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
-        %88 = arith.floordivsi %ahead, %c3_i32 : i32
-        %89 = arith.muli %88, %c3_i32 : i32
-        %90 = arith.subi %ahead, %89 : i32
-        %91 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %92 = cute.local_tile(%mA, %7, %91) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_5
-        %93 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_16 = cute.tiled.copy.partition_S(%9, %92, %93) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
-        %94 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %95 = cute.local_tile(%29, %7, %94) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
-        %96 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_17 = cute.tiled.copy.partition_S(%9, %95, %96) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids
+        %84 = arith.remui %ahead, %c3_i32 : i32
+        %85 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %86 = cute.local_tile(%mA, %6, %85) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_5
+        %87 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%8, %86, %87) : (!tiled_copy, !memref_5, !cute.coord<"?">) -> !part
+        %88 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %89 = cute.local_tile(%26, %6, %88) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %90 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%8, %89, %90) : (!tiled_copy, !coord_tensor_4, !cute.coord<"?">) -> !ids
         %flags_18 = cute.memref.alloca() : !flags
-        %first_19 = cute.slice(%ids_17, %10) : !ids, !cute.coord<"(0,_,_)">
-        %each_20 = cute.slice(%flags_18, %10) : !flags, !cute.coord<"(0,_,_)">
+        %first_19 = cute.slice(%ids_17, %9) : !ids, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %9) : !flags, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %106 = cute.memref.load(%first_19, %105) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %107:2 = cute.get_scalars<{only_dynamic}> (%106) : !cute.int_tuple<"(?,?)">
+          %108 = cute.make_int_tuple(%107#0, %107#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %109 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %110 = cute.elem_less(%108, %109) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
           %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %112 = cute.memref.load(%first_19, %111) : (!first, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
-          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %115 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_20, %117, %116) : (!each, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_20, %111, %110) : (!each, !cute.coord<"?">, i1) -> ()
         }
-        %97 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
-        %98 = cute.slice(%sA, %97) : !sA, !cute.coord<"(_,_,?)">
-        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %100 = cute.tiled.copy.partition_D(%9, %98, %99) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
-        cute.copy(%8, %part_16, %100, pred = %flags_18) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
-        %101 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %102 = cute.local_tile(%30, %7, %101) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_8
-        %103 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_21 = cute.tiled.copy.partition_S(%12, %102, %103) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
-        %104 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %105 = cute.local_tile(%35, %7, %104) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
-        %106 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_22 = cute.tiled.copy.partition_S(%12, %105, %106) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
+        %91 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
+        %92 = cute.slice(%sA, %91) : !sA, !cute.coord<"(_,_,?)">
+        %93 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %94 = cute.tiled.copy.partition_D(%8, %92, %93) : (!tiled_copy, !memref_6, !cute.coord<"?">) -> !memref_7
+        cute.copy(%7, %part_16, %94, pred = %flags_18) : (!simt_async_copy, !part, !memref_7, !flags) -> ()
+        %95 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %96 = cute.local_tile(%27, %6, %95) : (!memref, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_8
+        %97 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%11, %96, %97) : (!tiled_copy_2, !memref_8, !cute.coord<"?">) -> !part_2
+        %98 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %99 = cute.local_tile(%32, %6, %98) : (!coord_tensor, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %100 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%11, %99, %100) : (!tiled_copy_2, !coord_tensor_4, !cute.coord<"?">) -> !ids_2
         %flags_23 = cute.memref.alloca() : !flags_2
-        %first_24 = cute.slice(%ids_22, %10) : !ids_2, !cute.coord<"(0,_,_)">
-        %each_25 = cute.slice(%flags_23, %10) : !flags_2, !cute.coord<"(0,_,_)">
+        %first_24 = cute.slice(%ids_22, %9) : !ids_2, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %9) : !flags_2, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %106 = cute.memref.load(%first_24, %105) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %107:2 = cute.get_scalars<{only_dynamic}> (%106) : !cute.int_tuple<"(?,?)">
+          %108 = cute.make_int_tuple(%107#0, %107#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %109 = cute.make_int_tuple(%29#0, %29#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %110 = cute.elem_less(%108, %109) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
           %111 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %112 = cute.memref.load(%first_24, %111) : (!first_2, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %113:2 = cute.get_scalars<{only_dynamic}> (%112) : !cute.int_tuple<"(?,?)">
-          %114 = cute.make_int_tuple(%113#0, %113#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %115 = cute.make_int_tuple(%32#0, %32#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %116 = cute.elem_less(%114, %115) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_25, %117, %116) : (!each_2, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_25, %111, %110) : (!each_2, !cute.coord<"?">, i1) -> ()
         }
-        %107 = cute.make_coord(%90) : (i32) -> !cute.coord<"(_,_,?)">
-        %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
-        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %110 = cute.tiled.copy.partition_D(%12, %108, %109) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
-        cute.copy(%8, %part_21, %110, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
+        %101 = cute.make_coord(%84) : (i32) -> !cute.coord<"(_,_,?)">
+        %102 = cute.slice(%sB, %101) : !sB, !cute.coord<"(_,_,?)">
+        %103 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %104 = cute.tiled.copy.partition_D(%11, %102, %103) : (!tiled_copy_2, !memref_9, !cute.coord<"?">) -> !memref_10
+        cute.copy(%7, %part_21, %104, pred = %flags_23) : (!simt_async_copy, !part_2, !memref_10, !flags_2) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
         %stage = arith.remui %tile, %c3_i32 : i32
         scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %111 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %112 = cute.slice(%sA, %111) : !sA, !cute.coord<"(_,_,?)">
-          %113 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
-          %115 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %116 = cute.local_tile(%112, %15, %115) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
-          %117 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %blockA = cute.tiled.mma.partition_A(%6, %116, %117) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
-          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
-          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
-          %118 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %blockB = cute.local_tile(%114, %15, %118) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
-          %119 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
-          %120 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB = cute.tiled.mma.partition_B(%6, %119, %120) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
-          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
-          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
-          %121 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
-          %122 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %40, %121, %122, %40) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
-          %123 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
-          %124 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB_26 = cute.tiled.mma.partition_B(%6, %123, %124) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
-          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma, !columnB) -> !rB
-          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
-          %125 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
-          %126 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %40, %125, %126, %40) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %105 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %106 = cute.slice(%sA, %105) : !sA, !cute.coord<"(_,_,?)">
+          %107 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %108 = cute.slice(%sB, %107) : !sB, !cute.coord<"(_,_,?)">
+          %109 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %110 = cute.local_tile(%106, %13, %109) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
+          %111 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%5, %110, %111) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%5, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%14, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %112 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%108, %13, %112) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %113 = cute.local_tile(%blockB, %15, %16) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
+          %114 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%5, %113, %114) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%5, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%14, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %115 = cute.slice(%rA, %10) : !rA, !cute.coord<"(_,_,0)">
+          %116 = cute.slice(%rB, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %37, %115, %116, %37) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %117 = cute.local_tile(%blockB, %15, %17) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
+          %118 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%5, %117, %118) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%5, %columnB_26) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%14, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %119 = cute.slice(%rA, %12) : !rA, !cute.coord<"(_,_,1)">
+          %120 = cute.slice(%rB_27, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %37, %119, %120, %37) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      %80 = cute.make_shape(%22#0, %22#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %81 = cute.make_identity_layout(%80) : !cute.shape<"(?,?)"> -> !layout
-      %82 = cute.make_view(%3, %81) : !coord_tensor
-      %83 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids_15 = cute.local_tile(%82, %4, %83) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
-      %84 = cute.memref.load(%ids_15, %20) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %85:2 = cute.get_scalars<{only_dynamic}> (%84) : !cute.int_tuple<"(?,?)">
-      %86 = cute.make_int_tuple(%85#0, %85#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %87 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%86, %87) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+      %76 = cute.make_shape(%20#0, %20#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %77 = cute.make_identity_layout(%76) : !cute.shape<"(?,?)"> -> !layout
+      %78 = cute.make_view(%2, %77) : !coord_tensor
+      %79 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%78, %3, %79) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
+      %80 = cute.memref.load(%ids_15, %18) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %81:2 = cute.get_scalars<{only_dynamic}> (%80) : !cute.int_tuple<"(?,?)">
+      %82 = cute.make_int_tuple(%81#0, %81#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %83 = cute.make_int_tuple(%20#0, %20#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%82, %83) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       scf.if %whole {
-        cute.copy(%16, %40, %39) : (!universal_copy, !memref_4, !memref_3) -> ()
+        cute.copy(%14, %37, %36) : (!universal_copy, !memref_4, !memref_3) -> ()
       } else {
-        %88 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %88) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
+        %84 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%5, %ids_15, %84) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
         %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %90 = cute.memref.load(%xC, %89) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %91:2 = cute.get_scalars<{only_dynamic}> (%90) : !cute.int_tuple<"(?,?)">
-          %92 = cute.make_int_tuple(%91#0, %91#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %93 = cute.make_int_tuple(%22#0, %22#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %94 = cute.elem_less(%92, %93) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside, %95, %94) : (!inside, !cute.coord<"?">, i1) -> ()
+          %85 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %86 = cute.memref.load(%xC, %85) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %87:2 = cute.get_scalars<{only_dynamic}> (%86) : !cute.int_tuple<"(?,?)">
+          %88 = cute.make_int_tuple(%87#0, %87#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %89 = cute.make_int_tuple(%20#0, %20#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %90 = cute.elem_less(%88, %89) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          %91 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %91, %90) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%16, %40, %39, pred = %inside) : (!universal_copy, !memref_4, !memref_3, !inside) -> ()
+        cute.copy(%14, %37, %36, pred = %inside) : (!universal_copy, !memref_4, !memref_3, !inside) -> ()
       }
       gpu.return
     }
     gpu.func @sgemm_v(%mA: !mA_2, %mB: !mA_2, %mC: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_2
-      %2 = cute.static : !cute.int_tuple<"128">
-      %3 = cute.static : !cute.int_tuple<"(0,0)">
-      %4 = cute.static : !cute.shape<"(128,128)">
-      %5 = cute.atom() : !universal_fma
-      %6 = cute.make_tiled_mma(%5) : !tiled_mma
-      %7 = cute.static : !cute.shape<"(128,16)">
-      %8 = cute.atom() : !simt_async_copy_2
-      %9 = cute.make_tiled_copy(%8) : !tiled_copy_3
-      %10 = cute.static : !cute.coord<"(0,_,_)">
+      %c127_i32 = arith.constant 127 : i32
+      %c7_i32 = arith.constant 7 : i32
+      %2 = cute.static : !cute.int_tuple<"(0,0)">
+      %3 = cute.static : !cute.shape<"(128,128)">
+      %4 = cute.atom() : !universal_fma
+      %5 = cute.make_tiled_mma(%4) : !tiled_mma
+      %6 = cute.static : !cute.shape<"(128,16)">
+      %7 = cute.atom() : !simt_async_copy_2
+      %8 = cute.make_tiled_copy(%7) : !tiled_copy_3
+      %9 = cute.static : !cute.coord<"(0,_,_)">
       %c0_i32 = arith.constant 0 : i32
       %c2_i32 = arith.constant 2 : i32
       %c1_i32 = arith.constant 1 : i32
-      %11 = cute.static : !cute.coord<"(_,_,0)">
-      %12 = cute.make_tiled_copy(%8) : !tiled_copy_4
-      %13 = cute.static : !cute.coord<"(_,_,1)">
-      %14 = cute.static : !cute.int_tuple<"16">
+      %10 = cute.static : !cute.coord<"(_,_,0)">
+      %11 = cute.make_tiled_copy(%7) : !tiled_copy_4
+      %12 = cute.static : !cute.coord<"(_,_,1)">
+      %c15_i32 = arith.constant 15 : i32
+      %c4_i32 = arith.constant 4 : i32
       %c3_i32 = arith.constant 3 : i32
-      %15 = cute.static : !cute.shape<"(128,2)">
-      %16 = cute.atom() : !universal_copy
-      %17 = cute.static : !cute.shape<"(128,1)">
-      %18 = cute.static : !cute.coord<"(0,0)">
-      %19 = cute.static : !cute.coord<"(0,1)">
+      %13 = cute.static : !cute.shape<"(128,2)">
+      %14 = cute.atom() : !universal_copy
+      %15 = cute.static : !cute.shape<"(128,1)">
+      %16 = cute.static : !cute.coord<"(0,0)">
+      %17 = cute.static : !cute.coord<"(0,1)">
       %c8_i32 = arith.constant 8 : i32
-      %20 = cute.static : !cute.coord<"16383">
+      %18 = cute.static : !cute.coord<"16383">
       %c64_i32 = arith.constant 64 : i32
-      %21 = cute.get_layout(%mC) : !mA_2
-      %22:3 = cute.get_scalars<{only_dynamic}> (%21) : !layout_2
-      %23 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %24 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %25 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
-      %26 = cute.make_int_tuple(%25) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-      %27 = cute.ceil_div(%26, %2) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"128">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"?">
-      %row = arith.divui %24, %across : i32
-      %column = arith.remui %24, %across : i32
-      %28 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-      %29 = cute.make_shape(%1#0, %28) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
-      %30 = cute.make_identity_layout(%29) : !cute.shape<"(?,?{div=4})"> -> !layout_3
-      %31 = cute.make_view(%3, %30) : !coord_tensor_5
-      %32 = cute.select<[1, 0]> (%mB) : !mA_2 -> !memref_15
-      %33 = cute.get_layout(%32) : !memref_15
-      %34:3 = cute.get_scalars<{only_dynamic}> (%33) : !layout_4
-      %35 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
-      %36 = cute.make_shape(%35, %34#1) : (!cute.i32<divby 4>, i32) -> !cute.shape<"(?{div=4},?)">
-      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?{div=4},?)"> -> !layout_5
-      %38 = cute.make_view(%3, %37) : !coord_tensor_6
-      %39 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %40 = cute.local_tile(%mC, %4, %39) : (!mA_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
-      %41 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %42 = cute.tiled.mma.partition_C(%6, %40, %41) : (!tiled_mma, !memref_16, !cute.coord<"?">) -> !memref_17
-      %43 = cute.tiled.mma.make_fragment_C(%6, %42) : (!tiled_mma, !memref_17) -> !memref_4
-      cute.clear(%43) : (!memref_4) -> ()
+      %19 = cute.get_layout(%mC) : !mA_2
+      %20:3 = cute.get_scalars<{only_dynamic}> (%19) : !layout_2
+      %21 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %22 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %23 = arith.addi %20#1, %c127_i32 : i32
+      %across = arith.shrui %23, %c7_i32 : i32
+      %row = arith.divui %22, %across : i32
+      %column = arith.remui %22, %across : i32
+      %24 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+      %25 = cute.make_shape(%1#0, %24) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %26 = cute.make_identity_layout(%25) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %27 = cute.make_view(%2, %26) : !coord_tensor_5
+      %28 = cute.select<[1, 0]> (%mB) : !mA_2 -> !memref_15
+      %29 = cute.get_layout(%28) : !memref_15
+      %30:3 = cute.get_scalars<{only_dynamic}> (%29) : !layout_4
+      %31 = cute.assume(%30#0) : (i32) -> !cute.i32<divby 4>
+      %32 = cute.make_shape(%31, %30#1) : (!cute.i32<divby 4>, i32) -> !cute.shape<"(?{div=4},?)">
+      %33 = cute.make_identity_layout(%32) : !cute.shape<"(?{div=4},?)"> -> !layout_5
+      %34 = cute.make_view(%2, %33) : !coord_tensor_6
+      %35 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %36 = cute.local_tile(%mC, %3, %35) : (!mA_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_16
+      %37 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %38 = cute.tiled.mma.partition_C(%5, %36, %37) : (!tiled_mma, !memref_16, !cute.coord<"?">) -> !memref_17
+      %39 = cute.tiled.mma.make_fragment_C(%5, %38) : (!tiled_mma, !memref_17) -> !memref_4
+      cute.clear(%39) : (!memref_4) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %44 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %45 = cute.local_tile(%mA, %7, %44) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_18
-      %46 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
-      %47 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %48 = cute.local_tile(%31, %7, %47) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
-      %49 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids = cute.tiled.copy.partition_S(%9, %48, %49) : (!tiled_copy_3, !coord_tensor_2, !cute.coord<"?">) -> !ids_4
+      %40 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %41 = cute.local_tile(%mA, %6, %40) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_18
+      %42 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part = cute.tiled.copy.partition_S(%8, %41, %42) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+      %43 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
+      %44 = cute.local_tile(%27, %6, %43) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %45 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids = cute.tiled.copy.partition_S(%8, %44, %45) : (!tiled_copy_3, !coord_tensor_2, !cute.coord<"?">) -> !ids_4
       %flags = cute.memref.alloca() : !flags_3
-      %first = cute.slice(%ids, %10) : !ids_4, !cute.coord<"(0,_,_)">
-      %each = cute.slice(%flags, %10) : !flags_3, !cute.coord<"(0,_,_)">
+      %first = cute.slice(%ids, %9) : !ids_4, !cute.coord<"(0,_,_)">
+      %each = cute.slice(%flags, %9) : !flags_3, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %95 = cute.memref.load(%first, %94) : (!first_3, !cute.coord<"?">) -> !int_tuple
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
-        %97 = cute.assume(%96#1) : (i32) -> !cute.i32<divby 4>
-        %98 = cute.make_int_tuple(%96#0, %97) : (i32, !cute.i32<divby 4>) -> !int_tuple
-        %99 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-        %100 = cute.make_int_tuple(%1#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
-        %101 = cute.elem_less(%98, %100) : (!int_tuple, !int_tuple) -> i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each, %102, %101) : (!each_3, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first, %88) : (!first_3, !cute.coord<"?">) -> !int_tuple
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !int_tuple
+        %91 = cute.assume(%90#1) : (i32) -> !cute.i32<divby 4>
+        %92 = cute.make_int_tuple(%90#0, %91) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %93 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+        %94 = cute.make_int_tuple(%1#0, %93) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %95 = cute.elem_less(%92, %94) : (!int_tuple, !int_tuple) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each, %96, %95) : (!each_3, !cute.coord<"?">, i1) -> ()
       }
-      %50 = cute.slice(%sA, %11) : !sA, !cute.coord<"(_,_,0)">
-      %51 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %52 = cute.tiled.copy.partition_D(%9, %50, %51) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
-      cute.copy(%8, %part, %52, pred = %flags) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
-      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %54 = cute.local_tile(%32, %7, %53) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_20
-      %55 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_0 = cute.tiled.copy.partition_S(%12, %54, %55) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
-      %56 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %57 = cute.local_tile(%38, %7, %56) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
-      %58 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_1 = cute.tiled.copy.partition_S(%12, %57, %58) : (!tiled_copy_4, !coord_tensor_2, !cute.coord<"?">) -> !ids_5
+      %46 = cute.slice(%sA, %10) : !sA, !cute.coord<"(_,_,0)">
+      %47 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %48 = cute.tiled.copy.partition_D(%8, %46, %47) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+      cute.copy(%7, %part, %48, pred = %flags) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+      %49 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %50 = cute.local_tile(%28, %6, %49) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_20
+      %51 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_0 = cute.tiled.copy.partition_S(%11, %50, %51) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
+      %52 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %53 = cute.local_tile(%34, %6, %52) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !coord_tensor_2
+      %54 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_1 = cute.tiled.copy.partition_S(%11, %53, %54) : (!tiled_copy_4, !coord_tensor_2, !cute.coord<"?">) -> !ids_5
       %flags_2 = cute.memref.alloca() : !flags_4
-      %first_3 = cute.slice(%ids_1, %10) : !ids_5, !cute.coord<"(0,_,_)">
-      %each_4 = cute.slice(%flags_2, %10) : !flags_4, !cute.coord<"(0,_,_)">
+      %first_3 = cute.slice(%ids_1, %9) : !ids_5, !cute.coord<"(0,_,_)">
+      %each_4 = cute.slice(%flags_2, %9) : !flags_4, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %95 = cute.memref.load(%first_3, %94) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple_2
-        %97 = cute.assume(%96#0) : (i32) -> !cute.i32<divby 4>
-        %98 = cute.make_int_tuple(%97, %96#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-        %99 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
-        %100 = cute.make_int_tuple(%99, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-        %101 = cute.elem_less(%98, %100) : (!int_tuple_2, !int_tuple_2) -> i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_4, %102, %101) : (!each_4, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_3, %88) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !int_tuple_2
+        %91 = cute.assume(%90#0) : (i32) -> !cute.i32<divby 4>
+        %92 = cute.make_int_tuple(%91, %90#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %93 = cute.assume(%30#0) : (i32) -> !cute.i32<divby 4>
+        %94 = cute.make_int_tuple(%93, %30#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %95 = cute.elem_less(%92, %94) : (!int_tuple_2, !int_tuple_2) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_4, %96, %95) : (!each_4, !cute.coord<"?">, i1) -> ()
       }
-      %59 = cute.slice(%sB, %11) : !sB, !cute.coord<"(_,_,0)">
-      %60 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %61 = cute.tiled.copy.partition_D(%12, %59, %60) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
-      cute.copy(%8, %part_0, %61, pred = %flags_2) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
+      %55 = cute.slice(%sB, %10) : !sB, !cute.coord<"(_,_,0)">
+      %56 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %57 = cute.tiled.copy.partition_D(%11, %55, %56) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+      cute.copy(%7, %part_0, %57, pred = %flags_2) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %62 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %63 = cute.local_tile(%mA, %7, %62) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_18
-      %64 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_5 = cute.tiled.copy.partition_S(%9, %63, %64) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
-      %65 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
-      %66 = cute.local_tile(%31, %7, %65) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
-      %67 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_6 = cute.tiled.copy.partition_S(%9, %66, %67) : (!tiled_copy_3, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
+      %58 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %59 = cute.local_tile(%mA, %6, %58) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_18
+      %60 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_5 = cute.tiled.copy.partition_S(%8, %59, %60) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+      %61 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,1)">
+      %62 = cute.local_tile(%27, %6, %61) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %63 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%8, %62, %63) : (!tiled_copy_3, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
       %flags_7 = cute.memref.alloca() : !flags_3
-      %first_8 = cute.slice(%ids_6, %10) : !ids_4, !cute.coord<"(0,_,_)">
-      %each_9 = cute.slice(%flags_7, %10) : !flags_3, !cute.coord<"(0,_,_)">
+      %first_8 = cute.slice(%ids_6, %9) : !ids_4, !cute.coord<"(0,_,_)">
+      %each_9 = cute.slice(%flags_7, %9) : !flags_3, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %95 = cute.memref.load(%first_8, %94) : (!first_3, !cute.coord<"?">) -> !int_tuple
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
-        %97 = cute.assume(%96#1) : (i32) -> !cute.i32<divby 4>
-        %98 = cute.make_int_tuple(%96#0, %97) : (i32, !cute.i32<divby 4>) -> !int_tuple
-        %99 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-        %100 = cute.make_int_tuple(%1#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
-        %101 = cute.elem_less(%98, %100) : (!int_tuple, !int_tuple) -> i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_9, %102, %101) : (!each_3, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_8, %88) : (!first_3, !cute.coord<"?">) -> !int_tuple
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !int_tuple
+        %91 = cute.assume(%90#1) : (i32) -> !cute.i32<divby 4>
+        %92 = cute.make_int_tuple(%90#0, %91) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %93 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+        %94 = cute.make_int_tuple(%1#0, %93) : (i32, !cute.i32<divby 4>) -> !int_tuple
+        %95 = cute.elem_less(%92, %94) : (!int_tuple, !int_tuple) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_9, %96, %95) : (!each_3, !cute.coord<"?">, i1) -> ()
       }
-      %68 = cute.slice(%sA, %13) : !sA, !cute.coord<"(_,_,1)">
-      %69 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %70 = cute.tiled.copy.partition_D(%9, %68, %69) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
-      cute.copy(%8, %part_5, %70, pred = %flags_7) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
-      %71 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %72 = cute.local_tile(%32, %7, %71) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_20
-      %73 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %part_10 = cute.tiled.copy.partition_S(%12, %72, %73) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
-      %74 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
-      %75 = cute.local_tile(%38, %7, %74) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
-      %76 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %ids_11 = cute.tiled.copy.partition_S(%12, %75, %76) : (!tiled_copy_4, !coord_tensor_3, !cute.coord<"?">) -> !ids_5
+      %64 = cute.slice(%sA, %12) : !sA, !cute.coord<"(_,_,1)">
+      %65 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %66 = cute.tiled.copy.partition_D(%8, %64, %65) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+      cute.copy(%7, %part_5, %66, pred = %flags_7) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+      %67 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %68 = cute.local_tile(%28, %6, %67) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !memref_20
+      %69 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %part_10 = cute.tiled.copy.partition_S(%11, %68, %69) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
+      %70 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,1)">
+      %71 = cute.local_tile(%34, %6, %70) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,1)">) -> !coord_tensor_3
+      %72 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %ids_11 = cute.tiled.copy.partition_S(%11, %71, %72) : (!tiled_copy_4, !coord_tensor_3, !cute.coord<"?">) -> !ids_5
       %flags_12 = cute.memref.alloca() : !flags_4
-      %first_13 = cute.slice(%ids_11, %10) : !ids_5, !cute.coord<"(0,_,_)">
-      %each_14 = cute.slice(%flags_12, %10) : !flags_4, !cute.coord<"(0,_,_)">
+      %first_13 = cute.slice(%ids_11, %9) : !ids_5, !cute.coord<"(0,_,_)">
+      %each_14 = cute.slice(%flags_12, %9) : !flags_4, !cute.coord<"(0,_,_)">
       scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %95 = cute.memref.load(%first_13, %94) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple_2
-        %97 = cute.assume(%96#0) : (i32) -> !cute.i32<divby 4>
-        %98 = cute.make_int_tuple(%97, %96#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-        %99 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
-        %100 = cute.make_int_tuple(%99, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-        %101 = cute.elem_less(%98, %100) : (!int_tuple_2, !int_tuple_2) -> i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%each_14, %102, %101) : (!each_4, !cute.coord<"?">, i1) -> ()
+        %88 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %89 = cute.memref.load(%first_13, %88) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+        %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !int_tuple_2
+        %91 = cute.assume(%90#0) : (i32) -> !cute.i32<divby 4>
+        %92 = cute.make_int_tuple(%91, %90#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %93 = cute.assume(%30#0) : (i32) -> !cute.i32<divby 4>
+        %94 = cute.make_int_tuple(%93, %30#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+        %95 = cute.elem_less(%92, %94) : (!int_tuple_2, !int_tuple_2) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%each_14, %96, %95) : (!each_4, !cute.coord<"?">, i1) -> ()
       }
-      %77 = cute.slice(%sB, %13) : !sB, !cute.coord<"(_,_,1)">
-      %78 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-      %79 = cute.tiled.copy.partition_D(%12, %77, %78) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
-      cute.copy(%8, %part_10, %79, pred = %flags_12) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
+      %73 = cute.slice(%sB, %12) : !sB, !cute.coord<"(_,_,1)">
+      %74 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+      %75 = cute.tiled.copy.partition_D(%11, %73, %74) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+      cute.copy(%7, %part_10, %75, pred = %flags_12) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %80 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-      %81 = cute.make_int_tuple(%80) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-      %82 = cute.ceil_div(%81, %14) : (!cute.int_tuple<"?{div=4}">, !cute.int_tuple<"16">) -> !cute.int_tuple<"?">
-      %83 = cute.get_scalars<{only_dynamic}> (%82) : !cute.int_tuple<"?">
-      scf.for %tile = %c0_i32 to %83 step %c1_i32 : i32 {
+      %76 = arith.addi %1#1, %c15_i32 : i32
+      %77 = arith.shrui %76, %c4_i32 : i32
+      scf.for %tile = %c0_i32 to %77 step %c1_i32 : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
-        %94 = arith.floordivsi %ahead, %c3_i32 : i32
-        %95 = arith.muli %94, %c3_i32 : i32
-        %96 = arith.subi %ahead, %95 : i32
-        %97 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %98 = cute.local_tile(%mA, %7, %97) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_18
-        %99 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_16 = cute.tiled.copy.partition_S(%9, %98, %99) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
-        %100 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %101 = cute.local_tile(%31, %7, %100) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
-        %102 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_17 = cute.tiled.copy.partition_S(%9, %101, %102) : (!tiled_copy_3, !coord_tensor_4, !cute.coord<"?">) -> !ids_4
+        %88 = arith.remui %ahead, %c3_i32 : i32
+        %89 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %90 = cute.local_tile(%mA, %6, %89) : (!mA_2, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_18
+        %91 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_16 = cute.tiled.copy.partition_S(%8, %90, %91) : (!tiled_copy_3, !memref_18, !cute.coord<"?">) -> !part_3
+        %92 = cute.make_coord(%row, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %93 = cute.local_tile(%27, %6, %92) : (!coord_tensor_5, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %94 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_17 = cute.tiled.copy.partition_S(%8, %93, %94) : (!tiled_copy_3, !coord_tensor_4, !cute.coord<"?">) -> !ids_4
         %flags_18 = cute.memref.alloca() : !flags_3
-        %first_19 = cute.slice(%ids_17, %10) : !ids_4, !cute.coord<"(0,_,_)">
-        %each_20 = cute.slice(%flags_18, %10) : !flags_3, !cute.coord<"(0,_,_)">
+        %first_19 = cute.slice(%ids_17, %9) : !ids_4, !cute.coord<"(0,_,_)">
+        %each_20 = cute.slice(%flags_18, %9) : !flags_3, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %109 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %110 = cute.memref.load(%first_19, %109) : (!first_3, !cute.coord<"?">) -> !int_tuple
+          %111:2 = cute.get_scalars<{only_dynamic}> (%110) : !int_tuple
+          %112 = cute.assume(%111#1) : (i32) -> !cute.i32<divby 4>
+          %113 = cute.make_int_tuple(%111#0, %112) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %114 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
+          %115 = cute.make_int_tuple(%1#0, %114) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %116 = cute.elem_less(%113, %115) : (!int_tuple, !int_tuple) -> i1
           %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %118 = cute.memref.load(%first_19, %117) : (!first_3, !cute.coord<"?">) -> !int_tuple
-          %119:2 = cute.get_scalars<{only_dynamic}> (%118) : !int_tuple
-          %120 = cute.assume(%119#1) : (i32) -> !cute.i32<divby 4>
-          %121 = cute.make_int_tuple(%119#0, %120) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %122 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 4>
-          %123 = cute.make_int_tuple(%1#0, %122) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %124 = cute.elem_less(%121, %123) : (!int_tuple, !int_tuple) -> i1
-          %125 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_20, %125, %124) : (!each_3, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_20, %117, %116) : (!each_3, !cute.coord<"?">, i1) -> ()
         }
-        %103 = cute.make_coord(%96) : (i32) -> !cute.coord<"(_,_,?)">
-        %104 = cute.slice(%sA, %103) : !sA, !cute.coord<"(_,_,?)">
-        %105 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %106 = cute.tiled.copy.partition_D(%9, %104, %105) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
-        cute.copy(%8, %part_16, %106, pred = %flags_18) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
-        %107 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %108 = cute.local_tile(%32, %7, %107) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_20
-        %109 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %part_21 = cute.tiled.copy.partition_S(%12, %108, %109) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
-        %110 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
-        %111 = cute.local_tile(%38, %7, %110) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
-        %112 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %ids_22 = cute.tiled.copy.partition_S(%12, %111, %112) : (!tiled_copy_4, !coord_tensor_4, !cute.coord<"?">) -> !ids_5
+        %95 = cute.make_coord(%88) : (i32) -> !cute.coord<"(_,_,?)">
+        %96 = cute.slice(%sA, %95) : !sA, !cute.coord<"(_,_,?)">
+        %97 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %98 = cute.tiled.copy.partition_D(%8, %96, %97) : (!tiled_copy_3, !memref_6, !cute.coord<"?">) -> !memref_19
+        cute.copy(%7, %part_16, %98, pred = %flags_18) : (!simt_async_copy_2, !part_3, !memref_19, !flags_3) -> ()
+        %99 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %100 = cute.local_tile(%28, %6, %99) : (!memref_15, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !memref_20
+        %101 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %part_21 = cute.tiled.copy.partition_S(%11, %100, %101) : (!tiled_copy_4, !memref_20, !cute.coord<"?">) -> !part_4
+        %102 = cute.make_coord(%column, %ahead) : (i32, i32) -> !cute.coord<"(?,?)">
+        %103 = cute.local_tile(%34, %6, %102) : (!coord_tensor_6, !cute.shape<"(128,16)">, !cute.coord<"(?,?)">) -> !coord_tensor_4
+        %104 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %ids_22 = cute.tiled.copy.partition_S(%11, %103, %104) : (!tiled_copy_4, !coord_tensor_4, !cute.coord<"?">) -> !ids_5
         %flags_23 = cute.memref.alloca() : !flags_4
-        %first_24 = cute.slice(%ids_22, %10) : !ids_5, !cute.coord<"(0,_,_)">
-        %each_25 = cute.slice(%flags_23, %10) : !flags_4, !cute.coord<"(0,_,_)">
+        %first_24 = cute.slice(%ids_22, %9) : !ids_5, !cute.coord<"(0,_,_)">
+        %each_25 = cute.slice(%flags_23, %9) : !flags_4, !cute.coord<"(0,_,_)">
         scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %109 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %110 = cute.memref.load(%first_24, %109) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
+          %111:2 = cute.get_scalars<{only_dynamic}> (%110) : !int_tuple_2
+          %112 = cute.assume(%111#0) : (i32) -> !cute.i32<divby 4>
+          %113 = cute.make_int_tuple(%112, %111#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+          %114 = cute.assume(%30#0) : (i32) -> !cute.i32<divby 4>
+          %115 = cute.make_int_tuple(%114, %30#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
+          %116 = cute.elem_less(%113, %115) : (!int_tuple_2, !int_tuple_2) -> i1
           %117 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %118 = cute.memref.load(%first_24, %117) : (!first_4, !cute.coord<"?">) -> !int_tuple_2
-          %119:2 = cute.get_scalars<{only_dynamic}> (%118) : !int_tuple_2
-          %120 = cute.assume(%119#0) : (i32) -> !cute.i32<divby 4>
-          %121 = cute.make_int_tuple(%120, %119#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-          %122 = cute.assume(%34#0) : (i32) -> !cute.i32<divby 4>
-          %123 = cute.make_int_tuple(%122, %34#1) : (!cute.i32<divby 4>, i32) -> !int_tuple_2
-          %124 = cute.elem_less(%121, %123) : (!int_tuple_2, !int_tuple_2) -> i1
-          %125 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%each_25, %125, %124) : (!each_4, !cute.coord<"?">, i1) -> ()
+          cute.memref.store(%each_25, %117, %116) : (!each_4, !cute.coord<"?">, i1) -> ()
         }
-        %113 = cute.make_coord(%96) : (i32) -> !cute.coord<"(_,_,?)">
-        %114 = cute.slice(%sB, %113) : !sB, !cute.coord<"(_,_,?)">
-        %115 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %116 = cute.tiled.copy.partition_D(%12, %114, %115) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
-        cute.copy(%8, %part_21, %116, pred = %flags_23) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
+        %105 = cute.make_coord(%88) : (i32) -> !cute.coord<"(_,_,?)">
+        %106 = cute.slice(%sB, %105) : !sB, !cute.coord<"(_,_,?)">
+        %107 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %108 = cute.tiled.copy.partition_D(%11, %106, %107) : (!tiled_copy_4, !memref_9, !cute.coord<"?">) -> !memref_21
+        cute.copy(%7, %part_21, %108, pred = %flags_23) : (!simt_async_copy_2, !part_4, !memref_21, !flags_4) -> ()
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
         %stage = arith.remui %tile, %c3_i32 : i32
         scf.for %k = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-          %117 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %118 = cute.slice(%sA, %117) : !sA, !cute.coord<"(_,_,?)">
-          %119 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
-          %120 = cute.slice(%sB, %119) : !sB, !cute.coord<"(_,_,?)">
-          %121 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %122 = cute.local_tile(%118, %15, %121) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
-          %123 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %blockA = cute.tiled.mma.partition_A(%6, %122, %123) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
-          %rA = cute.tiled.mma.make_fragment_A(%6, %blockA) : (!tiled_mma, !blockA) -> !rA
-          cute.copy(%16, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
-          %124 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
-          %blockB = cute.local_tile(%120, %15, %124) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
-          %125 = cute.local_tile(%blockB, %17, %18) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
-          %126 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB = cute.tiled.mma.partition_B(%6, %125, %126) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
-          %rB = cute.tiled.mma.make_fragment_B(%6, %columnB) : (!tiled_mma, !columnB) -> !rB
-          cute.copy(%16, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
-          %127 = cute.slice(%rA, %11) : !rA, !cute.coord<"(_,_,0)">
-          %128 = cute.slice(%rB, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %43, %127, %128, %43) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
-          %129 = cute.local_tile(%blockB, %17, %19) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
-          %130 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-          %columnB_26 = cute.tiled.mma.partition_B(%6, %129, %130) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
-          %rB_27 = cute.tiled.mma.make_fragment_B(%6, %columnB_26) : (!tiled_mma, !columnB) -> !rB
-          cute.copy(%16, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
-          %131 = cute.slice(%rA, %13) : !rA, !cute.coord<"(_,_,1)">
-          %132 = cute.slice(%rB_27, %11) : !rB, !cute.coord<"(_,_,0)">
-          cute.gemm(%6, %43, %131, %132, %43) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %109 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %110 = cute.slice(%sA, %109) : !sA, !cute.coord<"(_,_,?)">
+          %111 = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%sB, %111) : !sB, !cute.coord<"(_,_,?)">
+          %113 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %114 = cute.local_tile(%110, %13, %113) : (!memref_6, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !memref_11
+          %115 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %blockA = cute.tiled.mma.partition_A(%5, %114, %115) : (!tiled_mma, !memref_11, !cute.coord<"?">) -> !blockA
+          %rA = cute.tiled.mma.make_fragment_A(%5, %blockA) : (!tiled_mma, !blockA) -> !rA
+          cute.copy(%14, %blockA, %rA) : (!universal_copy, !blockA, !rA) -> ()
+          %116 = cute.make_coord(%k) : (i32) -> !cute.coord<"(0,?)">
+          %blockB = cute.local_tile(%112, %13, %116) : (!memref_9, !cute.shape<"(128,2)">, !cute.coord<"(0,?)">) -> !blockB
+          %117 = cute.local_tile(%blockB, %15, %16) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,0)">) -> !memref_12
+          %118 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB = cute.tiled.mma.partition_B(%5, %117, %118) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB = cute.tiled.mma.make_fragment_B(%5, %columnB) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%14, %columnB, %rB) : (!universal_copy, !columnB, !rB) -> ()
+          %119 = cute.slice(%rA, %10) : !rA, !cute.coord<"(_,_,0)">
+          %120 = cute.slice(%rB, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %39, %119, %120, %39) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
+          %121 = cute.local_tile(%blockB, %15, %17) : (!blockB, !cute.shape<"(128,1)">, !cute.coord<"(0,1)">) -> !memref_12
+          %122 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+          %columnB_26 = cute.tiled.mma.partition_B(%5, %121, %122) : (!tiled_mma, !memref_12, !cute.coord<"?">) -> !columnB
+          %rB_27 = cute.tiled.mma.make_fragment_B(%5, %columnB_26) : (!tiled_mma, !columnB) -> !rB
+          cute.copy(%14, %columnB_26, %rB_27) : (!universal_copy, !columnB, !rB) -> ()
+          %123 = cute.slice(%rA, %12) : !rA, !cute.coord<"(_,_,1)">
+          %124 = cute.slice(%rB_27, %10) : !rB, !cute.coord<"(_,_,0)">
+          cute.gemm(%5, %39, %123, %124, %39) : (!tiled_mma, !memref_4, !memref_13, !memref_14, !memref_4) -> ()
         }
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
-      %84 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
-      %85 = cute.make_shape(%22#0, %84) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
-      %86 = cute.make_identity_layout(%85) : !cute.shape<"(?,?{div=4})"> -> !layout_3
-      %87 = cute.make_view(%3, %86) : !coord_tensor_5
-      %88 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids_15 = cute.local_tile(%87, %4, %88) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
-      %89 = cute.memref.load(%ids_15, %20) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %90:2 = cute.get_scalars<{only_dynamic}> (%89) : !cute.int_tuple<"(?,?)">
-      %91 = cute.make_int_tuple(%90#0, %90#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %92 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
-      %93 = cute.make_int_tuple(%22#0, %92) : (i32, !cute.i32<divby 4>) -> !int_tuple
-      %whole = cute.elem_less(%91, %93) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+      %78 = cute.assume(%20#1) : (i32) -> !cute.i32<divby 4>
+      %79 = cute.make_shape(%20#0, %78) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %80 = cute.make_identity_layout(%79) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %81 = cute.make_view(%2, %80) : !coord_tensor_5
+      %82 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids_15 = cute.local_tile(%81, %3, %82) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids_3
+      %83 = cute.memref.load(%ids_15, %18) : (!ids_3, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %84:2 = cute.get_scalars<{only_dynamic}> (%83) : !cute.int_tuple<"(?,?)">
+      %85 = cute.make_int_tuple(%84#0, %84#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %86 = cute.assume(%20#1) : (i32) -> !cute.i32<divby 4>
+      %87 = cute.make_int_tuple(%20#0, %86) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%85, %87) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
-        cute.copy(%16, %43, %42) : (!universal_copy, !memref_4, !memref_17) -> ()
+        cute.copy(%14, %39, %38) : (!universal_copy, !memref_4, !memref_17) -> ()
       } else {
-        %94 = cute.make_coord(%23) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%6, %ids_15, %94) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
+        %88 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%5, %ids_15, %88) : (!tiled_mma, !ids_3, !cute.coord<"?">) -> !xC
         %inside = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c64_i32 step %c1_i32 : i32 {
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %96 = cute.memref.load(%xC, %95) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !cute.int_tuple<"(?,?)">
-          %98 = cute.make_int_tuple(%97#0, %97#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %99 = cute.assume(%22#1) : (i32) -> !cute.i32<divby 4>
-          %100 = cute.make_int_tuple(%22#0, %99) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %101 = cute.elem_less(%98, %100) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside, %102, %101) : (!inside, !cute.coord<"?">, i1) -> ()
+          %89 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %90 = cute.memref.load(%xC, %89) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %91:2 = cute.get_scalars<{only_dynamic}> (%90) : !cute.int_tuple<"(?,?)">
+          %92 = cute.make_int_tuple(%91#0, %91#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %93 = cute.assume(%20#1) : (i32) -> !cute.i32<divby 4>
+          %94 = cute.make_int_tuple(%20#0, %93) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %95 = cute.elem_less(%92, %94) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside, %96, %95) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%16, %43, %42, pred = %inside) : (!universal_copy, !memref_4, !memref_17, !inside) -> ()
+        cute.copy(%14, %39, %38, pred = %inside) : (!universal_copy, !memref_4, !memref_17, !inside) -> ()
       }
       gpu.return
     }

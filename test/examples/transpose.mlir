@@ -27,184 +27,180 @@
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @transpose(%mA: !mA, %mB: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
-      %0 = cute.static : !cute.int_tuple<"64">
-      %1 = cute.static : !cute.shape<"(64,64)">
-      %2 = cute.static : !cute.int_tuple<"(0,0)">
-      %3 = cute.static : !cute.coord<"4095">
-      %4 = cute.atom() : !universal_copy
-      %5 = cute.make_tiled_copy(%4) : !tiled_copy
-      %c6_i32 = arith.constant 6 : i32
       %c63_i32 = arith.constant 63 : i32
+      %c6_i32 = arith.constant 6 : i32
+      %0 = cute.static : !cute.shape<"(64,64)">
+      %1 = cute.static : !cute.int_tuple<"(0,0)">
+      %2 = cute.static : !cute.coord<"4095">
+      %3 = cute.atom() : !universal_copy
+      %4 = cute.make_tiled_copy(%3) : !tiled_copy
       %c4096_i32 = arith.constant 4096 : i32
       %c256_i32 = arith.constant 256 : i32
-      %6 = cute.make_tiled_copy(%4) : !tiled_copy_2
-      %7 = cute.get_layout(%mA) : !mA
-      %8:4 = cute.get_scalars<{only_dynamic}> (%7) : !cute.layout<"(?,?):(?,?)">
-      %9 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %10 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %11 = cute.make_int_tuple(%8#1) : (i32) -> !cute.int_tuple<"?">
-      %12 = cute.ceil_div(%11, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%12) : !cute.int_tuple<"?">
-      %13 = arith.divui %10, %across : i32
-      %14 = arith.remui %10, %across : i32
-      %15 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gA = cute.local_tile(%mA, %1, %15) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA
-      %16 = cute.select<[1, 0]> (%mB) : !mA -> !mA
-      %17 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gB = cute.local_tile(%16, %1, %17) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA
-      %18 = cute.make_shape(%8#0, %8#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %19 = cute.make_identity_layout(%18) : !cute.shape<"(?,?)"> -> !layout
-      %20 = cute.make_view(%2, %19) : !coord_tensor
-      %21 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%20, %1, %21) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids
-      %22 = cute.memref.load(%ids, %3) : (!ids, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
-      %23:2 = cute.get_scalars<{only_dynamic}> (%22) : !cute.int_tuple<"(?,?)">
-      %24 = cute.make_int_tuple(%23#0, %23#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %25 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%24, %25) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+      %5 = cute.make_tiled_copy(%3) : !tiled_copy_2
+      %6 = cute.get_layout(%mA) : !mA
+      %7:4 = cute.get_scalars<{only_dynamic}> (%6) : !cute.layout<"(?,?):(?,?)">
+      %8 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %9 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %10 = arith.addi %7#1, %c63_i32 : i32
+      %across = arith.shrui %10, %c6_i32 : i32
+      %11 = arith.divui %9, %across : i32
+      %12 = arith.remui %9, %across : i32
+      %13 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %gA = cute.local_tile(%mA, %0, %13) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA
+      %14 = cute.select<[1, 0]> (%mB) : !mA -> !mA
+      %15 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %gB = cute.local_tile(%14, %0, %15) : (!mA, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA
+      %16 = cute.make_shape(%7#0, %7#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %17 = cute.make_identity_layout(%16) : !cute.shape<"(?,?)"> -> !layout
+      %18 = cute.make_view(%1, %17) : !coord_tensor
+      %19 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%18, %0, %19) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids
+      %20 = cute.memref.load(%ids, %2) : (!ids, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
+      %21:2 = cute.get_scalars<{only_dynamic}> (%20) : !cute.int_tuple<"(?,?)">
+      %22 = cute.make_int_tuple(%21#0, %21#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %23 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%22, %23) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       %sT = cute.memref.alloc_smem() : !sT
       scf.if %whole {
-        %26 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %27 = cute.tiled.copy.partition_S(%5, %gA, %26) : (!tiled_copy, !gA, !cute.coord<"?">) -> !memref
-        %28 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %29 = cute.tiled.copy.partition_D(%5, %sT, %28) : (!tiled_copy, !sT, !cute.coord<"?">) -> !memref_2
-        %values = cute.make_fragment_like(%27) : !memref -> !values
-        cute.copy(%4, %27, %values) : (!universal_copy, !memref, !values) -> ()
-        cute.copy(%4, %values, %29) : (!universal_copy, !values, !memref_2) -> ()
+        %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %25 = cute.tiled.copy.partition_S(%4, %gA, %24) : (!tiled_copy, !gA, !cute.coord<"?">) -> !memref
+        %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %27 = cute.tiled.copy.partition_D(%4, %sT, %26) : (!tiled_copy, !sT, !cute.coord<"?">) -> !memref_2
+        %values = cute.make_fragment_like(%25) : !memref -> !values
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref, !values) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values, !memref_2) -> ()
       } else {
-        scf.for %i = %9 to %c4096_i32 step %c256_i32 : i32 {
-          %26 = arith.shrui %i, %c6_i32 : i32
-          %27 = arith.andi %i, %c63_i32 : i32
-          %28 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-          %29 = cute.memref.load(%ids, %28) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %30:2 = cute.get_scalars<{only_dynamic}> (%29) : !cute.int_tuple<"(?,?)">
-          %31 = cute.make_int_tuple(%30#0, %30#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %32 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %33 = cute.elem_less(%31, %32) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %33 {
-            %34 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            %35 = cute.memref.load(%gA, %34) : (!gA, !cute.coord<"(?,?)">) -> f32
-            %36 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%sT, %36, %35) : (!sT, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
+          %24 = arith.shrui %i, %c6_i32 : i32
+          %25 = arith.andi %i, %c63_i32 : i32
+          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
+          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          scf.if %31 {
+            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            %33 = cute.memref.load(%gA, %32) : (!gA, !cute.coord<"(?,?)">) -> f32
+            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            cute.memref.store(%sT, %34, %33) : (!sT, !cute.coord<"(?,?)">, f32) -> ()
           }
         }
       }
       cute_nvgpu.arch.barrier() : () -> ()
       scf.if %whole {
-        %26 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %27 = cute.tiled.copy.partition_S(%6, %sT, %26) : (!tiled_copy_2, !sT, !cute.coord<"?">) -> !memref_3
-        %28 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %29 = cute.tiled.copy.partition_D(%6, %gB, %28) : (!tiled_copy_2, !gA, !cute.coord<"?">) -> !memref
-        %values = cute.make_fragment_like(%27) : !memref_3 -> !values_2
-        cute.copy(%4, %27, %values) : (!universal_copy, !memref_3, !values_2) -> ()
-        cute.copy(%4, %values, %29) : (!universal_copy, !values_2, !memref) -> ()
+        %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_2, !sT, !cute.coord<"?">) -> !memref_3
+        %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %27 = cute.tiled.copy.partition_D(%5, %gB, %26) : (!tiled_copy_2, !gA, !cute.coord<"?">) -> !memref
+        %values = cute.make_fragment_like(%25) : !memref_3 -> !values_2
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_3, !values_2) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_2, !memref) -> ()
       } else {
-        scf.for %i = %9 to %c4096_i32 step %c256_i32 : i32 {
-          %26 = arith.andi %i, %c63_i32 : i32
-          %27 = arith.shrui %i, %c6_i32 : i32
-          %28 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-          %29 = cute.memref.load(%ids, %28) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %30:2 = cute.get_scalars<{only_dynamic}> (%29) : !cute.int_tuple<"(?,?)">
-          %31 = cute.make_int_tuple(%30#0, %30#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %32 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %33 = cute.elem_less(%31, %32) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %33 {
-            %34 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            %35 = cute.memref.load(%sT, %34) : (!sT, !cute.coord<"(?,?)">) -> f32
-            %36 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%gB, %36, %35) : (!gA, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
+          %24 = arith.andi %i, %c63_i32 : i32
+          %25 = arith.shrui %i, %c6_i32 : i32
+          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
+          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          scf.if %31 {
+            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            %33 = cute.memref.load(%sT, %32) : (!sT, !cute.coord<"(?,?)">) -> f32
+            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            cute.memref.store(%gB, %34, %33) : (!gA, !cute.coord<"(?,?)">, f32) -> ()
           }
         }
       }
       gpu.return
     }
     gpu.func @transpose_v(%mA: !mA_2, %mB: !mA_2) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
-      %0 = cute.static : !cute.int_tuple<"64">
-      %1 = cute.static : !cute.shape<"(64,64)">
-      %2 = cute.static : !cute.int_tuple<"(0,0)">
-      %3 = cute.static : !cute.coord<"4095">
-      %4 = cute.atom() : !universal_copy
-      %5 = cute.make_tiled_copy(%4) : !tiled_copy_3
-      %c6_i32 = arith.constant 6 : i32
       %c63_i32 = arith.constant 63 : i32
+      %c6_i32 = arith.constant 6 : i32
+      %0 = cute.static : !cute.shape<"(64,64)">
+      %1 = cute.static : !cute.int_tuple<"(0,0)">
+      %2 = cute.static : !cute.coord<"4095">
+      %3 = cute.atom() : !universal_copy
+      %4 = cute.make_tiled_copy(%3) : !tiled_copy_3
       %c4096_i32 = arith.constant 4096 : i32
       %c256_i32 = arith.constant 256 : i32
-      %6 = cute.make_tiled_copy(%4) : !tiled_copy_4
-      %7 = cute.get_layout(%mA) : !mA_2
-      %8:3 = cute.get_scalars<{only_dynamic}> (%7) : !layout_2
-      %9 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %10 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %11 = cute.make_int_tuple(%8#1) : (i32) -> !cute.int_tuple<"?">
-      %12 = cute.ceil_div(%11, %0) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
-      %across = cute.get_scalars<{only_dynamic}> (%12) : !cute.int_tuple<"?">
-      %13 = arith.divui %10, %across : i32
-      %14 = arith.remui %10, %across : i32
-      %15 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gA = cute.local_tile(%mA, %1, %15) : (!mA_2, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA_2
-      %16 = cute.select<[1, 0]> (%mB) : !mA_2 -> !memref_4
-      %17 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %gB = cute.local_tile(%16, %1, %17) : (!memref_4, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gB
-      %18 = cute.make_shape(%8#0, %8#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %19 = cute.make_identity_layout(%18) : !cute.shape<"(?,?)"> -> !layout
-      %20 = cute.make_view(%2, %19) : !coord_tensor
-      %21 = cute.make_coord(%13, %14) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%20, %1, %21) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids
-      %22 = cute.memref.load(%ids, %3) : (!ids, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
-      %23:2 = cute.get_scalars<{only_dynamic}> (%22) : !cute.int_tuple<"(?,?)">
-      %24 = cute.make_int_tuple(%23#0, %23#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %25 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %whole = cute.elem_less(%24, %25) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+      %5 = cute.make_tiled_copy(%3) : !tiled_copy_4
+      %6 = cute.get_layout(%mA) : !mA_2
+      %7:3 = cute.get_scalars<{only_dynamic}> (%6) : !layout_2
+      %8 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %9 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %10 = arith.addi %7#1, %c63_i32 : i32
+      %across = arith.shrui %10, %c6_i32 : i32
+      %11 = arith.divui %9, %across : i32
+      %12 = arith.remui %9, %across : i32
+      %13 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %gA = cute.local_tile(%mA, %0, %13) : (!mA_2, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gA_2
+      %14 = cute.select<[1, 0]> (%mB) : !mA_2 -> !memref_4
+      %15 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %gB = cute.local_tile(%14, %0, %15) : (!memref_4, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !gB
+      %16 = cute.make_shape(%7#0, %7#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %17 = cute.make_identity_layout(%16) : !cute.shape<"(?,?)"> -> !layout
+      %18 = cute.make_view(%1, %17) : !coord_tensor
+      %19 = cute.make_coord(%11, %12) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%18, %0, %19) : (!coord_tensor, !cute.shape<"(64,64)">, !cute.coord<"(?,?)">) -> !ids
+      %20 = cute.memref.load(%ids, %2) : (!ids, !cute.coord<"4095">) -> !cute.int_tuple<"(?,?)">
+      %21:2 = cute.get_scalars<{only_dynamic}> (%20) : !cute.int_tuple<"(?,?)">
+      %22 = cute.make_int_tuple(%21#0, %21#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %23 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %whole = cute.elem_less(%22, %23) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
       %sT = cute.memref.alloc_smem() : !sT_2
       scf.if %whole {
-        %26 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %27 = cute.tiled.copy.partition_S(%5, %gA, %26) : (!tiled_copy_3, !gA_2, !cute.coord<"?">) -> !memref_5
-        %28 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %29 = cute.tiled.copy.partition_D(%5, %sT, %28) : (!tiled_copy_3, !sT_2, !cute.coord<"?">) -> !memref_6
-        %values = cute.make_fragment_like(%27) : !memref_5 -> !values_3
-        cute.copy(%4, %27, %values) : (!universal_copy, !memref_5, !values_3) -> ()
-        cute.copy(%4, %values, %29) : (!universal_copy, !values_3, !memref_6) -> ()
+        %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %25 = cute.tiled.copy.partition_S(%4, %gA, %24) : (!tiled_copy_3, !gA_2, !cute.coord<"?">) -> !memref_5
+        %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %27 = cute.tiled.copy.partition_D(%4, %sT, %26) : (!tiled_copy_3, !sT_2, !cute.coord<"?">) -> !memref_6
+        %values = cute.make_fragment_like(%25) : !memref_5 -> !values_3
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_5, !values_3) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_6) -> ()
       } else {
-        scf.for %i = %9 to %c4096_i32 step %c256_i32 : i32 {
-          %26 = arith.shrui %i, %c6_i32 : i32
-          %27 = arith.andi %i, %c63_i32 : i32
-          %28 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-          %29 = cute.memref.load(%ids, %28) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %30:2 = cute.get_scalars<{only_dynamic}> (%29) : !cute.int_tuple<"(?,?)">
-          %31 = cute.make_int_tuple(%30#0, %30#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %32 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %33 = cute.elem_less(%31, %32) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %33 {
-            %34 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            %35 = cute.memref.load(%gA, %34) : (!gA_2, !cute.coord<"(?,?)">) -> f32
-            %36 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%sT, %36, %35) : (!sT_2, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
+          %24 = arith.shrui %i, %c6_i32 : i32
+          %25 = arith.andi %i, %c63_i32 : i32
+          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
+          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          scf.if %31 {
+            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            %33 = cute.memref.load(%gA, %32) : (!gA_2, !cute.coord<"(?,?)">) -> f32
+            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            cute.memref.store(%sT, %34, %33) : (!sT_2, !cute.coord<"(?,?)">, f32) -> ()
           }
         }
       }
       cute_nvgpu.arch.barrier() : () -> ()
       scf.if %whole {
-        %26 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %27 = cute.tiled.copy.partition_S(%6, %sT, %26) : (!tiled_copy_4, !sT_2, !cute.coord<"?">) -> !memref_7
-        %28 = cute.make_coord(%9) : (i32) -> !cute.coord<"?">
-        %29 = cute.tiled.copy.partition_D(%6, %gB, %28) : (!tiled_copy_4, !gB, !cute.coord<"?">) -> !memref_5
-        %values = cute.make_fragment_like(%27) : !memref_7 -> !values_3
-        cute.copy(%4, %27, %values) : (!universal_copy, !memref_7, !values_3) -> ()
-        cute.copy(%4, %values, %29) : (!universal_copy, !values_3, !memref_5) -> ()
+        %24 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %25 = cute.tiled.copy.partition_S(%5, %sT, %24) : (!tiled_copy_4, !sT_2, !cute.coord<"?">) -> !memref_7
+        %26 = cute.make_coord(%8) : (i32) -> !cute.coord<"?">
+        %27 = cute.tiled.copy.partition_D(%5, %gB, %26) : (!tiled_copy_4, !gB, !cute.coord<"?">) -> !memref_5
+        %values = cute.make_fragment_like(%25) : !memref_7 -> !values_3
+        cute.copy(%3, %25, %values) : (!universal_copy, !memref_7, !values_3) -> ()
+        cute.copy(%3, %values, %27) : (!universal_copy, !values_3, !memref_5) -> ()
       } else {
-        scf.for %i = %9 to %c4096_i32 step %c256_i32 : i32 {
-          %26 = arith.andi %i, %c63_i32 : i32
-          %27 = arith.shrui %i, %c6_i32 : i32
-          %28 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-          %29 = cute.memref.load(%ids, %28) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
-          %30:2 = cute.get_scalars<{only_dynamic}> (%29) : !cute.int_tuple<"(?,?)">
-          %31 = cute.make_int_tuple(%30#0, %30#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %32 = cute.make_int_tuple(%8#0, %8#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %33 = cute.elem_less(%31, %32) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          scf.if %33 {
-            %34 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            %35 = cute.memref.load(%sT, %34) : (!sT_2, !cute.coord<"(?,?)">) -> f32
-            %36 = cute.make_coord(%26, %27) : (i32, i32) -> !cute.coord<"(?,?)">
-            cute.memref.store(%gB, %36, %35) : (!gB, !cute.coord<"(?,?)">, f32) -> ()
+        scf.for %i = %8 to %c4096_i32 step %c256_i32 : i32 {
+          %24 = arith.andi %i, %c63_i32 : i32
+          %25 = arith.shrui %i, %c6_i32 : i32
+          %26 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+          %27 = cute.memref.load(%ids, %26) : (!ids, !cute.coord<"(?,?)">) -> !cute.int_tuple<"(?,?)">
+          %28:2 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"(?,?)">
+          %29 = cute.make_int_tuple(%28#0, %28#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %30 = cute.make_int_tuple(%7#0, %7#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %31 = cute.elem_less(%29, %30) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          scf.if %31 {
+            %32 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            %33 = cute.memref.load(%sT, %32) : (!sT_2, !cute.coord<"(?,?)">) -> f32
+            %34 = cute.make_coord(%24, %25) : (i32, i32) -> !cute.coord<"(?,?)">
+            cute.memref.store(%gB, %34, %33) : (!gB, !cute.coord<"(?,?)">, f32) -> ()
           }
         }
       }
