@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any
 
+from cute_dialect.front import subjects
 from cute_dialect.front.analysis import Site
 from cute_dialect.front.branches import Branch, pick, regions
 from cute_dialect.front.calls import callee
@@ -229,6 +230,15 @@ class Hooks:
         made = Text(plain)
         made.pieces = tuple(pieces)
         return made
+
+    # ------------------------------------------------------------------------------------ the structure of a subject
+
+    is_sequence = staticmethod(subjects.is_sequence)
+    part_of = staticmethod(subjects.part_of)
+    has_keys = staticmethod(subjects.has_keys)
+    rest_of = staticmethod(subjects.rest_of)
+    is_instance = staticmethod(subjects.is_instance)
+    attribute_of = staticmethod(subjects.attribute_of)
 
     # --------------------------------------------------------------------------------------------------- statements
 

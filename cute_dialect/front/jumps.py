@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.front.analysis import names_in, place_in
 from cute_dialect.front.errors import SyntaxErrorInKernel
+from cute_dialect.front.patterns import Patterns
 
 __all__ = ["DEEPEST", "RETURNED", "VALUE", "Counter", "remove_jumps"]
 
@@ -199,7 +200,7 @@ class _Jumps:
     TryStar = Try
 
     def Match(self, s: ast.Match) -> _Suite:
-        chain = self.chain_of(s)
+        chain = Patterns(self.counter.next, at).chain(s)
         if chain is not None:
             made = self.suite(chain)
             return _Suite(made.body, made.may, made.must)
@@ -209,30 +210,6 @@ class _Jumps:
             case.body = made.body
             may |= made.may
         return _Suite([s], may, False)
-
-    def chain_of(self, s: ast.Match) -> list[ast.stmt] | None:
-        """Return a ``match`` as a chain of ``if``; None if a pattern looks into its subject, which Python decides."""
-        p = at(s.subject)
-        subject = f".m{self.counter.next()}"
-        chain: list[ast.stmt] = []
-        for case in reversed(s.cases):
-            q = at(case.pattern)
-            pattern, name = case.pattern, None
-            if isinstance(pattern, ast.MatchAs):
-                pattern, name = pattern.pattern, pattern.name
-            test = ast.Constant(True, **q) if pattern is None else _matches(pattern, subject)
-            if test is None or (name is not None and pattern is not None and case.guard is not None):
-                return None
-            captured: list[ast.stmt] = [] if name is None else [assign(name, ast.Name(subject, ast.Load(), **q), q)]
-            if pattern is None and case.guard is not None:
-                chain = [*captured, ast.If(case.guard, case.body, chain, **q)]
-            elif pattern is None:
-                chain = [*captured, *case.body]
-            else:
-                if case.guard is not None:
-                    test = ast.BoolOp(ast.And(), [test, case.guard], **q)
-                chain = [ast.If(test, [*captured, *case.body], chain, **q)]
-        return [assign(subject, s.subject, p), *chain]
 
     def While(self, s: ast.While) -> _Suite:
         return self.loop(s)
@@ -297,21 +274,6 @@ class _Jumps:
         s._once = True
         chosen: Any = ast.If(ast.Name(tested, ast.Load(), **where), body, [assign(end, True, where)], **where)
         return [assign(end, False, where), assign(tested, s.test, where), chosen], end
-
-
-def _matches(pattern: ast.pattern, subject: str) -> ast.expr | None:
-    """Return the test of a pattern that compares with values only."""
-    p = at(pattern)
-    if isinstance(pattern, ast.MatchOr):
-        tests = [_matches(q, subject) for q in pattern.patterns]
-        found = [t for t in tests if t is not None]
-        return ast.BoolOp(ast.Or(), [*found], **p) if len(found) == len(tests) else None
-    if isinstance(pattern, ast.MatchValue):
-        return ast.Compare(ast.Name(subject, ast.Load(), **p), [ast.Eq()], [pattern.value], **p)
-    if isinstance(pattern, ast.MatchSingleton):
-        value = ast.Constant(pattern.value, **p)
-        return ast.Compare(ast.Name(subject, ast.Load(), **p), [ast.Is()], [value], **p)
-    return None
 
 
 _WORDS = {"brk": "'break'", "end": "end", "cnt": "'continue'", "ret": "'return'"}

@@ -172,6 +172,8 @@ class Expressions:
 
     def _xCall(self, node: ast.Call) -> ast.expr:
         func = node.func
+        if isinstance(func, ast.Constant):  # of cute_dialect.front.patterns
+            return method(RUNTIME, str(func.value), [self.expression(x) for x in node.args], at(node))
         if isinstance(func, ast.Name) and func.id in _OF_THE_FRAME:
             return self.parts(node)
         self.parts(node)

@@ -293,7 +293,7 @@ def locate(error: CuteError) -> None:
     if error.stated is not None:  # the frames that it is in led to it themselves
         inner = [n for n, (code, _) in enumerate(frames) if holds(code, error.stated)]
         calls = calls[inner[-1] + 1 if inner else 0 :]
-    else:
-        error.place, *calls = calls or user_places() or [None]
+    elif places := calls or user_places():
+        error.place, *calls = places
     before: list[Place | None] = [error.place, *calls]
     error.calls = [p for p, inside in zip(calls, before) if inside is None or not p.encloses(inside)]

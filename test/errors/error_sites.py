@@ -2,7 +2,7 @@
 
 A *site* is, in the modules below :data:`SCANNED`, one of
 
-* ``raise Error(…)``, unless the class is of :data:`NOT_FOR_USERS`;
+* ``raise Error(…)``, unless the class is of :data:`NOT_FOR_USERS`; in the language, errors that are made and returned;
 * ``parser.raise_error("…")`` and ``context.error("…")``;
 * a sentence that a function of type ``str | None`` returns: the verifier's functions give what is wrong, or None.
 
@@ -13,7 +13,8 @@ A site that no input gets to has a comment on its line or just above it, ``# unr
 
 Modules are compiled once, when they are imported, so ``python test/errors/error_sites.py`` is a process of its own.  It
 runs ``test/errors``, the other files of wrong input, ``error_cases`` and the unit tests that expect an exception,
-and prints what is wrong.
+and prints what is wrong.  ``python test/errors/error_sites.py lang`` looks at the modules of the language instead, and
+runs ``test/errors/lang`` and :data:`UNIT_TESTS_OF_THE_LANGUAGE`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -46,9 +47,13 @@ PACKAGE = TEST.parent / "cute_dialect"
 SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes", "upstream")
 """Folders of the package whose modules are looked at, with the folders in them ("": what lies in no folder)."""
 
+LANGUAGE = ("front", "lang")
+"""Those of the language, which are looked at apart."""
+
 NOT_SCANNED = {
     "upstream/generate.py": "a tool of this project's developers, it makes upstream/tables",
     "arch/__main__.py": "lists the atoms, reads nothing",
+    "lang/torch_cpu.py": "answers torch's questions about GPUs for programs that are run on the interpreter",
 }
 
 NOT_FOR_USERS = {
@@ -90,6 +95,7 @@ class _Wrapper(ast.NodeTransformer):
         self.comments: set[int] = {n for n, line in enumerate(self.lines, 1) if _UNREACHABLE.search(line)}
         """Lines that say "unreachable"; once the module is visited, those at no site."""
         self._gives_message: list[bool] = []
+        self._is_language = path.partition("/")[0] in LANGUAGE
 
     def _excuses(self, first: int, last: int) -> set[int]:
         """The comments on these lines, and in the comment just above them."""
@@ -113,19 +119,26 @@ class _Wrapper(ast.NodeTransformer):
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.exc, ast.Call):
+        if isinstance(node.exc, ast.Call) and not self._is_site(node.exc):
             error = ast.unparse(node.exc.func).rpartition(".")[2]
-            if error not in NOT_FOR_USERS:
+            if error not in NOT_FOR_USERS or (error == "TypeError" and self._is_language):
                 node.exc = self._wrapped(node.exc, node)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if self._is_language:
+            name = ast.unparse(node.func).rpartition(".")[2]
+            return self._wrapped(node, node) if name.endswith("Error") and name not in NOT_FOR_USERS else node
         # What only hands on a message that it was given (error(message)) is no site.
         called = node.func.attr if isinstance(node.func, ast.Attribute) and node.args else ""
         if called == "raise_error" or (called == "error" and not isinstance(node.args[0], ast.Name)):
             node.args[0] = self._wrapped(node.args[0], node)
         return node
+
+    @staticmethod
+    def _is_site(node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == NOTE
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         self.generic_visit(node)
@@ -155,9 +168,9 @@ class Module:
 instrumented = cache(Module)
 
 
-def modules() -> list[str]:
+def modules(folders: Sequence[str]) -> list[str]:
     """The modules that are looked at, as paths in the package."""
-    found = (p for folder in SCANNED for p in sorted((PACKAGE / folder).glob("**/*.py" if folder else "*.py")))
+    found = (p for folder in folders for p in sorted((PACKAGE / folder).glob("**/*.py" if folder else "*.py")))
     return [path for p in found if (path := p.relative_to(PACKAGE).as_posix()) not in NOT_SCANNED]
 
 
@@ -167,8 +180,8 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    def __init__(self) -> None:
-        self._paths = {str(PACKAGE / path) for path in modules()}
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._paths = {str(PACKAGE / path) for path in modules(folders)}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -181,7 +194,7 @@ class _Finder(MetaPathFinder):
         return spec
 
 
-def install() -> set[object]:
+def install(folders: Sequence[str]) -> set[object]:
     """Import the package's modules so that each site is noted when it is reached; the set grows as that happens."""
     reached: set[object] = set()
 
@@ -190,19 +203,20 @@ def install() -> set[object]:
         return value
 
     assert not any(name.startswith("cute_dialect.") for name in sys.modules), "the modules are imported already"
+    noted.__cute_native__ = True  # pyright: ignore
     setattr(builtins, NOTE, noted)
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Finder(folders))
     return reached
 
 
-def unjust(reached: set[object]) -> Iterator[str]:
+def unjust(reached: set[object], folders: Sequence[str], where: str) -> Iterator[str]:
     """Sites that no test reaches and no comment excuses, and comments that are not true."""
-    for path in modules():
+    for path in modules(folders):
         module = instrumented(path)
         for site in module.sites:
             place = f"cute_dialect/{path}:{site.line}:{site.column + 1}"
             if site[:3] not in reached and not site.excused:
-                yield f"{place}: an error without a test: add a case to test/errors/*.mlir or to error_cases.py"
+                yield f"{place}: an error without a test: add a case to {where}"
             elif site[:3] in reached and site.excused:
                 yield f"{place}: said to be unreachable, but a test reaches it"
         for line in sorted(module.stray):
@@ -254,7 +268,7 @@ def run_corpus() -> list[str]:
             status, said = _cute_opt([empty.name, *arguments])
             if status != 1 or words not in said or "internal error" in said:
                 wrong.append(f"cute-opt {' '.join(arguments)}: expected '{words}', got: {said}")
-    wrong += _unit_tests()
+    wrong += _unit_tests(UNIT_TESTS)
     names = namespace()
     calls = [(call.__name__, call, words) for call, words in CALLS]
     calls += [(text, lambda text=text: eval(text, names), words) for text, words in EXPRESSIONS]
@@ -303,9 +317,9 @@ class _OnlyErrors:
             self.failed.append(f"{report.nodeid}: {report.longreprtext}")
 
 
-def _unit_tests() -> list[str]:
-    """Run the tests of :data:`UNIT_TESTS` that expect an exception; what failed."""
-    paths = [str(TEST / "unit" / path) for path in UNIT_TESTS]
+def _unit_tests(files: Sequence[str]) -> list[str]:
+    """Run those tests of some files that expect an exception; what failed."""
+    paths = [str(TEST / "unit" / path) for path in files]
     plugin = _OnlyErrors()
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[plugin])
@@ -335,13 +349,48 @@ def _columns(path: Path, seen: Iterable[Diagnostic]) -> list[str]:
     return wrong
 
 
-def main() -> int:
+def _wrap_what_is_converted() -> None:
+    """Note the sites of functions that the language converts, too: it compiles them from their source."""
+    from cute_dialect.front import convert, source
+
+    node_of, agrees = source.node_of, source._agrees  # pyright: ignore
+    package = str(PACKAGE)
+
+    def noted_node(code: CodeType, names: Mapping[str, object]) -> source.FunctionNode:
+        node = node_of(code, names)
+        if not code.co_filename.startswith(package):
+            return node
+        return ast.fix_missing_locations(_Wrapper(Path(code.co_filename).relative_to(package).as_posix()).visit(node))
+
+    convert.node_of = noted_node
+    # Its code has sites; the text that it is made of has not.
+    source._agrees = lambda node, code: code.co_filename.startswith(package) or agrees(node, code)  # pyright: ignore
+
+
+UNIT_TESTS_OF_THE_LANGUAGE = ("front", "lang")
+"""Tests of errors that need what a file of the corpus has not."""
+
+
+def run_language() -> list[str]:
+    """Run the cases of the language and the unit tests of its errors; gives what went wrong."""
+    from lang_corpus import cases_of, difference, files
+
+    wrong = [f"{case.name}:\n{text}" for path in files() for case in cases_of(path) if (text := difference(case))]
+    return wrong + _unit_tests(UNIT_TESTS_OF_THE_LANGUAGE)
+
+
+def main(arguments: Sequence[str]) -> int:
     """Print what is wrong; exit status 1 if anything is."""
-    reached = install()
-    wrong = [*run_corpus(), *unjust(reached)]
+    if arguments == ["lang"]:
+        reached = install(LANGUAGE)
+        _wrap_what_is_converted()
+        wrong = [*run_language(), *unjust(reached, LANGUAGE, "test/errors/lang")]
+    else:
+        reached = install(SCANNED)
+        wrong = [*run_corpus(), *unjust(reached, SCANNED, "test/errors/*.mlir or to error_cases.py")]
     print("\n".join(wrong))
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

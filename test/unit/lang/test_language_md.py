@@ -38,7 +38,7 @@ def run_block(code: str, names: dict[str, Any], folder: Path) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, str(file), "exec"), names)
-    return printed.getvalue().replace(f"{folder}/", "")
+    return re.sub(rf"{re.escape(str(folder.parent))}/\d+/", "", printed.getvalue())
 
 
 @pytest.mark.parametrize("title", [t for t, blocks in chapters(PAGE.read_text()).items() if blocks])
