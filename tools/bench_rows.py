@@ -81,10 +81,10 @@ def build(folder: str, chip: str) -> list[str]:
 
 def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
     """Compile one kernel."""
-    from cute_dialect.kernels.rows import row_kernel
+    from cute_dialect.kernels.rows import row_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    text = row_kernel(case.op, case.element, case.n, config, eps=EPS)
+    text = row_text(case.op, case.element, case.n, config, eps=EPS)
     module = compile_cute(text, chip=chip, filename=f"{case.folder}.mlir")
     module.save(folder)
     lines = [x for x in module.report.strip().splitlines() if case.op in x]

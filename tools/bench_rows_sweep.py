@@ -45,7 +45,7 @@ def space(case: Case) -> list[RowConfig]:
 
 def fits(case: Case, config: RowConfig) -> bool:
     """Return whether shared memory has room."""
-    from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
+    from cute_dialect.kernels.row_config import SHARED_MEMORY, shared_bytes
 
     return shared_bytes(case.op, case.element, case.n, config) <= SHARED_MEMORY
 

@@ -1,41 +1,24 @@
-"""The part of a row that a thread has, for the row kernels of :mod:`.rows`: its memory, how it is read and written.
-
-A thread has ``values`` elements of its row, in ``chunks`` vectors that lie as many vectors apart as threads share the
-row, so that a warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one more chunk
-that only the first threads have; the others hold a neutral element there.
+"""Where a row is kept: the part of it that a thread has, in registers, in shared memory, or in both.
 
 Elements stay in registers as they were loaded, two 16-bit ones in each; they become ``f32`` where they are used.  Long
 rows go through slots in shared memory: a thread copies there what it will read, so nobody waits for anybody, and no
 register keeps an element from its first use to its last.
 """
 
-from __future__ import annotations
+# Operators and element types are those of values in a trace.
+# pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from cute_dialect.kernels.row_arithmetic import RowArithmetic, named
-from cute_dialect.kernels.script import Script
-from cute_dialect.kernels.values import Value
-from cute_dialect.memory_types import MemRefType
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.row_config import Plan
+from cute_dialect.kernels.row_sharing import Sharing
+from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 
-if TYPE_CHECKING:  # pragma: no cover
-    from collections.abc import Generator
-
-    from cute_dialect.kernels.rows import RowConfig
-
-__all__ = ["STREAM", "Line", "RowMemory"]
-
-STREAM = 8
-"""Vectors a thread has under way in a sum over long rows."""
-
-
-AHEAD = 1
-"""Parts of the weights that are on their way when the first parts of a row are written."""
-
+__all__ = ["Line", "RowMemory", "combined", "grouped", "mapped", "part"]
 
 PART = 32
 """Elements in registers that a thread works on while it waits for the next ones."""
@@ -50,366 +33,295 @@ class Line(NamedTuple):
     ``coming``: the groups of copies that were begun from its first one on.
     """
 
-    row: Value
-    real: Value | None
-    values: Value | None
-    slot: Value | None
+    row: Any
+    exists: Any
+    values: Any
+    slot: Any
     coming: int = 0
 
 
-class RowMemory(RowArithmetic):
-    """The memory of rows, in accesses of ``width`` elements.
+def part(values: cute.Tensor, first: int, count: int) -> cute.Tensor:
+    """Return some elements of a register tensor."""
+    return cute.make_tensor(values.iterator + first, cute.make_layout(count))
 
-    Who the thread is, and the tensors, are set where the kernel begins.
-    """
 
-    tid: Value
-    thread: Value
-    first: Value
-    atom: Value
-    x: Value
-    y: Value
-    weights: tuple[Value, ...]
+def grouped(values: cute.Tensor) -> cute.Tensor:
+    """Return a register tensor as ``(group, groups)`` of up to four elements: sums then have no long chain of steps."""
+    n = cute.size(values)
+    group = min(4, n & -n)
+    return cute.make_tensor(values.iterator, cute.make_layout((group, n // group)))
 
-    def __init__(self, b: Script, op: str, element: str, n: int, config: RowConfig, width: int):
-        from cute_dialect.kernels.rows import BITS, WEIGHTS
 
-        self.op, self.n, self.c, self.width = op, n, config, width
-        self.step = config.sharing * width
-        """Elements of a row that all its threads read at once."""
-        chunks = n // self.step
-        self.rounds = 0
-        if op == "sum" and chunks >= 2 * STREAM:
-            self.rounds, chunks = divmod(chunks, STREAM)
-        self.chunks, self.tail = chunks, n % self.step != 0
-        self.far = chunks - config.kept // width
-        """Whole chunks that are in shared memory, where rows come in parts; the rest is in registers."""
-        super().__init__(b, element, (self.chunks + self.tail) * width)
-        self.block_step = config.threads * width
-        """Elements of one chunk that the threads of a block have: how far chunks lie apart in shared memory."""
-        self.share = config.threads * (self.far * width if config.in_parts else self.values)
-        self.neutral = -inf if op == "softmax" else 0.0
-        self.bits, self.weight_count = BITS[element], WEIGHTS[op]
-        self.atom_type = f"!cute_nvgpu.atom.universal_copy<{element}>"
-        self.held: list[Value] = []
+def combined(values: cute.Tensor, combine: Callable[..., Any], term: Callable[..., Any]) -> Any:
+    """Return what ``term`` makes of the elements of a register tensor, by groups, all of it as one number."""
+    groups = grouped(values)
+    total = term(groups[None, 0].load())
+    for i in range(1, groups.shape[1]):
+        total = combine(total, term(groups[None, i].load()))
+    return total.reduce(combine)
 
-    def row_of(self, matrix: Value, row: Value) -> Value:
-        """Return a row of a matrix."""
-        return named(self.b.slice(matrix, row, None), "gX")
+
+def mapped(values: cute.Tensor, function: Callable[..., Any]) -> cute.Tensor:
+    """Return ``function`` of the elements of a register tensor, by groups and as ``f32``, in new registers."""
+    made = cute.make_rmem_tensor(cute.size(values), cute.Float32)
+    groups, results = grouped(values), grouped(made)
+    for i in range(groups.shape[1]):
+        results[None, i].store(function(groups[None, i].load().to(cute.Float32)))
+    return made
+
+
+class RowMemory:
+    """The memory of the rows that a thread works on: ``x`` and the ``weights`` to read, ``y`` to write."""
+
+    def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, weights: list[cute.Tensor], y: cute.Tensor):
+        self.plan, self.config, self.sharing = plan, plan.config, sharing
+        self.x, self.weights, self.y = x, weights, y
+        self.dtype: Any = type_of_mlir(plan.element)
+        self.neutral = -inf if plan.op == "softmax" else 0.0
+        # Where this thread begins in a row, and in the part of a row that the block has.
+        self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
+        self.in_tail = sharing.thread < plan.tail if plan.tail and plan.config.sharing > 1 else True
+        self.fetch_atom = None
+        if plan.bits >= 32:
+            cache = LoadCacheMode.GLOBAL if plan.bits == 128 else LoadCacheMode.ALWAYS
+            self.fetch_atom = cute.make_copy_atom(cpasync.CopyG2SOp(cache), self.dtype, num_bits_per_copy=plan.bits)
+        self.held: list[Any] = []
+
+    # --------------------------------------------------------------------------------------------------------- moving
+
+    def chunks(self, begin: Any, start: int, count: int, step: int | None = None) -> cute.Tensor:
+        """Return this thread's chunks from ``start`` on as ``(width, count)``.
+
+        ``begin``: where its elements of the row are; ``step``: how far chunks lie apart there.
+        """
+        step = self.plan.step if step is None else step
+        return cute.make_tensor(begin + start * step, cute.make_layout((self.plan.width, count), stride=(1, step)))
+
+    def in_slot(self, slot: Any, start: int, count: int) -> cute.Tensor:
+        """Return chunks of a row in shared memory."""
+        return self.chunks(slot, start, count, self.plan.block_step)
+
+    def in_registers(self, values: cute.Tensor, start: int, count: int) -> cute.Tensor:
+        """Return chunks of a row in registers."""
+        return self.chunks(values.iterator, start, count, self.plan.width)
+
+    def registers(self, count: int) -> cute.Tensor:
+        """Return new registers for so many elements."""
+        return cute.make_rmem_tensor(count, self.dtype)
+
+    def row_of(self, matrix: cute.Tensor, row: Any) -> Any:
+        """Return where this thread's elements of a row begin."""
+        return matrix[row, None].iterator + self.first
+
+    def existing(self, row: Any) -> tuple[Any, Any]:
+        """Return a row that exists, and whether it is this one.
+
+        Threads beyond the last row read that one: they take part in shuffles, but write nothing.
+        """
+        rows = self.x.shape[0]
+        return cute.min(row, rows - 1), row < rows
+
+    def neutral_registers(self) -> cute.Tensor:
+        """Return registers for this thread's elements of a row, neutral where it has none."""
+        values = self.registers(self.plan.values)
+        if self.plan.tail:
+            self.in_registers(values, self.plan.chunks, 1).fill(self.neutral)
+        return values
+
+    def load(self, begin: Any, skip: int = 0) -> cute.Tensor:
+        """Load this thread's elements of a row but the first ``skip`` chunks; all loads are under way together."""
+        values = self.neutral_registers()
+        if self.plan.chunks:
+            whole = self.in_registers(values, 0, self.plan.chunks)
+            cute.autovec_copy(self.chunks(begin, skip, self.plan.chunks), whole)
+        self._load_tail(begin, values, skip)
+        return values
+
+    def _load_tail(self, begin: Any, values: cute.Tensor, skip: int = 0) -> None:
+        if self.plan.tail and self.in_tail:
+            end = self.plan.chunks
+            cute.autovec_copy(self.chunks(begin, skip + end, 1), self.in_registers(values, end, 1))
+
+    # -------------------------------------------------------------------------------------------------- shared memory
 
     def make_slots(self, count: int) -> None:
         """Allocate shared memory for so many rows."""
-        b, w = self.b, self.width
-        align = 16 if w > 1 else self.bits // 8
-        size = count * self.share
-        self.slots = named(b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{size}:1">'), "slots")
-        bits = min(128, w * self.bits)
-        cache = "global" if bits == 128 else "always"
-        kind = f"simt_async_copy<{self.element}, cache = {cache}, {bits} b>"
-        self.fetch_atom = named(b.atom(f"!cute_nvgpu.atom.{kind}"), "fetch") if bits >= 32 else None
-        if self.tail and not self.c.in_parts:
-            b.say("Where a thread has no element of the last chunk, there is a neutral one.")
-            with b.if_(self.outside_tail()):
-                rest = self.registers(self.element, w)
-                b.do("cute.fill", rest, b.constant(self.neutral, self.element))
-                for s in range(count):
-                    begin = self.at(self.slot(b.constant(s)), self.chunks * self.block_step)
-                    self.move(begin, rest, 0, 1, store=True)
+        size = count * self.plan.share
+        self.slots = cute.smem_tensor(self.dtype, cute.make_layout(size)).iterator
+        if self.plan.tail and not self.config.in_parts and self.sharing.thread >= self.plan.tail:
+            # Where a thread has no element of the last chunk, there is a neutral one.
+            rest = self.registers(self.plan.width)
+            rest.fill(self.neutral)
+            for i in cute.range_constexpr(count):
+                cute.autovec_copy(self.in_registers(rest, 0, 1), self.in_slot(self.slot(i), self.plan.chunks, 1))
 
-    def slot(self, slot: Value) -> Value:
+    def slot(self, i: Any) -> Any:
         """Return where this thread's elements begin in a slot."""
-        at = slot * self.share + self.tid * self.width
-        return self.at(self.slots, self.whole(at))
+        return self.slots + (i * self.plan.share + self.first_in_block)
 
-    def fetch(self, row: Value, slot: Value) -> None:
-        """Begin to copy a row into a slot; what a thread copies is what it reads."""
-        b = self.b
-        source, begin = self.row_of(self.x, row), self.slot(slot)
-        if self.fetch_atom is None:
-            raw = self.load(source)
-            self.move(begin, raw, 0, self.chunks + self.tail, store=True, step=self.block_step)
-            return
-        if self.chunks:
-            self._fetch(source, begin, 0, self.chunks)
-        if self.tail:
-            with self._in_tail():
-                there = b.view(self.at(source, self._offset(self.chunks)), f"{self.width}:1")
-                b.copy(self.fetch_atom, there, b.view(self.at(begin, self.chunks * self.block_step), f"{self.width}:1"))
+    def fetch(self, begin: Any, slot: Any, start: int, count: int) -> None:
+        """Begin to copy chunks of a row into a slot; what a thread copies is what it reads."""
+        source, target = self.chunks(begin, start, count), self.in_slot(slot, start, count)
+        if self.fetch_atom is not None:
+            cute.copy(self.fetch_atom, source, target)
+        else:
+            values = self.registers(count * self.plan.width)
+            cute.autovec_copy(source, self.in_registers(values, 0, count))
+            cute.autovec_copy(self.in_registers(values, 0, count), target)
 
-    def _fetch(self, source: Value, begin: Value, start: int, count: int) -> None:
-        """Begin to copy some whole chunks of a row into a slot."""
-        b = self.b
-        there, here = self.at(source, self._offset(start)), self.at(begin, start * self.block_step) if start else begin
-        if self.fetch_atom is None:
-            raw = self.registers(self.element, count * self.width)
-            self.move(there, raw, 0, count)
-            self.move(here, raw, 0, count, store=True, step=self.block_step)
-            return
-        outside, inside = (self._pieces(0, count, step)[0] for step in (self.step, self.block_step))
-        b.copy(self.fetch_atom, b.view(there, outside), b.view(here, inside))
+    def fetch_row(self, row: Any, slot: Any) -> None:
+        """Begin to copy a whole row into a slot."""
+        begin = self.row_of(self.x, row)
+        if self.plan.chunks:
+            self.fetch(begin, slot, 0, self.plan.chunks)
+        if self.plan.tail and self.in_tail:
+            self.fetch(begin, slot, self.plan.chunks, 1)
 
-    def fetch_parts(self, lines: Sequence[tuple[Value, Value, Value | None]]) -> list[Line]:
+    def fetch_parts(self, rows: list[tuple[Any, Any, Any]]) -> list[Line]:
         """Begin to copy the parts of rows, each a group of copies of its own, and to load what registers keep."""
-        b, w, kept = self.b, self.width, self.chunks - self.far
-        sources = [self.row_of(self.x, source) for _, source, _ in lines]
-        slots = [self.slot(b.constant(i)) if self.far else None for i in range(len(lines))]
-        for source, slot in zip(sources, slots):
-            if slot is None:
-                break
-            for start, count in self.groups:
-                self._fetch(source, slot, start, count)
-                b.run("cp_async_commit_group")
-        found: list[Line] = []
-        for i, ((row, _, real), source, slot) in enumerate(zip(lines, sources, slots)):
-            b.say("What this thread keeps in registers.")
-            raw = self.raw()
+        far, kept = self.plan.far, self.plan.chunks - self.plan.far
+        begins = [self.row_of(self.x, source) for _, source, _ in rows]
+        slots = [self.slot(i) if far else None for i in range(len(rows))]
+        for begin, slot in zip(begins, slots):
+            for start, count in self.plan.groups:
+                self.fetch(begin, slot, start, count)
+                cute.arch.cp_async_commit_group()
+        lines: list[Line] = []
+        for i, ((row, _, exists), begin, slot) in enumerate(zip(rows, begins, slots)):
+            values = self.neutral_registers()
             if kept:
-                self.move(self.at(source, self._offset(self.far)), self.part(raw, self.far * w, kept * w), 0, kept)
-            self._load_tail(source, raw)
-            found.append(Line(row, real, raw, slot, (len(lines) - i) * self.c.groups))
-        return found
+                cute.autovec_copy(self.chunks(begin, far, kept), self.in_registers(values, far, kept))
+            self._load_tail(begin, values)
+            lines.append(Line(row, exists, values, slot, (len(rows) - i) * len(self.plan.groups)))
+        return lines
 
-    @property
-    def groups(self) -> list[tuple[int, int]]:
-        """The parts in which a row comes into shared memory: the first chunk, and how many."""
-        ends = [self.far * i // self.c.groups for i in range(self.c.groups + 1)]
-        return [(start, end - start) for start, end in pairwise(ends)]
+    def hold(self, vector: cute.Tensor) -> Any:
+        """Copy this thread's part of a vector to shared memory; returns where it begins."""
+        size = cute.make_layout(self.plan.share)
+        held = cute.smem_tensor(self.dtype, size).iterator + self.first_in_block
+        count = self.plan.values // self.plan.width
+        values = self.in_registers(self.load(vector.iterator + self.first), 0, count)
+        cute.autovec_copy(values, self.in_slot(held, 0, count))
+        return held
 
-    def arriving(self, line: Line) -> Iterator[tuple[Value, int, int]]:
-        """Return the elements of a row as they come: registers, the number of the first there, how many."""
-        if not self.c.in_parts:
-            yield self.values_of(line), 0, self.values
-            return
-        assert line.values is not None
-        w = self.width
-        for i, (start, count) in enumerate(self.groups if self.far else ()):
-            self.b.say("What this thread has copied of this part is there.")
-            self.b.run("cp_async_wait_group", n=line.coming - 1 - i)
-            yield self._span(line, start, count), start * w, count * w
-        for first in range(self.far * w, self.values, PART):
-            n = min(PART, self.values - first)
-            yield self.part(line.values, first, n), first, n
+    # -------------------------------------------------------------------------------------------------------- reading
 
-    def values_of(self, line: Line) -> Value:
-        """Return this thread's elements of a row; read again where they are in shared memory: no
-        register keeps them.
-        """
+    def from_slot(self, slot: Any, start: int, count: int) -> cute.Tensor:
+        """Load chunks from shared memory."""
+        values = self.registers(count * self.plan.width)
+        cute.autovec_copy(self.in_slot(slot, start, count), self.in_registers(values, 0, count))
+        return values
+
+    def values_of(self, line: Line) -> cute.Tensor:
+        """Return this thread's elements of a row; read again where they are in shared memory."""
         if line.values is not None:
             return line.values
-        assert line.slot is not None
-        raw = named(self.registers(self.element, self.values), "values")
-        self.move(line.slot, raw, 0, self.chunks + self.tail, step=self.block_step)
-        return raw
+        return self.from_slot(line.slot, 0, self.plan.values // self.plan.width)
 
-    def _pieces(self, start: int, chunks: int, step: int) -> tuple[str, str, int]:
-        """Return layouts of ``chunks`` chunks in memory and in registers, and where they begin in registers."""
-        w = self.width
-        if chunks == 1 or w == 1:
-            shape = str(w if chunks == 1 else chunks)
-            return f"{shape}:{1 if chunks == 1 else step}", f"{shape}:1", start * w
-        return f"({w},{chunks}):(1,{step})", f"({w},{chunks}):(1,{w})", start * w
+    def parts(self) -> list[tuple[int, int]]:
+        """Return the parts in which a row comes: a thread's first element, and how many it has."""
+        w, values = self.plan.width, self.plan.values
+        if not self.config.in_parts:
+            return [(0, values)]
+        rest = range(self.plan.far * w, values, PART)
+        return [(i * w, n * w) for i, n in self.plan.groups] + [(i, min(PART, values - i)) for i in rest]
 
-    def move(
-        self, begin: Value, fragment: Value, start: int, chunks: int, *, store: bool = False, step: int | None = None
-    ) -> None:
-        """Copy chunks, ``step`` elements apart from ``begin`` on, to registers or from there."""
-        b = self.b
-        outside, inside, skip = self._pieces(start, chunks, self.step if step is None else step)
-        there = named(b.view(begin, outside), "thread_part")
-        here = fragment
-        if skip or self.length(fragment) != self.width * chunks or ":(" in inside:
-            here = named(b.view(self.moved(fragment, skip), inside), "registers")
-        b.copy(self.atom, *((here, there) if store else (there, here)))
+    def arrived(self, line: Line, number: int) -> cute.Tensor:
+        """Return a part of a row when it is there."""
+        if not self.config.in_parts:
+            return self.values_of(line)
+        if number < len(self.plan.groups):
+            cute.arch.cp_async_wait_group(line.coming - 1 - number)
+            return self.from_slot(line.slot, *self.plan.groups[number])
+        return part(line.values, *self.parts()[number])
 
-    def at(self, start: Value, offset: Value | int) -> Value:
-        """Return the address so many elements after a tensor's first one, or after an address."""
-        pointer = self.b.iterator(start) if isinstance(start.type, MemRefType) else start
-        return self.b.op("cute.add_offset", pointer, self.b.int_tuple(offset))
+    def all_weights(self) -> list[cute.Tensor]:
+        """Load this thread's weights; none where they come in parts, as the row does."""
+        if self.config.in_parts:
+            return []
+        if self.held:
+            return [self.from_slot(held, 0, self.plan.values // self.plan.width) for held in self.held]
+        return [self.load(vector.iterator + self.first) for vector in self.weights]
 
-    @contextmanager
-    def _in_tail(self) -> Generator[None]:
-        """Return the threads that have part of the last chunk, which begins after whole chunks."""
-        if self.c.sharing == 1:
-            yield
-            return
-        with self.b.if_(self.thread < (self.n % self.step) // self.width):
-            yield
+    def weights_of(self, start: int, count: int) -> list[cute.Tensor]:
+        """Load some chunks of the weights."""
+        found: list[cute.Tensor] = []
+        for vector in self.weights:
+            values, begin = self.registers(count * self.plan.width), vector.iterator + self.first
+            if start < self.plan.chunks:
+                cute.autovec_copy(self.chunks(begin, start, count), self.in_registers(values, 0, count))
+            else:
+                values.fill(0.0)
+                if self.in_tail:
+                    cute.autovec_copy(self.chunks(begin, start, count), self.in_registers(values, 0, count))
+            found.append(values)
+        return found
 
-    def _offset(self, chunk: int) -> Value:
-        """Return where this thread's part of a chunk begins in a row."""
-        return self.first if chunk == 0 else self.whole(self.thread * self.width + chunk * self.step)
+    def early_spans(self) -> list[list[cute.Tensor]]:
+        """Load the first span of the weights during the exchange; two vectors of them have no registers then."""
+        return [self.weights_of(*self.plan.spans[0])] if self.config.in_parts and len(self.weights) == 1 else []
 
-    def whole(self, at: Value) -> Value:
-        """Return a number of elements that is one of whole vectors."""
-        return self.b.op("cute.assume", at, type=f"!cute.i32<divby {self.width}>") if self.width > 1 else at
-
-    def outside_tail(self) -> Value:
-        """Tell whether the thread has no part of the last chunk."""
-        return self.thread >= (self.n % self.step) // self.width
-
-    def raw(self) -> Value:
-        """Return registers for this thread's elements of a row (what :attr:`rounds` leave), neutral
-        where it has none.
-        """
-        raw = named(self.registers(self.element, self.values), "values")
-        if self.tail:
-            rest = self.part(raw, self.chunks * self.width, self.width)
-            self.b.do("cute.fill", rest, self.b.constant(self.neutral, self.element))
-        return raw
-
-    def load(self, tensor: Value) -> Value:
-        """Load this thread's elements of a row, as they are."""
-        self.b.say("What this thread has of a row; all its loads are under way together.")
-        raw = self.raw()
-        self._load(tensor, raw)
-        return raw
-
-    def _load(self, tensor: Value, raw: Value) -> None:
-        skip = self.rounds * STREAM
-        if self.chunks:
-            self.move(self.at(tensor, self._offset(skip)), raw, 0, self.chunks)
-        self._load_tail(tensor, raw, skip)
-
-    def _load_tail(self, tensor: Value, raw: Value, skip: int = 0) -> None:
-        if self.tail:
-            with self._in_tail():
-                self.move(self.at(tensor, self._offset(skip + self.chunks)), raw, self.chunks, 1)
-
-    def hold(self, vector: Value) -> Value:
-        """Hold this thread's part of a vector in shared memory: return where it begins."""
-        b = self.b
-        align = 16 if self.width > 1 else self.bits // 8
-        shared = b.alloc_smem(f'!cute.memref<{self.element}, smem, align<{align}>, "{self.share}:1">')
-        begin = named(self.at(named(shared, "held"), self.whole(self.tid * self.width)), "mine")
-        self.move(begin, self.load(vector), 0, self.chunks + self.tail, store=True, step=self.block_step)
-        return begin
-
-    def weight(self, i: int) -> Value:
-        """Load this thread's elements of a vector of weights, as they are."""
-        if not self.held:
-            return self.load(self.weights[i])
-        raw = named(self.registers(self.element, self.values), "values")
-        self.move(self.held[i], raw, 0, self.chunks + self.tail, step=self.block_step)
-        return raw
+    # -------------------------------------------------------------------------------------------------------- writing
 
     def finish(
-        self,
-        lines: Sequence[Line],
-        function: Callable[[int, Value, list[Value]], Value],
-        weights: Sequence[Value] = (),
-        values: Value | None = None,
-        early: Sequence[list[Value]] = (),
-    ) -> None:
+        self, lines: list[Line], function: Callable[..., Any], weights: list[cute.Tensor],
+        early: list[list[cute.Tensor]], values: cute.Tensor | None = None,
+    ) -> None:  # fmt: skip
         """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``.
 
         ``values``: registers to take instead of the elements.  Rows in shared memory are written as they are read;
-        else all stores come last, since no load of a weight can be moved past them.  ``early``: the
-        first parts of the weights, where those come in parts; the loads of the next ones are ahead of the stores.
+        else all stores come last, since no load of a weight can be moved past them.  Weights that come in parts are
+        loaded ahead of the stores before; ``early``: those that are on their way already.
         """
-        b, w = self.b, self.width
-        direct = self.c.in_parts or all(line.slot is not None for line in lines)
-        outs = [None if direct else self.registers(self.element, self.values) for _ in lines]
-        spans = self._spans()
-        coming = self.c.in_parts and self.weight_count > 0
-        ahead = list(early) if early or not coming else [self._weight_spans(*spans[0])]
+        w, spans = self.plan.width, self.plan.spans
+        in_parts, coming = self.config.in_parts, self.config.in_parts and len(self.weights) > 0
+        at_once = in_parts or lines[0].slot is not None
+        outs = [None if at_once else self.registers(self.plan.values) for _ in lines]
+        ahead = early or ([self.weights_of(*spans[0])] if coming else [])
         for number, (start, count) in enumerate(spans):
             n = count * w
-            here = ahead.pop(0) if coming else [self.part(t, start * w, n) for t in weights]
-            results = [self.registers(self.element, n) if x is None else self.part(x, start * w, n) for x in outs]
-            for i, (line, out) in enumerate(zip(lines, results)):
-                held = values if values is not None else self._kept(line, start)
-                x = self._span(line, start, count) if held is None else self.part(held, start * w, n)
-                fresh = self.c.in_parts and held is not None
-                for at, size in self._steps(n):
-                    result = function(i, self._wide_at(x, at, size, fresh), [self._wide_at(t, at, size) for t in here])
-                    if self.narrow:
-                        result = b.op("arith.truncf", result, type=f"vector<{size}x{self.element}>")
-                    b.store_vec(result, out if size == n else self.part(out, at, size))
             if coming:
-                following = number + 1 + len(ahead)
-                ahead += [self._weight_spans(*span) for span in spans[following : number + 1 + self._ahead(number)]]
-            for line, out in zip(lines, results if direct else ()):
-                with self._if(line.real):
-                    self._write(line, out, start, count)
-        for line, out in zip(lines, outs):
-            if out is None:
-                continue
-            with self._if(line.real):
-                if self.chunks:
-                    self._write(line, self.part(out, 0, self.chunks * w), 0, self.chunks)
-                if self.tail:
-                    self._write(line, self.part(out, self.chunks * w, w), self.chunks, 1)
-
-    def _spans(self) -> list[tuple[int, int]]:
-        """Return chunks by up to eight elements: the first one, and how many; the tail is one by itself."""
-        most = max(1, 8 // self.width)
-        ends = [self.far, self.chunks] if self.c.in_parts else [self.chunks]
-        spans = [(i, min(most, end - i)) for begin, end in pairwise([0, *ends]) for i in range(begin, end, most)]
-        return [*spans, (self.chunks, 1)] if self.tail else spans
-
-    def _kept(self, line: Line, start: int) -> Value | None:
-        """Return the registers that hold a chunk of a row, if any do."""
-        return line.values if line.slot is None or start >= self.far else None
-
-    def _steps(self, n: int) -> list[tuple[int, int]]:
-        """Return the elements of a part that are worked on together: fewer where registers are short."""
-        size = STEP if self.c.in_parts and n % STEP == 0 else n
-        return [(at, size) for at in range(0, n, size)]
-
-    def _wide_at(self, x: Value, at: int, n: int, fresh: bool = False) -> Value:
-        """Return elements of a register tensor as ``f32``; ``fresh``: what was converted before is not kept, being
-        larger.
-        """
-        v = self.b.load_vec(self.part(x, at, n))
-        if fresh and n * self.bits % 32 == 0:
-            v = self.b.arch("opaque", v)
-        return self.wide(v)
-
-    def _ahead(self, number: int) -> int:
-        """Parts of the weights to have under way when a row's part is written; more as its registers become free."""
-        return AHEAD if number < 2 else AHEAD + 1
-
-    def early_spans(self) -> list[list[Value]]:
-        """Return the first part of the weights, on its way during the exchange; two vectors of them have no registers
-        then.
-        """
-        return [self._weight_spans(*self._spans()[0])] if self.c.in_parts and self.weight_count == 1 else []
-
-    def _weight_spans(self, start: int, count: int) -> list[Value]:
-        """Return some chunks of each vector of weights."""
-        found: list[Value] = []
-        for vector in self.weights:
-            raw = self.registers(self.element, count * self.width)
-            if start < self.chunks:
-                self.move(self.at(vector, self._offset(start)), raw, 0, count)
+                here, ahead = ahead[0], ahead[1:]
             else:
-                self.b.do("cute.fill", raw, self.b.constant(0.0, self.element))
-                with self._in_tail():
-                    self.move(self.at(vector, self._offset(start)), raw, 0, 1)
-            found.append(raw)
-        return found
+                here = [part(x, start * w, n) for x in weights]
+            results = [self.registers(n) if x is None else part(x, start * w, n) for x in outs]
+            for i, (line, out) in enumerate(zip(lines, results)):
+                kept = line.slot is None or start >= self.plan.far
+                held = values if values is not None else line.values if kept else None
+                x = self.from_slot(line.slot, start, count) if held is None else part(held, start * w, n)
+                # What was converted before is not kept, being larger.
+                fresh = in_parts and held is not None
+                size = STEP if in_parts and n % STEP == 0 else n
+                for at in cute.range_constexpr(0, n, size):
+                    of = [wide(part(t, at, size), False) for t in here]
+                    result = function(i, wide(part(x, at, size), fresh), of)
+                    part(out, at, size).store(result.to(self.dtype))
+            if coming:  # the next ones; one more as the registers of the row become free
+                following = number + 1 + len(ahead)
+                last = number + 1 + (1 if number < 2 else 2)
+                ahead = ahead + [self.weights_of(*span) for span in spans[following:last]]
+            if at_once:
+                for line, out in zip(lines, results):
+                    self._store(line, out, start, count)
+        if not at_once:
+            for line, out in zip(lines, outs):
+                self._store(line, out, 0, self.plan.chunks + (self.plan.tail > 0))
 
-    def _span(self, line: Line, start: int, count: int) -> Value:
-        """Return some chunks of a row in shared memory."""
-        assert line.slot is not None
-        raw = named(self.registers(self.element, count * self.width), "values")
-        begin = self.at(line.slot, start * self.block_step) if start else line.slot
-        self.move(begin, raw, 0, count, step=self.block_step)
-        return raw
+    def _store(self, line: Line, values: cute.Tensor, start: int, count: int) -> None:
+        """Store chunks of a row, if it exists."""
+        whole = min(count, self.plan.chunks - start)
+        if line.exists is None or line.exists:
+            begin = self.row_of(self.y, line.row)
+            if whole > 0:
+                cute.autovec_copy(self.in_registers(values, 0, whole), self.chunks(begin, start, whole))
+            if whole < count and self.in_tail:
+                end = self.plan.chunks
+                cute.autovec_copy(self.in_registers(values, end - start, 1), self.chunks(begin, end, 1))
 
-    def _write(self, line: Line, values: Value, start: int, count: int) -> None:
-        """Store chunks of a row."""
-        row = named(self.b.slice(self.y, line.row, None), "gY")
-        if start < self.chunks:
-            self.move(self.at(row, self._offset(start)), values, 0, count, store=True)
-        else:
-            with self._in_tail():
-                self.move(self.at(row, self._offset(start)), values, 0, count, store=True)
 
-    @contextmanager
-    def _if(self, condition: Value | None) -> Generator[None]:
-        if condition is None:
-            yield
-        else:
-            with self.b.if_(condition):
-                yield
+def wide(values: cute.Tensor, fresh: bool) -> Any:
+    """Load registers as ``f32``; ``fresh``: the optimiser does not know that it has converted them before."""
+    found = values.load()
+    if fresh and found.size * found.dtype.width % 32 == 0:
+        found = cute.arch.opaque(found)
+    return found.to(cute.Float32)

@@ -1,256 +1,467 @@
-"""Row kernels as text: sum, softmax, RMSNorm and LayerNorm of the rows of a matrix.
+"""Row kernels in the language: sum, softmax, RMSNorm and LayerNorm of the rows of a matrix.
 
 The number of rows and the distance from row to row are known at run time, the length ``n`` of a row is part of the
-kernel.  A row is read once and written once; in between it stays in registers, as ``f32``.  How many threads share a
-row is the :class:`RowConfig`: some lanes of a warp, a warp, a block, or the blocks of a cluster, whose shared memories
-then hold the partial results.  There is one exchange between warps in every kernel: softmax and LayerNorm combine pairs
-(maximum, sum) and (sum, squared deviations) that each warp has made for itself.
+kernel.  A row is read once and written once; in between it stays in registers, in shared memory, or in both
+(:mod:`.row_memory`).  How many threads share a row is the :class:`RowConfig`: some lanes of a warp, a warp, a block, or
+the blocks of a cluster (:mod:`.row_sharing`).  An operation here says what is reduced, how partial results meet, and
+what becomes of an element.  Two kernels, one body: ``softmax_v`` takes rows of whole aligned vectors, ``softmax`` any.
 
->>> text = row_kernel("softmax", "f16", 1000)
->>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
-True
->>> default_config("softmax", "f32", 4096)
-RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0, groups=1, kept=0)
+    softmax = row_program("softmax", "f16", 1000)
+    softmax(x, y)                       # torch tensors or others; compiled at the first call
+    layernorm = row_program("layernorm", "bf16", 4096)
+    layernorm(x, w, b, y)               # w and b have n elements
 """
 
-from __future__ import annotations
+# Operators and element types are those of values in a trace.
+# pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from cute_dialect.arch.targets import DEFAULT_TARGET
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.row_config import (  # fmt: skip
+    BITS,
+    OPS,
+    STREAM,
+    WEIGHTS,
+    Plan,
+    RowConfig,
+    check,
+    default_config,
+    vector_width,
+)
+from cute_dialect.kernels.row_memory import Line, RowMemory, combined, grouped, mapped, part
+from cute_dialect.kernels.row_sharing import Sharing, Turn
 
-__all__ = ["BITS", "OPS", "RowConfig", "default_config", "row_kernel", "vector_width"]
+__all__ = ["BITS", "OPS", "RowConfig", "default_config", "row_program", "row_text", "vector_width"]
 
-BITS = {"f32": 32, "f16": 16, "bf16": 16}
-"""Element types the kernels are made for, and their bits."""
+LOG2_E = 1.4426950408889634
+LOWEST = -3.4028234663852886e38
+"""The smallest finite ``f32``; unlike minus infinity it can be subtracted from itself."""
 
-WEIGHTS = {"sum": 0, "softmax": 0, "rmsnorm": 1, "layernorm": 2}
-"""Operations, and how many vectors of weights they take."""
-
-OPS = tuple(WEIGHTS)
-
-VALUES = {"f32": 16, "f16": 32, "bf16": 32}
-"""Elements a thread should have: four accesses of 128 bits."""
-
-MOST_VALUES = 32
-"""Elements a thread may have: so many registers hold them, and two blocks of 512 threads still fit an SM."""
-
-WARP_ROW = 512
-"""Rows up to this length belong to (a part of) one warp; sums up to twice this length."""
-
-MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
-
-LONG_ROW = 16384
-"""Rows that are longer are shared out as :data:`LONG` says."""
-
-ALL = 1 << 20
-
-
-class Way(NamedTuple):
-    """A way to share out long rows: threads of a block, elements that each has of a row at most, rows together, blocks
-    of a cluster at most; parts, and elements of a row in registers, as in :class:`RowConfig`.  For rows longer than
-    ``above``.
-    """
-
-    threads: int
-    values: int
-    together: int = 1
-    cluster: int = 1
-    groups: int = 1
-    kept: int = 0
-    above: int = LONG_ROW
+GROUP = 8
+"""Elements of a thread whose mean and deviations are found at once."""
 
 
-LONG: dict[tuple[str, int], tuple[Way, ...]] = {
-    ("softmax", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
-    ("softmax", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
-    ("rmsnorm", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
-    ("rmsnorm", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
-    ("layernorm", 16): (
-        Way(512, 64, groups=6, kept=16),
-        Way(512, 32, together=2, cluster=8, groups=2, kept=16),
-        Way(1024, 32, together=3, cluster=8),
-    ),
-    ("layernorm", 32): (
-        Way(1024, 32, groups=2, kept=8),
-        Way(512, 32, cluster=8, kept=ALL),
-        Way(512, 16, together=3, cluster=8),
-    ),
-}
-"""By operation and bits of an element; the first that has room."""
+def add(x: Any, y: Any) -> Any:
+    """Return the sum."""
+    return x + y
 
 
-class RowConfig(NamedTuple):
-    """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row.
-
-    ``stages``: 0 for rows in registers, 1 for rows in shared memory.  With more, there are as many blocks as the GPU
-    holds at once; each goes from row to row.  So many rows are in its shared memory, the one it works on and those that
-    are being loaded; the weights are there too.
-    ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
-    ``resident``: blocks that an SM should hold, which limits their registers; 0 for 1024 threads.
-    ``groups``: with one stage, the parts in which a row comes into shared memory; a thread works on what is there
-    while the rest is on its way.
-    ``kept``: with one stage, elements of a row that a thread has in registers, beside those in shared memory: a row of
-    256 KiB is then in one SM.
-    """
-
-    threads: int
-    rows: int = 1
-    cluster: int = 1
-    stages: int = 0
-    together: int = 1
-    resident: int = 0
-    groups: int = 1
-    kept: int = 0
-
-    @property
-    def block(self) -> int:
-        """Threads of a block."""
-        return self.threads * self.rows
-
-    @property
-    def in_parts(self) -> bool:
-        """Tell whether a row comes in parts, some of them into registers."""
-        return self.groups > 1 or self.kept > 0
-
-    @property
-    def sharing(self) -> int:
-        """Threads that share a row."""
-        return self.threads * self.cluster
+def tree(items: list[Any], combine: Any) -> Any:
+    """Combine a power of two of items into one."""
+    while len(items) > 1:
+        items = [combine(x, y) for x, y in zip(items[::2], items[1::2])]
+    return items[0]
 
 
-def _power_of_two(n: int) -> int:
-    return 1 << max(0, (n - 1).bit_length())
+def wide(x: Any) -> Any:
+    """Return a number or a vector as ``f32``."""
+    return x.to(cute.Float32)
 
 
-def default_config(op: str, element: str, n: int) -> RowConfig:
-    """Return how a row of ``n`` elements is shared out, as ``cute-bench rows_sweep`` found it best on an H200.
-
-    Raises ValueError where registers cannot hold it.
-
-    >>> [default_config("rmsnorm", "f32", n)[:3] for n in (100, 1024, 4096, 32768, 131072)]
-    [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (512, 1, 8)]
-    >>> default_config("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
-    RowConfig(threads=512, rows=1, cluster=8, stages=1, together=2, resident=0, groups=2, kept=16)
-    """
-    _check(op, element, n)
-    threads = _power_of_two(-(-n // VALUES[element]))
-    if n <= WARP_ROW or (op == "sum" and n <= 2 * WARP_ROW):
-        threads = min(threads, 32)
-        return RowConfig(threads, 128 // threads)
-    if op == "sum":
-        return RowConfig(min(threads, 512))
-    if n > LONG_ROW and (found := _long(op, element, n)) is not None:
-        return found
-    if element == "f32" or n <= 2 * WARP_ROW:
-        threads *= 2
-    threads = min(threads, 512)
-    cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
-    # Fewer, larger blocks are faster, but for LayerNorm.
-    if cluster > MAX_CLUSTER or (cluster > 1 and op != "layernorm"):
-        threads, cluster = MAX_THREADS, min(cluster // 2, MAX_CLUSTER)
-    if cluster * threads * MOST_VALUES < n:
-        most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
-        raise ValueError(f"expected rows of at most {most} elements, which the registers of a cluster hold, got {n}")
-    return RowConfig(threads, 1, cluster)
+# ------------------------------------------------------------------------------------------------------ operations
 
 
-def _long(op: str, element: str, n: int) -> RowConfig | None:
-    """Return the configuration for long rows; None where nothing is said of them."""
-    for way in LONG.get((op, BITS[element]), ()):
-        cluster = _power_of_two(-(-n // (way.threads * way.values)))
-        if n <= way.above or cluster > way.cluster:
-            continue
-        width = vector_width(element, n)
-        chunks = n // (way.threads * cluster * width)
-        kept = min(way.kept // width, chunks)
-        return RowConfig(
-            way.threads, 1, cluster, 1, way.together, groups=max(1, min(way.groups, chunks - kept)), kept=kept * width
+class Sums:
+    """One sum for each row at hand: what lanes, warps and blocks have is added."""
+
+    def __init__(self, plan: Plan, sharing: Sharing, memory: RowMemory):
+        self.plan, self.sharing, self.memory = plan, sharing, memory
+
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine groups of lanes."""
+        return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
+
+    def merged(self, lists: list[list[Any]], threads: int) -> list[Any]:
+        """Combine some lists of numbers."""
+        return [tree(list(x), add) for x in zip(*lists)]
+
+
+class RmsNorm(Sums):
+    """Divide by the root of the mean square, multiply by weights."""
+
+    kept = None
+
+    def of_warp(self, lines: list[Line]) -> list[Any]:
+        """Return the numbers of this warp: the sum of squares of each row."""
+
+        def square(v: Any) -> Any:
+            return wide(v) * wide(v)
+
+        def total(line: Line) -> Any:
+            parts = range(len(self.memory.parts()))
+            sums = [combined(self.memory.arrived(line, i), add, square) for i in parts]
+            return sum(sums[1:], sums[0])
+
+        return self.over_lanes([total(line) for line in lines], self.sharing.lanes)
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Take the numbers of the rows."""
+        self.by = [cute.arch.rsqrt_approx(x * (1 / self.plan.n) + self.plan.eps) for x in numbers]
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return what becomes of some elements of row ``i``."""
+        return v * self.by[i] * w[0]
+
+
+class Softmax(Sums):
+    """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of (maximum, sum)."""
+
+    def of_warp(self, lines: list[Line]) -> list[Any]:
+        """Return the largest element of this warp and the sum of powers beside it."""
+        memory, line, self.kept = self.memory, lines[0], None
+        if self.plan.config.in_parts:
+            # The largest element so far, and the sum of powers beside it; both of the thread, then of the warp.
+            largest, total = cute.Float32(LOWEST), cute.Float32(0)
+            for i in cute.range_constexpr(len(memory.parts())):
+                x = memory.arrived(line, i)
+                own = cute.max(largest, wide(combined(x, cute.max, lambda v: v)))
+                total = total * power(largest, own) + combined(x, add, lambda v, m=own: power(wide(v), m))
+                largest = own
+            self.largest = cute.arch.warp_reduction(largest, cute.max, self.sharing.lanes)
+            total = total * power(largest, self.largest)
+        else:
+            own = wide(combined(memory.values_of(line), cute.max, lambda v: v))
+            # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
+            self.largest = cute.max(cute.arch.warp_reduction(own, cute.max, self.sharing.lanes), LOWEST)
+            x = memory.values_of(line)
+            if line.slot is not None and not self.plan.spare:
+                total = combined(x, add, lambda v: power(wide(v), self.largest))
+            else:
+                self.kept = mapped(x, lambda v: power(v, self.largest))
+                total = combined(self.kept, add, lambda v: v)
+        return [self.largest, cute.arch.warp_reduction(total, add, self.sharing.lanes)]
+
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine groups of lanes."""
+        m = cute.arch.warp_reduction(numbers[0], cute.max, lanes)
+        return [m, cute.arch.warp_reduction(numbers[1] * power(numbers[0], m), add, lanes)]
+
+    def merged(self, lists: list[list[Any]], threads: int) -> list[Any]:
+        """Combine some pairs."""
+        m = tree([x[0] for x in lists], cute.max)
+        return [m, tree([x[1] * power(x[0], m) for x in lists], add)]
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Take the largest element and the sum of the row."""
+        self.m, self.by = numbers[0], cute.arch.rcp_approx(numbers[1])
+        if self.kept is not None and self.plan.config.warps > 1:
+            self.by = power(self.largest, self.m) * self.by
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return some powers as shares of the sum; made again where there were no registers to keep them."""
+        return (power(v, self.m) if self.kept is None else v) * self.by
+
+
+def power(x: Any, m: Any) -> Any:
+    """Return ``e^(x - m)``."""
+    return cute.math.exp2((x - m) * LOG2_E, fastmath=True)
+
+
+class Moments(NamedTuple):
+    """Means and squared deviations from them of some elements of each row; how many is static where it is known."""
+
+    means: list[Any]
+    deviations: list[Any]
+    elements: Any
+
+
+class LayerNorm(Sums):
+    """Mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
+
+    kept = None
+
+    def of_warp(self, lines: list[Line]) -> list[Any]:
+        """Return the numbers of this warp."""
+        own = [self.of_thread(line) for line in lines]
+        found = Moments([x.means[0] for x in own], [x.deviations[0] for x in own], own[0].elements)
+        self.each = found.elements if isinstance(found.elements, float) else None
+        return numbers_of(over(found, self.sharing.lanes))
+
+    def moments(self, numbers: list[Any], threads: int) -> Moments:
+        """Return the moments that are these numbers of so many threads."""
+        rows = self.plan.config.together
+        elements = numbers[-1] if self.each is None else self.each * threads
+        return Moments(numbers[:rows], numbers[rows : 2 * rows], elements)
+
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine groups of lanes."""
+        return numbers_of(over(self.moments(numbers, threads), lanes))
+
+    def merged(self, lists: list[list[Any]], threads: int) -> list[Any]:
+        """Combine some lists of numbers."""
+        return numbers_of(tree([self.moments(x, threads) for x in lists], merge))
+
+    def of_thread(self, line: Line) -> Moments:
+        """Return those of this thread's elements of a row; nothing of the neutral ones where it has none."""
+        plan, memory = self.plan, self.memory
+        groups, last = [], None
+        for i, (first, n) in enumerate(memory.parts()):
+            x = memory.arrived(line, i)
+            end = min(n, plan.chunks * plan.width - first)
+            groups += [of_group(part(x, start, min(GROUP, end - start))) for start in range(0, end, GROUP)]
+            last = of_group(part(x, end, plan.width)) if n > end else None
+        total = groups[0] if groups else Moments([cute.Float32(0)], [cute.Float32(0)], 0.0)
+        for x in groups[1:]:
+            total = merge(total, x)
+        if last is None:
+            return total
+        more = merge(total, last) if groups else last
+        has = memory.in_tail
+        return Moments(
+            [cute.where(has, more.means[0], total.means[0])],
+            [cute.where(has, more.deviations[0], total.deviations[0])],
+            cute.where(has, cute.Float32(more.elements), cute.Float32(total.elements)),
         )
-    return None
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Take the numbers of the rows."""
+        self.means, deviations, _ = self.moments(numbers, self.plan.config.sharing)
+        self.by = [cute.arch.rsqrt_approx(x * (1 / self.plan.n) + self.plan.eps) for x in deviations]
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return what becomes of some elements of row ``i``."""
+        mean, by = self.means[i], self.by[i]
+        if BITS[self.plan.element] < 32:  # one multiply-add less: rounding the element was the larger error
+            return (v * by - mean * by) * w[0] + w[1]
+        return (v - mean) * by * w[0] + w[1]
 
 
-def _check(op: str, element: str, n: int) -> None:
-    if op not in OPS:
-        raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
-    if element not in BITS:
-        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
-    if n < 1:
-        raise ValueError(f"expected rows of at least one element, got {n}")
+def of_group(x: cute.Tensor) -> Moments:
+    """Return the moments of a few elements: first their mean, then how far they are from it."""
+    n = cute.size(x)
+    mean = combined(x, add, wide) * (1 / n)
+
+    def square(v: Any) -> Any:
+        return (wide(v) - mean) * (wide(v) - mean)
+
+    return Moments([mean], [combined(x, add, square)], float(n))
 
 
-def vector_width(element: str, n: int) -> int:
-    """Return elements of one access: up to 128 bits, and a row is a whole number of them.
+def merge(x: Moments, y: Moments) -> Moments:
+    """Return the moments of the elements of both; the same, bit for bit, whichever is first."""
+    m, n = x.elements, y.elements
+    apart = [a - b for a, b in zip(x.means, y.means)]
+    deviations = [a + b for a, b in zip(x.deviations, y.deviations)]
+    if not isinstance(m, float):
+        by = cute.arch.rcp_approx(cute.max(m + n, 1.0))
+        means = [(a * m + b * n) * by for a, b in zip(x.means, y.means)]
+        share = m * n * by
+    elif m == n:
+        means, share = [(a + b) * 0.5 for a, b in zip(x.means, y.means)], m / 2
+    else:
+        means, share = [a - d * (n / (m + n)) for a, d in zip(x.means, apart)], m * n / (m + n)
+    return Moments(means, [v + d * d * share for v, d in zip(deviations, apart)], m + n)
 
-    >>> vector_width("f16", 1000), vector_width("f16", 1002), vector_width("f32", 999)
-    (8, 2, 1)
-    """
-    most = 128 // BITS[element]
-    return min(most, n & -n)
+
+def over(x: Moments, lanes: int) -> Moments:
+    """Combine groups of lanes; all of them get the result."""
+    for i in cute.range_constexpr(lanes.bit_length() - 1):
+        distance = lanes >> (i + 1)
+
+        known = isinstance(x.elements, float)
+        elements = x.elements if known else cute.arch.shuffle_sync_bfly(x.elements, distance)
+        means, deviations = (cute.arch.shuffle_sync_bfly(tuple(v), distance) for v in (x.means, x.deviations))
+        x = merge(x, Moments(means, deviations, elements))
+    return x
 
 
-def row_kernel(
+def numbers_of(x: Moments) -> list[Any]:
+    """Return what of some moments is known at run time only."""
+    return [*x.means, *x.deviations, *([] if isinstance(x.elements, float) else [x.elements])]
+
+
+OPERATIONS = {"softmax": Softmax, "rmsnorm": RmsNorm, "layernorm": LayerNorm}
+
+# --------------------------------------------------------------------------------------------------------- kernels
+
+
+def rows_kernel(x: cute.Tensor, w: Any, b: Any, y: cute.Tensor, plan: cute.Constexpr[Plan]):
+    """Work on the rows of this block."""
+    sharing = Sharing(plan)
+    memory = RowMemory(plan, sharing, x, [v for v in (w, b) if v is not None], y)
+    if plan.op == "sum":
+        sum_rows(plan, sharing, memory)
+    elif plan.config.stages > 1:
+        in_turn(plan, sharing, memory)
+    else:
+        at_once(plan, sharing, memory)
+
+
+def sum_rows(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
+    """Write the sum of a row."""
+    source, exists = memory.existing(sharing.row) if plan.config.rows > 1 else (sharing.row, True)
+    begin, total = memory.row_of(memory.x, source), None
+    if plan.rounds:
+        fours = cute.full(min(4, STREAM * plan.width), 0.0, cute.Float32)
+        for i in range(plan.rounds):
+            values = memory.registers(STREAM * plan.width)
+            under_way = memory.chunks(begin + i * (STREAM * plan.step), 0, STREAM)
+            cute.autovec_copy(under_way, memory.in_registers(values, 0, STREAM))
+            groups = grouped(values)
+            for k in range(groups.shape[1]):
+                fours = fours + wide(groups[None, k].load())
+        total = fours.sum()
+    if plan.values:
+        rest = combined(memory.load(begin, plan.rounds * STREAM), add, wide)
+        total = rest if total is None else total + rest
+    sums = Sums(plan, sharing, memory)
+    (total,) = sharing.exchange(sums, sums.over_lanes([total], sharing.lanes))
+    if sharing.thread == 0 and exists:
+        memory.y[sharing.row] = total.to(memory.dtype)
+
+
+def at_once(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
+    """Work on the rows of this block, each in registers or in a slot of shared memory."""
+    c = plan.config
+    if c.together > 1:
+        numbers = [sharing.row * c.together + i for i in range(c.together)]
+        rows = [(row, *memory.existing(row)) for row in numbers]
+    elif c.rows > 1:
+        rows = [(sharing.row, *memory.existing(sharing.row))]
+    else:
+        rows = [(sharing.row, sharing.row, None)]
+    if not c.stages:
+        lines = [Line(row, exists, memory.load(memory.row_of(memory.x, source)), None) for row, source, exists in rows]
+    else:
+        if not c.in_parts or plan.far:
+            memory.make_slots(c.together)
+        if c.in_parts:
+            lines = memory.fetch_parts(rows)
+        else:
+            for i, (_, source, _) in enumerate(rows):
+                memory.fetch_row(source, memory.slot(i))
+            cute.arch.cp_async_commit_group()
+            cute.arch.cp_async_wait_group(0)
+            lines = [Line(row, exists, None, memory.slot(i)) for i, (row, _, exists) in enumerate(rows)]
+    work(plan, sharing, memory, lines)
+
+
+def in_turn(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
+    """Work on this block's rows; while it works on one, the next ones come into other slots of shared memory."""
+    c, rows = plan.config, memory.x.shape[0]
+    # Weights stay in shared memory; each thread reads back what it has written.
+    memory.held = [memory.hold(w) for w in memory.weights]
+    memory.make_slots(c.stages)
+    step = cute.arch.grid_dim().x // c.cluster
+    for i in cute.range_constexpr(c.stages - 1):
+        fetch_ahead(memory, sharing.row + step * i, rows, i)
+    if c.cluster > 1:
+        cute.arch.cluster_wait()
+    slot, turn = cute.Int32(0), cute.Int32(0)
+    for row in range(sharing.row, rows, step):
+        last = slot + (c.stages - 1)
+        fetch_ahead(memory, row + step * (c.stages - 1), rows, cute.where(last >= c.stages, last - c.stages, last))
+        # All groups but the latest have arrived: this row is there, as far as this thread reads it.
+        cute.arch.cp_async_wait_group(c.stages - 1)
+        line = Line(row, None, None, memory.slot(slot))
+        work(plan, sharing, memory, [line], Turn(turn & 1, turn >> 1 & 1))
+        slot, turn = cute.where(slot + 1 == c.stages, 0, slot + 1), turn + 1
+
+
+def fetch_ahead(memory: RowMemory, row: Any, rows: Any, slot: Any) -> None:
+    """Begin to copy a row into a slot, if there is such a row, as a group of copies."""
+    if row < rows:
+        memory.fetch_row(row, memory.slot(slot))
+    cute.arch.cp_async_commit_group()
+
+
+def work(plan: Plan, sharing: Sharing, memory: RowMemory, lines: list[Line], turn: Turn | None = None) -> None:
+    """Do the operation on the rows at hand: reduce, exchange, write."""
+    operation = OPERATIONS[plan.op](plan, sharing, memory)
+    numbers = operation.of_warp(lines)
+    weights = memory.all_weights() if plan.early_weights else []
+    spans = memory.early_spans()
+    operation.of_row(sharing.exchange(operation, numbers, turn))
+    weights = weights or memory.all_weights()
+    memory.finish(lines, operation.element, weights, spans, operation.kept)
+
+
+# ------------------------------------------------------------------------------------------------------------ host
+
+
+@cute.jit(name="launch")
+def plain(x: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan], sms: cute.Constexpr[int]):
+    """Launch an operation without weights."""
+    launch(x, None, None, y, plan, sms)
+
+
+@cute.jit(name="launch")
+def weighted(
+    x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan], sms: cute.Constexpr[int]
+):  # fmt: skip
+    """Launch an operation with weights."""
+    launch(x, w, None, y, plan, sms)
+
+
+@cute.jit(name="launch")
+def weighted_and_moved(
+    x: cute.Tensor, w: cute.Tensor, b: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan],
+    sms: cute.Constexpr[int],
+):  # fmt: skip
+    """Launch an operation with two vectors of weights."""
+    launch(x, w, b, y, plan, sms)
+
+
+def launch(x: Any, w: Any, b: Any, y: Any, plan: Plan, sms: int) -> None:
+    """Launch as many blocks as the rows need, or as the GPU holds where they work on rows in turn."""
+    c, rows = plan.config, x.shape[0]
+    assert y.shape[0] == rows, "y must have as many rows as x"
+    grid = cute.ceil_div(rows, c.rows * c.together)
+    if c.stages > 1:
+        grid = cute.min(grid, plan.clusters(sms))
+    sizes = {"grid": grid * c.cluster, "block": c.block, "cluster": c.cluster}
+    one = replace(plan, width=1)
+    if plan.width == 1:
+        made(one)(x, w, b, y, one).launch(**sizes)
+        return
+    align = plan.bits // 8
+    stride = f"?{{div={plan.width}}}"
+    matrix, vector = f"(?,{plan.n}):({stride},1)", f"({plan.n}):(1)"
+    vx = cute.promise(x, matrix, align)
+    vw, vb = (None if v is None else cute.promise(v, vector, align) for v in (w, b))
+    vy = y if plan.op == "sum" else cute.promise(y, matrix, align)
+    made(plan)(vx, vw, vb, vy, plan).launch(**sizes, fallback=made(one)(x, w, b, y, one))
+
+
+def made(plan: Plan) -> Any:
+    """Return the kernel of a plan."""
+    name = f"{plan.op}_v" if plan.width > 1 else plan.op
+    return cute.kernel(min_blocks=plan.min_blocks, name=name)(rows_kernel)
+
+
+HOSTS = (plain, weighted, weighted_and_moved)
+
+
+def row_program(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5, sms: int = 132
-) -> str:
-    """Return the file for ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements.
+) -> cute.Compiled:
+    """Return ``sum``, ``softmax``, ``rmsnorm`` or ``layernorm`` over rows of ``n`` elements, to be called.
 
-    ``@sum(x, y)`` with ``y`` of one element a row; ``@softmax(x, y)``; ``@rmsnorm(x, w, y)``: ``x / rms(x) * w``;
-    ``@layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps``
+    ``sum(x, y)`` with ``y`` of one element a row; ``softmax(x, y)``; ``rmsnorm(x, w, y)``: ``x / rms(x) * w``;
+    ``layernorm(x, w, b, y)``: ``(x - mean) / deviation * w + b``, where ``w`` and ``b`` have ``n`` elements.  ``eps``
     is added to the mean square and the variance.  All tensors have the same element type, sums are ``f32``.
     ``sms``: how many SMs the GPU has, where a block works on more than one row.
     Raises ValueError for a configuration that does not fit.
     """
-    _check(op, element, n)
-    c = default_config(op, element, n) if config is None else config
-    for what, x, most in (("threads", c.threads, MAX_THREADS), ("cluster", c.cluster, MAX_CLUSTER)):
-        if x != _power_of_two(x) or not 1 <= x <= most:
-            raise ValueError(f"expected {what} to be a power of two up to {most}, got {x}")
-    if c.rows > 1 and (c.threads > 32 or c.cluster > 1):
-        raise ValueError(f"expected one row a block where more than a warp shares it, got {c.rows}")
-    if not 1 <= c.block <= MAX_THREADS:
-        raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
-    if op == "sum" and c.cluster > 1:
-        raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
-    if (c.stages or c.together > 1) and (op == "sum" or c.rows > 1):
-        raise ValueError("expected one row a block, and no sum, where rows are in shared memory or worked on together")
-    if c.together > 1 and (op == "softmax" or c.stages > 1):
-        raise ValueError("expected no softmax, and at most one stage, where rows are worked on together")
-    if c.in_parts and c.stages != 1:
-        raise ValueError(f"expected one stage where rows come in parts or are partly in registers, got {c.stages}")
-    width = vector_width(element, n)
-    chunks = n // (c.sharing * width)
-    if c.kept < 0 or c.kept % width or c.kept > chunks * width:
-        raise ValueError(f"expected up to {chunks * width} elements in registers, by {width}, got {c.kept}")
-    if c.groups < 1 or (c.groups > 1 and c.groups > chunks - c.kept // width):
-        raise ValueError(f"expected a row in 1 to {max(1, chunks - c.kept // width)} parts, got {c.groups}")
-    from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
-    from cute_dialect.kernels.row_ops import RowKernel
-    from cute_dialect.kernels.script import Script
-
-    if c.stages and (found := shared_bytes(op, element, n, c)) > SHARED_MEMORY:
-        raise ValueError(f"expected rows and weights of at most {SHARED_MEMORY} bytes a block, got {found}")
-    b = Script()
-    emitters = [RowKernel(b, op, element, n, c, w, eps, sms) for w in sorted({1, width})]
-    names = [op, f"{op}_v"][: len(emitters)]
-    for emitter, name in zip(emitters, names):
-        emitter.name_types()
-        emitter.kernel(name)
-    emitters[0].launch(names[1:])
-    return b.script(_head(op, element, n, c, width))
+    config = default_config(op, element, n) if config is None else config
+    check(op, element, n, config)
+    dtype = type_of_mlir(element)
+    matrix, vector, column = (cute.Tensor[dtype, of] for of in (f"(?,{n}):(?,1)", f"({n}):(1)", "(?):(1)"))
+    tensors = [matrix, *[vector] * WEIGHTS[op], column if op == "sum" else matrix]
+    plan = Plan(op, element, n, config, vector_width(element, n), eps)
+    return cute.trace(HOSTS[WEIGHTS[op]], *tensors, plan, sms)
 
 
-def _head(op: str, element: str, n: int, c: RowConfig, width: int) -> str:
-    what = {
-        "sum": "y[i] = sum of row i of x",
-        "softmax": "y = softmax of each row of x",
-        "rmsnorm": "y = x / sqrt(mean of its row's squares + eps) * w",
-        "layernorm": "y = (x - mean of its row) / sqrt(variance of its row + eps) * w + b",
-    }[op]
-    shared = f"{c.threads} threads" + (f" of each of {c.cluster} blocks" if c.cluster > 1 else "")
-    lines = [f"{what}, for rows of {n} {element}; any number of rows, any distance between them.", ""]
-    lines.append(f"A row is shared by {shared}" + (f", {c.rows} rows are in a block." if c.rows > 1 else "."))
-    if width > 1:
-        bits = width * BITS[element]
-        lines[-1] += f"  @{op}_v takes rows that begin at multiples of {bits // 8} bytes"
-        lines.append(f"and moves {bits} bits at a time; the launch takes it when the arguments allow it.")
-    return "\n".join(f"// {line}".rstrip() for line in lines)
+def row_text(
+    op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, eps: float = 1e-5, sms: int = 132
+) -> str:
+    """Return the kernels and host function of :func:`row_program` as text.
+
+    >>> text = row_text("softmax", "f16", 1000)
+    >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
+    True
+    """
+    return row_program(op, element, n, config, eps=eps, sms=sms).mlir(aliases=True)

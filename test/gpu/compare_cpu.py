@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-    from cute_dialect.kernels.rows import row_kernel
+    from cute_dialect.kernels.rows import row_text
     from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
 
@@ -74,7 +74,7 @@ def cases() -> Iterator[Case]:
         for op, out in (("sum", (9,)), ("softmax", (9, 1024))):
             if integers and op == "softmax":
                 continue
-            text = lambda op=op: row_kernel(op, "f32", 1024)  # noqa: E731
+            text = lambda op=op: row_text(op, "f32", 1024)  # noqa: E731
             yield Case(f"row {op} f32, {data}", text, op, pair((9, 1024), out, 1, integers=integers))
         yield Case(f"sgemm warptile, {data}", lambda: sgemm_text("warptile"), "sgemm",
                    lambda rng, i=integers: [_matrix(rng, (133, 68), "float32", integers=i),
@@ -95,7 +95,7 @@ def cases() -> Iterator[Case]:
         yield Case(f"gemm sm_90 f16, few rows, {data}", gemm_sm90_skinny, "launch", few)
         if not integers:
             for op in ("rmsnorm", "layernorm", "softmax"):
-                text = lambda op=op: row_kernel(op, "f16", 32768)  # noqa: E731
+                text = lambda op=op: row_text(op, "f16", 32768)  # noqa: E731
                 yield Case(f"row {op} f16 32768, {data}", text, op, _rows(op, 3, 32768))
 
 

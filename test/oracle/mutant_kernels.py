@@ -18,7 +18,7 @@ from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
-from cute_dialect.kernels.rows import RowConfig, row_kernel
+from cute_dialect.kernels.rows import RowConfig, row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 
@@ -120,7 +120,7 @@ def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowC
         scale = np.abs(exact).max()
         return bool(np.abs(y - exact).max() <= {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element] * scale)
 
-    return Subject(name, lambda: row_kernel(op, element, n, config, eps=1e-5), op, [make], right)
+    return Subject(name, lambda: row_text(op, element, n, config, eps=1e-5), op, [make], right)
 
 
 def _add() -> Subject:

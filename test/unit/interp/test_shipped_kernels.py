@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
-from cute_dialect.kernels.rows import OPS, row_kernel
+from cute_dialect.kernels.rows import OPS, row_text
 from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
@@ -73,7 +73,7 @@ ROWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
 def _rows(op: str, n: int) -> Family:
     weights, want = ROWS[op]
     out = (5,) if op == "sum" else (5, n)
-    return Family(lambda: row_kernel(op, "f32", n, eps=1e-5), ((5, n), *[(n,)] * weights, out), "f32", want, False, op)
+    return Family(lambda: row_text(op, "f32", n, eps=1e-5), ((5, n), *[(n,)] * weights, out), "f32", want, False, op)
 
 
 def _example(name: str) -> str:

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.row_emitter import SHARED_MEMORY, shared_bytes
-from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_kernel, vector_width
+from cute_dialect.kernels.row_config import SHARED_MEMORY, shared_bytes
+from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_text, vector_width
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
 
@@ -37,7 +37,7 @@ def reference(op: str, x: np.ndarray, *weights: np.ndarray) -> np.ndarray:
 
 def kernel(op: str, element: str, n: int, config: RowConfig | None = None) -> Kernel:
     """Compiled for the CPU."""
-    return compile_cute(row_kernel(op, element, n, config, eps=EPS), emit="base").kernel(op)
+    return compile_cute(row_text(op, element, n, config, eps=EPS), emit="base").kernel(op)
 
 
 def aligned(shape: tuple[int, int], dtype: np.dtype, offset: int) -> np.ndarray:
@@ -129,7 +129,7 @@ def test_rows_in_turn(op: str, element: str, n: int, config: RowConfig) -> None:
     """Rows in shared memory, more of them than blocks: slots and partial results are used again; several at once."""
     if op == "softmax" and config.together > 1:
         config = config._replace(together=1)
-    k = compile_cute(row_kernel(op, element, n, config, eps=EPS, sms=2), emit="base").kernel(op)
+    k = compile_cute(row_text(op, element, n, config, eps=EPS, sms=2), emit="base").kernel(op)
     data = inputs(op, element, 9, n, n)
     y = np.full_like(data[0], np.nan)
     report = k(*data, y, device="cpu", checks=("race", "sync", "oob"))
@@ -190,8 +190,8 @@ def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
     assert np.abs(got - reference("layernorm", x, w, b)).max() < 2e-3
 
 
-def test_the_generator_prints_the_example() -> None:
-    assert row_kernel("sum", "f32", 4096) == EXAMPLE.read_text()
+def test_the_trace_is_the_example() -> None:
+    assert row_text("sum", "f32", 4096) == EXAMPLE.read_text()
     x = np.random.default_rng(2).standard_normal((3, 4096)).astype(np.float32)
     y = np.zeros(3, np.float32)
     compile_cute(str(EXAMPLE), emit="base").kernel("sum")(x, y, device="cpu")
@@ -223,7 +223,7 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
 @pytest.mark.parametrize("arguments, message", ERRORS, ids=[e[1][:40] for e in ERRORS])
 def test_a_config_that_does_not_fit(arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        row_kernel(*arguments)  # type: ignore[arg-type]
+        row_text(*arguments)  # type: ignore[arg-type]
 
 
 def test_defaults_hold_rows() -> None:
@@ -248,7 +248,7 @@ CODE = [
 
 @pytest.mark.parametrize("op, element, n", CODE, ids=str)
 def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -> None:
-    compiled = compile_cute(row_kernel(op, element, n), cache=False)
+    compiled = compile_cute(row_text(op, element, n), cache=False)
     fast = compiled.ptx.split(f".visible .entry {op}_v")[1].split(".visible .entry")[0]
     config = default_config(op, element, n)
     vectors = n // config.sharing * config.together * BITS[element] // 128
