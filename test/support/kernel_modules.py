@@ -27,3 +27,15 @@ def module_text(uses: Sequence[Use], chip: str = "sm_90a") -> str:
             use.kernel(*given).launch(grid=1, block=use.threads)
 
     return cute.trace(all_of_them, [list(use.arguments) for use in uses], chip=chip).mlir()
+
+
+class SharedTile(NamedTuple):
+    """A tile of f16 in shared memory: the text of its layout, its alignment, and the swizzle of its pointer."""
+
+    layout: str
+    align: int = 16
+    swizzle: Any = None
+
+    def make(self) -> Any:
+        """Allocate it; in a kernel."""
+        return cute.smem_tensor(cute.Float16, cute.layout(self.layout), self.align, self.swizzle)

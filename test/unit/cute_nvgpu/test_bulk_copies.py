@@ -1,171 +1,164 @@
 """Copies by bulk atoms on the CPU interpreter: runs of any length, clusters, predicates; tiled copies by TMA atoms."""
 
-from __future__ import annotations
+# pyright: basic
+
+from typing import Any
 
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import f16, f32
 from xdsl.utils.exceptions import VerifyException
 
+import cute_dialect.lang as cute
 from cute_dialect.cute_nvgpu.bulk.types import BulkCopy, BulkCopyType
 from cute_dialect.cute_nvgpu.tma.im2col_types import Im2colMap, TmaStoreIm2colType
-from cute_dialect.ir.printing import ir_text
-from cute_dialect.kernels.builder import Builder
-from cute_dialect.kernels.values import Value
-from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync
 
-BULK = "!cute_nvgpu.atom.bulk_copy<f32>"
-BAR = '!cute.memref<i64, smem, "1:0">'
+BULK = cute.make_copy_atom(BulkCopyOp(), cute.Float32)
+CHECKS = ("race", "uninit", "sync")
 
 
-def barrier(b: Builder, n_bytes: int, tid: Value) -> Value:
+def barrier(n_bytes: int) -> Any:
     """An mbarrier that waits for so many bytes."""
-    bar = b.iterator(b.alloc_smem(BAR))
-    with b.if_(tid.eq(0)):
-        b.run("mbarrier_init", bar, 1)
-        b.run("fence_mbarrier_init")
-        b.run("mbarrier_arrive_expect_tx", bar, n_bytes)
+    bar = cute.arch.alloc_smem(cute.Int64, 1)
+    if cute.arch.thread_idx().x == 0:
+        cute.arch.mbarrier_init(bar, 1)
+        cute.arch.mbarrier_init_fence()
+        cute.arch.mbarrier_arrive_and_expect_tx(bar, n_bytes)
     return bar
 
 
-def run(b: Builder, name: str, *arguments: object, grid: int = 1) -> None:
-    module = compile_cute(b.text(), emit="base")
-    module.kernel(name)(*arguments, device="cpu", grid=(grid, 1, 1), checks=("race", "uninit", "sync"))
+def finish_stores() -> None:
+    """Wait until the thread's bulk stores are done."""
+    cute.arch.cp_async_bulk_commit_group()
+    cute.arch.cp_async_bulk_wait_group(0)
 
 
 @pytest.mark.parametrize(("columns", "pitch"), [(100, 100), (100, 112), (4, 20)], ids=["whole", "rows", "16 bytes"])
 def test_as_few_instructions_as_the_layouts_allow(columns: int, pitch: int) -> None:
     """A run need not be a power of two; a dynamic stride ends it."""
-    b = Builder()
-    x = f'!cute.memref<f32, gmem, align<16>, "(8,{columns}):(?{{div=4}},1)">'
-    if pitch == columns:
-        x = f'!cute.memref<f32, gmem, align<16>, "(8,{columns}):({columns},1)">'
-    with b.kernel("rows", {"x": x, "y": x}, threads=32) as (source, target):
-        tid = b.thread_id()
-        s = b.alloc_smem(f'!cute.memref<f32, smem, align<16>, "(8,{columns}):({columns},1)">')
-        bar = barrier(b, 8 * columns * 4, tid)
-        b.run("barrier")
-        atom = b.atom(BULK)
-        with b.if_(tid.eq(0)):
-            b.copy(b.op("cute.atom.set_value", atom, bar, field='"tma_bar"'), source, s)
-        b.run("mbarrier_wait", bar, 0)
-        with b.if_(tid.eq(0)):
-            b.copy(atom, s, target)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
-    text = ir_text(compile_cute(b.text(), emit="base").lowered())
-    for op in ("shared.cluster.global", "global.shared.cta"):
-        assert text.count(f"nvvm.cp.async.bulk.{op} ") == (1 if pitch == columns else 8)
+    layout = f"(8,{columns}):({columns},1)" if pitch == columns else f"(8,{columns}):(?{{div=4}},1)"
+    matrix = cute.Tensor[cute.Float32, layout, "align<16>"]
+
+    @cute.kernel
+    def rows(x: matrix, y: matrix):  # pyright: ignore[reportInvalidTypeForm]
+        s = cute.smem_tensor(cute.Float32, cute.make_layout((8, columns), stride=(columns, 1)), 16)
+        bar = barrier(8 * columns * 4)
+        cute.arch.sync_threads()
+        if cute.arch.thread_idx().x == 0:
+            cute.copy(BULK, x, s, tma_bar_ptr=bar)
+        cute.arch.mbarrier_wait(bar, 0)
+        if cute.arch.thread_idx().x == 0:
+            cute.copy(BULK, s, y)
+            finish_stores()
+
     given = np.arange(8 * pitch, dtype=np.float32).reshape(8, pitch)
     out = np.full((8, pitch), -1, np.float32)
-    run(b, "rows", given[:, :columns], out[:, :columns])
+    compiled = cute.compile(rows, given[:, :columns], out[:, :columns], grid=1, block=32, device="cpu")
+    for op in ("shared.cluster.global", "global.shared.cta"):
+        assert compiled.mlir("base").count(f'"nvvm.cp.async.bulk.{op}"(') == (1 if pitch == columns else 8)
+    rows(given[:, :columns], out[:, :columns]).launch(grid=1, block=32, device="cpu", checks=CHECKS)
     assert np.array_equal(out[:, :columns], given[:, :columns])
     assert (out[:, columns:] == -1).all()
 
 
 @pytest.mark.parametrize("flag", [0, 1])
 def test_a_predicate_for_all(flag: int) -> None:
-    b = Builder()
-    x = '!cute.memref<f32, gmem, align<16>, "32:1">'
-    with b.kernel("guarded", {"x": x, "flag": "i32"}, threads=32) as (target, n):
-        tid = b.thread_id()
-        s = b.alloc_smem('!cute.memref<f32, smem, align<16>, "32:1">')
-        b.store(s, tid, b.constant(7.0, "f32"))
-        b.run("fence_proxy_async")
-        b.run("barrier")
-        with b.if_(tid.eq(0)):
-            b.copy(b.op("cute.atom.set_value", b.atom(BULK), n.ne(0), field='"pred"'), s, target)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
+    @cute.kernel
+    def guarded(x: Any, flag: cute.Int32):
+        tid = cute.arch.thread_idx().x
+        s = cute.smem_tensor(cute.Float32, cute.make_layout(32), 16)
+        s[tid] = cute.Float32(7.0)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if tid == 0:
+            atom = cute.make_copy_atom(BulkCopyOp(), cute.Float32)
+            atom.set("pred", flag != 0)
+            cute.copy(atom, s, x)
+            finish_stores()
+
     out = np.zeros(32, np.float32)
-    run(b, "guarded", out, flag)
+    guarded(cute.from_dlpack(out), flag).launch(grid=1, block=32, device="cpu", checks=CHECKS)
     assert (out == 7 * flag).all()
 
 
 def test_a_multicast_reaches_the_cluster() -> None:
     """Block 0 loads for both."""
-    b = Builder()
-    x, y = '!cute.memref<f32, gmem, align<16>, "64:1">', '!cute.memref<f32, gmem, align<16>, "(64,2):(1,64)">'
-    with b.kernel("multicast", {"x": x, "y": y}, threads=32, cluster=(2, 1, 1)) as (source, target):
-        tid, rank = b.thread_id(), b.arch("cluster_rank")
-        s = b.alloc_smem('!cute.memref<f32, smem, align<16>, "64:1">')
-        bar = barrier(b, 256, tid)
-        b.run("cluster_arrive")
-        b.run("cluster_wait")
-        with b.if_(b.binary("and", tid.eq(0), rank.eq(0))):
-            atom = b.op("cute.atom.set_value", b.atom(BULK), bar, field='"tma_bar"')
-            mask = b.constant(3, "i16")
-            b.copy(b.op("cute.atom.set_value", atom, mask, field='"multicast_mask"'), source, s)
-        b.run("mbarrier_wait", bar, 0)
-        for start in (0, 32):
-            b.store(target, (tid + start, rank), b.load(s, tid + start))
+
+    @cute.kernel
+    def multicast(x: Any, y: Any):
+        tid, rank = cute.arch.thread_idx().x, cute.arch.block_idx_in_cluster()
+        s = cute.smem_tensor(cute.Float32, cute.make_layout(64), 16)
+        bar = barrier(256)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if tid == 0 and rank == 0:
+            cute.copy(BULK, x, s, tma_bar_ptr=bar, mcast_mask=3)
+        cute.arch.mbarrier_wait(bar, 0)
+        for start in cute.range_constexpr(0, 64, 32):
+            y[rank, tid + start] = s[tid + start]
+
     given, out = np.arange(64, dtype=np.float32), np.full((2, 64), np.nan, np.float32)
-    run(b, "multicast", given, out.T, grid=2)
+    launch = multicast(cute.from_dlpack(given), cute.from_dlpack(out))
+    launch.launch(grid=2, block=32, cluster=(2, 1, 1), device="cpu", checks=CHECKS)
     assert np.array_equal(out, np.stack([given, given]))
 
 
 def test_shared_memory_of_the_other_block() -> None:
     """Each block sends its values to the other and tells that one's barrier."""
-    b = Builder()
-    y = '!cute.memref<f32, gmem, align<16>, "(32,2):(1,32)">'
-    with b.kernel("exchange", {"y": y}, threads=32, cluster=(2, 1, 1)) as (target,):
-        tid, rank = b.thread_id(), b.arch("cluster_rank")
-        mine = b.alloc_smem('!cute.memref<f32, smem, align<16>, "32:1">')
-        theirs = b.alloc_smem('!cute.memref<f32, smem, align<16>, "32:1">')
-        bar = barrier(b, 128, tid)
-        value = b.op("arith.uitofp", tid + rank * 100, type="f32")
-        b.store(mine, tid, value)
-        b.run("fence_proxy_async")
-        b.run("cluster_arrive")
-        b.run("cluster_wait")
-        with b.if_(tid.eq(0)):
-            other = rank ^ 1
-            far = b.view(b.arch("map_cluster", b.iterator(theirs), other), "32:1")
-            there = b.arch("map_cluster", bar, other)
-            b.copy(b.op("cute.atom.set_value", b.atom(BULK), there, field='"tma_bar"'), mine, far)
-        b.run("mbarrier_wait", bar, 0)
-        b.store(target, (tid, rank), b.load(theirs, tid))
-        b.run("cluster_arrive")
-        b.run("cluster_wait")
+
+    @cute.kernel
+    def exchange(y: Any):
+        tid, rank = cute.arch.thread_idx().x, cute.arch.block_idx_in_cluster()
+        mine, theirs = (cute.smem_tensor(cute.Float32, cute.make_layout(32), 16) for _ in range(2))
+        bar = barrier(128)
+        mine[tid] = cute.Float32(tid + rank * 100)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if tid == 0:
+            far = cute.make_tensor(cute.arch.map_dsmem_ptr(theirs.iterator, rank ^ 1), cute.make_layout(32))
+            cute.copy(BULK, mine, far, tma_bar_ptr=cute.arch.map_dsmem_ptr(bar, rank ^ 1))
+        cute.arch.mbarrier_wait(bar, 0)
+        y[rank, tid] = theirs[tid]
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
     out = np.full((2, 32), np.nan, np.float32)
-    run(b, "exchange", out.T, grid=2)
+    exchange(cute.from_dlpack(out)).launch(grid=2, block=32, cluster=(2, 1, 1), device="cpu", checks=CHECKS)
     lanes = np.arange(32, dtype=np.float32)
     assert np.array_equal(out, np.stack([lanes + 100, lanes]))
 
 
 def test_a_tiled_copy_by_tma() -> None:
     """One thread of a tiled copy takes a whole tile of two boxes; the coordinates are partitioned as any tensor."""
-    b = Builder()
-    load = "!cute_nvgpu.atom.tma_load<f16, box = (64, 16), swizzle = 128>"
-    store = "!cute_nvgpu.atom.tma_store<f16, box = (64, 16), swizzle = 128>"
-    matrix = '!cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">'
-    smem = '!cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,(64,2)):(64,(1,1024))">'
-    with b.host("launch", {"X": matrix, "Y": matrix}) as (x, y):
-        layout, tiler = b.layout("(16,(64,2)):(64,(1,1024))"), b.tile("[16:1;128:1]")
-        loads = b.results("cute_nvgpu.make_tma_load", x, layout, tiler, swizzle=128)
-        stores = b.results("cute_nvgpu.make_tma_store", y, layout, tiler, swizzle=128)
-        b.launch("tiles", [*loads, *stores], grid=b.constant(3), threads=32)
-    coords = '!cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">'
-    parameters = {"load": load, "from": coords, "store": store, "to": coords}
-    with b.kernel("tiles", parameters, threads=32) as (load_, source, store_, target):
-        tid = b.thread_id()
-        s = b.alloc_smem(smem)
-        bar = barrier(b, 16 * 128 * 2, tid)
-        b.run("barrier")
-        tv = 'layout_copy_tv = <"(1,2048):(0,1)">, tiler_mn = <"[16:1;128:1]">'
-        with b.if_(tid.eq(0)):
-            there, back = (b.local_tile(t, "[16:1;128:1]", (b.block_id(), 0)) for t in (source, target))
-            tc = b.op("cute.make_tiled_copy", load_, type=f"!cute.tiled_copy<{load}, {tv}>")
-            counted = b.op("cute.atom.set_value", tc, bar, field='"tma_bar"')
-            b.do("cute.tiled_copy", counted, there, s, b.coord(0))
-            b.run("mbarrier_wait", bar, 0)
-            tc = b.op("cute.make_tiled_copy", store_, type=f"!cute.tiled_copy<{store}, {tv}>")
-            b.do("cute.tiled_copy", tc, s, back, b.coord(0))
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
+    tile = (16, 128)
+
+    @cute.kernel
+    def tiles(load: Any, source: Any, store: Any, target: Any):
+        layout = cute.layout("(16,(64,2)):(64,(1,1024))")
+        s = cute.smem_tensor(cute.Float16, layout, 1024, cute.Swizzle(3, 4, 3))
+        bar = barrier(16 * 128 * 2)
+        cute.arch.sync_threads()
+        if cute.arch.thread_idx().x == 0:
+            where = (cute.arch.block_idx().x, 0)
+            whole = cute.make_layout((1, 2048), stride=(0, 1))
+            bring, put = cute.make_tiled_copy(load, whole, tile), cute.make_tiled_copy(store, whole, tile)
+            cute.copy(bring, cute.local_tile(source, tile, where), s, thread=0, tma_bar_ptr=bar)
+            cute.arch.mbarrier_wait(bar, 0)
+            cute.copy(put, s, cute.local_tile(target, tile, where), thread=0)
+            finish_stores()
+
+    @cute.jit
+    def launch(X: cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"], Y: cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"]):  # noqa: E501
+        swizzled = cute.layout("S<3,4,3> o 0 o (16,(64,2)):(64,(1,1024))")
+        loads = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), X, swizzled, tile)
+        stores = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), Y, swizzled, tile)
+        tiles(*loads, *stores).launch(grid=3, block=32)
+
     given = np.arange(40 * 120).reshape(40, 120).astype(np.float16)
     out = np.zeros_like(given)
-    compile_cute(b.text(), emit="base").kernel("launch")(given, out, device="cpu")
+    launch(given, out, device="cpu")
     assert np.array_equal(out, given)
 
 

@@ -1,20 +1,23 @@
-"""Each copy atom, from cute text to what it moved on the CPU interpreter, element by element."""
+"""Each copy atom, from the language to what it moved on the CPU interpreter, element by element."""
 
-from __future__ import annotations
+# pyright: basic
+
+from typing import Any
 
 import numpy as np
 import pytest
 from copy_atom_kernels import CopyCase, cases, copy_atom_kernels
 from copy_atoms_support import run_case, sample
+from kernel_modules import SharedTile
 
-from cute_dialect.kernels.builder import Builder
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import warp
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule
 
-LDSM4 = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>"
-LDSM4_T = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, t>"
-LDSM2 = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 2, n>"
-STSM4 = "!cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 4, n>"
+LDSM4, LDSM4_T = warp.LdMatrix8x8x16bOp(False, 4), warp.LdMatrix8x8x16bOp(True, 4)
+LDSM2 = warp.LdMatrix8x8x16bOp(False, 2)
+STSM4 = warp.StMatrix8x8x16bOp(False, 4)
 TV_A = "((4,8),(2,2,2)):((32,1),(16,8,128))"
 TV_B = "((4,8),(2,2)):((16,1),(8,64))"
 
@@ -52,60 +55,53 @@ def fragment_b(tile: np.ndarray) -> np.ndarray:
     return out
 
 
-def load_kernel(atom: str, tv: str, tile: tuple[int, int], smem: str, gmem: str, shape: tuple[int, int]) -> str:
-    """Global tile to shared memory by elements, to registers by ``atom``, to the output ``[thread, value]``."""
-    b = Builder()
-    values = shape[0] * shape[1] // 32
-    parameters = {
-        "x": f'!cute.memref<f16, gmem, "{gmem}">',
-        "out": f'!cute.memref<f16, gmem, "(32,{values}):({values},1)">',
-    }
-    with b.kernel("load", parameters, threads=32) as (x, out):
-        tid = b.thread_id()
-        tc = b.tiled_copy(
-            f'!cute.tiled_copy<{atom}, layout_copy_tv = <"{tv}">, tiler_mn = <"[{tile[0]}:1;{tile[1]}:1]">>'
-        )
-        s = b.alloc_smem(smem)
-        for i in range(shape[0] * shape[1] // 32):
-            b.store(s, tid + 32 * i, b.load(x, tid + 32 * i))
-        b.run("barrier")
-        part = b.partition("S", tc, s, tid)
-        rest = [shape[0] // tile[0], shape[1] // tile[1]]
-        per = values // (rest[0] * rest[1])
-        held = b.registers(f'!cute.memref<f16, rmem, "(({per},1),{rest[0]},{rest[1]}):((1,0),{per},{per * rest[0]})">')
-        b.copy(tc, part, held)
-        for v in range(values):
-            b.store(out, (tid, v), b.load(held, v))
-    return b.text()
+SWIZZLED = {
+    "128 B": SharedTile("(32,64):(64,1)", 1024, cute.Swizzle(3, 4, 3)),
+    "64 B": SharedTile("(32,(32,2)):(32,(1,1024))", 1024, cute.Swizzle(2, 4, 3)),
+    "32 B": SharedTile("(32,(16,4)):(16,(1,512))", 1024, cute.Swizzle(1, 4, 3)),
+    "padded": SharedTile("(32,64):(72,1)"),
+    "composed": SharedTile("S<3,3,3> o 0 o (32,64):(64,1)", 1024),
+}
 
 
-SWIZZLED = [
-    ('!cute.memref<f16, smem, align<1024>, S<3,4,3>, "(32,64):(64,1)">', "128 B"),
-    ('!cute.memref<f16, smem, align<1024>, S<2,4,3>, "(32,(32,2)):(32,(1,1024))">', "64 B"),
-    ('!cute.memref<f16, smem, align<1024>, S<1,4,3>, "(32,(16,4)):(16,(1,512))">', "32 B"),
-    ('!cute.memref<f16, smem, align<16>, "(32,64):(72,1)">', "padded"),
-    ('!cute.memref<f16, smem, align<1024>, "S<3,3,3> o 0 o (32,64):(64,1)">', "composed"),
-]
+def loaded(op: Any, tv: str, tile: tuple[int, int], shared: SharedTile, x: np.ndarray) -> np.ndarray:
+    """What threads get of a tile (32, 64): to shared memory by elements, to registers by ``op``; ``[thread, value]``."""
+    rest = (32 // tile[0], 64 // tile[1])
+    per = 64 // (rest[0] * rest[1])
+
+    @cute.kernel
+    def load(x: Any, out: Any):
+        tid = cute.arch.thread_idx().x
+        copy = cute.make_tiled_copy(cute.make_copy_atom(op, cute.Float16), cute.layout(tv), tile)
+        s = shared.make()
+        for i in cute.range_constexpr(64):
+            s[tid + 32 * i] = x[tid + 32 * i]
+        cute.arch.sync_threads()
+        held = cute.make_rmem_tensor(((per, 1), *rest), cute.Float16)
+        cute.copy(copy, copy.get_slice(tid).partition_S(s), held)
+        for v in cute.range_constexpr(64):
+            out[tid, v] = held[v]
+
+    out = np.zeros((32, 64), np.float16)
+    load(cute.from_dlpack(x), cute.from_dlpack(out)).launch(grid=1, block=32, device="cpu")
+    return out
 
 
-@pytest.mark.parametrize("smem", [s for s, _ in SWIZZLED], ids=[n for _, n in SWIZZLED])
+@pytest.mark.parametrize("shared", SWIZZLED.values(), ids=list(SWIZZLED))
 @pytest.mark.parametrize("operand", ["A", "B x4", "B x2"])
-def test_fragments_from_swizzled_tiles(smem: str, operand: str) -> None:
+def test_fragments_from_swizzled_tiles(shared: SharedTile, operand: str) -> None:
     x = sample(32 * 64).reshape(32, 64)
     if operand == "A":
-        atom, tv, tile = LDSM4, TV_A, (16, 16)
+        out = loaded(LDSM4, TV_A, (16, 16), shared, x)
         expected = fragment_a(x)
     elif operand == "B x4":
         # Two of B's tiles along n in one instruction: values of the first, then of the second.
-        atom, tv, tile = LDSM4, "((4,8),(2,2,2)):((32,1),(16,128,8))", (16, 16)
+        out = loaded(LDSM4, "((4,8),(2,2,2)):((32,1),(16,128,8))", (16, 16), shared, x)
         b = fragment_b(x)
         expected = np.concatenate([b[:, :, 0::2], b[:, :, 1::2]], axis=1)
     else:
-        atom, tv, tile = LDSM2, TV_B, (8, 16)
+        out = loaded(LDSM2, TV_B, (8, 16), shared, x)
         expected = fragment_b(x)
-    out = np.zeros((32, 64), np.float16)
-    compiled = compile_cute(load_kernel(atom, tv, tile, smem, "(32,64):(64,1)", (32, 64)), emit="base")
-    compiled.kernel("load")(x, out, device="cpu", grid=(1, 1, 1))
     # The output counts values, then tiles along the rows, then along k.
     assert np.array_equal(out.view(np.uint16), expected.transpose(0, 3, 2, 1).reshape(32, 64).view(np.uint16))
 
@@ -113,35 +109,30 @@ def test_fragments_from_swizzled_tiles(smem: str, operand: str) -> None:
 def test_transposed_loads_serve_the_other_major() -> None:
     """A stored with m contiguous: ``ldmatrix.trans`` gives the same fragments."""
     stored = sample(32 * 64).reshape(64, 32)  # [k, m]
-    x = stored.T
-    smem = '!cute.memref<f16, smem, align<1024>, S<2,4,3>, "(32,64):(1,32)">'
-    text = load_kernel(LDSM4_T, TV_A, (16, 16), smem, "(32,64):(1,32)", (32, 64))
-    out = np.zeros((32, 64), np.float16)
-    compile_cute(text, emit="base").kernel("load")(x, out, device="cpu", grid=(1, 1, 1))
-    assert np.array_equal(out.view(np.uint16), fragment_a(x).transpose(0, 3, 2, 1).reshape(32, 64).view(np.uint16))
+    out = loaded(LDSM4_T, TV_A, (16, 16), SharedTile("(32,64):(1,32)", 1024, cute.Swizzle(2, 4, 3)), stored.T)
+    expected = fragment_a(stored.T).transpose(0, 3, 2, 1).reshape(32, 64)
+    assert np.array_equal(out.view(np.uint16), expected.view(np.uint16))
 
 
-@pytest.mark.parametrize("smem", [s for s, _ in SWIZZLED], ids=[n for _, n in SWIZZLED])
-def test_stores_into_swizzled_tiles(smem: str) -> None:
+@pytest.mark.parametrize("shared", SWIZZLED.values(), ids=list(SWIZZLED))
+def test_stores_into_swizzled_tiles(shared: SharedTile) -> None:
     """stmatrix of accumulator-like fragments, then read back element by element."""
+
+    @cute.kernel
+    def store(fragments: Any, out: Any):
+        tid = cute.arch.thread_idx().x
+        copy = cute.make_tiled_copy(cute.make_copy_atom(STSM4, cute.Float16), cute.layout(TV_A), (16, 16))
+        s = shared.make()
+        held = cute.make_rmem_tensor(((8, 1), 2, 4), cute.Float16)
+        for v in cute.range_constexpr(64):
+            held[v] = fragments[tid, v]
+        cute.copy(copy, held, copy.get_slice(tid).partition_D(s))
+        cute.arch.sync_threads()
+        for i in cute.range_constexpr(64):
+            out[tid + 32 * i] = s[tid + 32 * i]
+
     x = sample(32 * 64).reshape(32, 64)
-    b = Builder()
-    with b.kernel(
-        "store",
-        {"x": '!cute.memref<f16, gmem, "(32,64):(64,1)">', "out": '!cute.memref<f16, gmem, "(32,64):(64,1)">'},
-        threads=32,
-    ) as (source, out):
-        tid = b.thread_id()
-        tc = b.tiled_copy(f'!cute.tiled_copy<{STSM4}, layout_copy_tv = <"{TV_A}">, tiler_mn = <"[16:1;16:1]">>')
-        s = b.alloc_smem(smem)
-        held = b.registers('!cute.memref<f16, rmem, "((8,1),2,4):((1,0),8,16)">')
-        for v in range(64):
-            b.store(held, v, b.load(source, (tid, v)))
-        b.copy(tc, held, b.partition("D", tc, s, tid))
-        b.run("barrier")
-        for i in range(64):
-            b.store(out, tid + 32 * i, b.load(s, tid + 32 * i))
     result = np.zeros((32, 64), np.float16)
-    fragments = fragment_a(x).transpose(0, 3, 2, 1).reshape(32, 64)
-    compile_cute(b.text(), emit="base").kernel("store")(fragments, result, device="cpu", grid=(1, 1, 1))
+    fragments = np.ascontiguousarray(fragment_a(x).transpose(0, 3, 2, 1).reshape(32, 64))
+    store(cute.from_dlpack(fragments), cute.from_dlpack(result)).launch(grid=1, block=32, device="cpu")
     assert np.array_equal(result.view(np.uint16), x.view(np.uint16))

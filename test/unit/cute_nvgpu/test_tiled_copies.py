@@ -1,80 +1,90 @@
 """Whole tiles by tiled copies, predicated copies, retiled fragments, fragments in memory: on the CPU interpreter."""
 
-from __future__ import annotations
+# pyright: basic
+
+from typing import Any
 
 import numpy as np
 import pytest
 from copy_atoms_support import sample
+from kernel_modules import SharedTile
 
-from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
-from cute_dialect.kernels.builder import Builder
-from cute_dialect.kernels.copies import mma_copy, tile_copy
-from cute_dialect.pipelines import compile as compile_cute
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import CopyUniversalOp, LoadCacheMode, cpasync, warp
 
-CP16 = "!cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>"
-CP4 = "!cute_nvgpu.atom.simt_async_copy<f16, cache = always, 32 b>"
-PLAIN = "!cute_nvgpu.atom.universal_copy<f16>"
-LDSM4 = "!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>"
-SMEM = [
-    '!cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64):(64,1)">',
-    '!cute.memref<f16, smem, align<1024>, "S<3,3,3> o 0 o (16,64):(64,1)">',
-    '!cute.memref<f16, smem, align<16>, "(16,64):(72,1)">',
-]
-
-
-def run(b: Builder, name: str, *arguments: np.ndarray) -> None:
-    compile_cute(b.text(), emit="base").kernel(name)(*arguments, device="cpu", grid=(1, 1, 1))
+CP16 = cute.make_copy_atom(cpasync.CopyG2SOp(LoadCacheMode.GLOBAL), cute.Float16, num_bits_per_copy=128)
+CP4 = cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float16, num_bits_per_copy=32)
+PLAIN = cute.make_copy_atom(CopyUniversalOp(), cute.Float16)
+LDSM4 = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(False, 4), cute.Float16)
+STSM4 = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), cute.Float16)
+SMEM = {
+    "pointer": SharedTile("(16,64):(64,1)", 1024, cute.Swizzle(3, 4, 3)),
+    "composed": SharedTile("S<3,3,3> o 0 o (16,64):(64,1)", 1024),
+    "padded": SharedTile("(16,64):(72,1)"),
+}
 
 
-@pytest.mark.parametrize("smem", SMEM, ids=["pointer", "composed", "padded"])
-@pytest.mark.parametrize(("atom", "vector"), [(CP16, 8), (CP4, 2), (PLAIN, 1)], ids=["cp16", "cp4", "plain"])
-def test_a_whole_tile_at_once(smem: str, atom: str, vector: int) -> None:
-    b = Builder()
-    x = '!cute.memref<f16, gmem, align<16>, "(16,64):(?{div=8},1)">'
-    with b.kernel("tile", {"x": x, "out": '!cute.memref<f16, gmem, "(16,64):(64,1)">'}, threads=32) as (source, out):
-        tid = b.thread_id()
-        s = b.alloc_smem(smem)
-        tc = b.tiled_copy(tile_copy(atom, (16, 64), 32, vector, contiguous=1))
-        b.do("cute.tiled_copy", tc, source, s, b.coord(tid))
-        if vector > 1:
-            b.run("cp_async_commit_group")
-            b.run("cp_async_wait_group", n=0)
-        b.run("barrier")
-        back = b.tiled_copy(tile_copy(PLAIN, (16, 64), 32, 4, contiguous=0))
-        b.do("cute.tiled_copy", back, s, out, b.coord(tid))
+def run(kernel: Any, *arrays: Any, threads: int = 32) -> None:
+    """Run a kernel on arrays; what is a numpy array is static in full."""
+    given = [cute.from_dlpack(x) if isinstance(x, np.ndarray) else x for x in arrays]
+    kernel(*given).launch(grid=1, block=threads, device="cpu")
+
+
+def rows_of_144_bytes() -> np.ndarray:
+    """A tile (16, 64) of f16 in longer rows, at 16 bytes."""
     storage = np.zeros(16 * 72 + 8, np.float16)
     first = (-storage.ctypes.data % 16) // 2
-    source_array = np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2))
-    source_array[...] = sample(1024).reshape(16, 64)
-    result = np.zeros((16, 64), np.float16)
-    run(b, "tile", source_array, result)
-    assert np.array_equal(result.view(np.uint16), source_array.view(np.uint16))
+    return np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2))
+
+
+@pytest.mark.parametrize("smem", SMEM.values(), ids=list(SMEM))
+@pytest.mark.parametrize(("atom", "vector"), [(CP16, 8), (CP4, 2), (PLAIN, 1)], ids=["cp16", "cp4", "plain"])
+def test_a_whole_tile_at_once(smem: SharedTile, atom: Any, vector: int) -> None:
+    @cute.kernel
+    def tile(x: cute.Tensor[cute.Float16, "(16,64):(?{div=8},1)", "align<16>"], out: Any):
+        tid = cute.arch.thread_idx().x
+        s = smem.make()
+        runs = min(64 // vector, 32)
+        rows = cute.make_layout((32 // runs, runs), stride=(runs, 1))
+        cute.copy(cute.make_tiled_copy_tv(atom, rows, cute.make_layout((1, vector))), x, s, thread=tid)
+        if vector > 1:
+            cute.arch.cp_async_commit_group()
+            cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        back = cute.make_tiled_copy_tv(PLAIN, cute.make_layout((4, 8)), cute.make_layout((4, 1)))
+        cute.copy(back, s, out, thread=tid)
+
+    source, result = rows_of_144_bytes(), np.zeros((16, 64), np.float16)
+    source[...] = sample(1024).reshape(16, 64)
+    tile(source, cute.from_dlpack(result)).launch(grid=1, block=32, device="cpu")
+    assert np.array_equal(result.view(np.uint16), source.view(np.uint16))
 
 
 @pytest.mark.parametrize("per_instruction", [False, True])
 def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
     """Two instructions in mode 0, four rows: a flag an iteration, or one an instruction."""
-    b = Builder()
-    tile = '!cute.memref<f16, gmem, align<16>, "(128,16):(16,1)">'
-    with b.kernel("flags", {"x": tile, "out": tile}, threads=32) as (x, out):
-        tid = b.thread_id()
-        s = b.alloc_smem('!cute.memref<f16, smem, align<16>, "(128,16):(16,1)">')
-        tc = b.tiled_copy(f'!cute.tiled_copy<{CP16}, layout_copy_tv = <"(32,16):(1,32)">, tiler_mn = <"[32:1;16:1]">>')
-        shape, stride = ("(2,4,1)", "(1,2,0)") if per_instruction else ("(1,4,1)", "(0,1,0)")
-        flags = b.registers(f'!cute.memref<i1, rmem, "{shape}:{stride}">')
-        for row in range(4):
-            for half in range(2 if per_instruction else 1):
-                b.store(flags, (half, row, 0), ((tid + row + half) % 3).ne(0))
-        b.copy(tc, b.partition("S", tc, x, tid), b.partition("D", tc, s, tid), pred=flags)
-        b.run("cp_async_commit_group")
-        b.run("cp_async_wait_group", n=0)
-        b.run("barrier")
-        back = b.tiled_copy(tile_copy(PLAIN, (128, 16), 32, 8, contiguous=1))
-        b.do("cute.tiled_copy", back, s, out, b.coord(tid))
+
+    @cute.kernel
+    def flagged(x: Any, out: Any):
+        tid = cute.arch.thread_idx().x
+        s = cute.smem_tensor(cute.Float16, cute.make_layout((128, 16), stride=(16, 1)), 16)
+        copy = cute.make_tiled_copy(CP16, cute.make_layout((32, 16)), (32, 16))
+        stride = (1, 2, 0) if per_instruction else (0, 1, 0)
+        flags = cute.make_rmem_tensor(cute.make_layout((2 if per_instruction else 1, 4, 1), stride=stride), cute.Boolean)
+        for row in cute.range_constexpr(4):
+            for half in cute.range_constexpr(2 if per_instruction else 1):
+                flags[half, row, 0] = (tid + row + half) % 3 != 0
+        thread = copy.get_slice(tid)
+        cute.copy(copy, thread.partition_S(x), thread.partition_D(s), pred=flags)
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        rows = cute.make_layout((16, 2), stride=(2, 1))
+        cute.copy(cute.make_tiled_copy_tv(PLAIN, rows, cute.make_layout((1, 8))), s, out, thread=tid)
+
     source = sample(2048).reshape(128, 16)
     result = np.full((128, 16), np.nan, np.float16)
-    run(b, "flags", source, result)
+    run(flagged, source, result)
     thread, row = np.arange(128) % 32, np.arange(128) // 32
     expected = source.copy()
     for half in range(2):
@@ -87,71 +97,70 @@ def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
 @pytest.mark.parametrize("warps", [(1, 1), (2, 2), (1, 4)])
 def test_copies_made_for_an_mma_move_its_fragments(operand: str, warps: tuple[int, int]) -> None:
     """ldmatrix into the retiled fragment gives what partitioning the tile for the MMA gives, element by element."""
-    b = Builder()
     wm, wn = warps
-    mma_text = (
-        f'!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"({wm},{wn},1):'
-        f'(1,{wm},0)">, permutation_MNK = <"[{16 * wm}:1;{16 * wn}:1;16:1]">>'
-    )
-    mma = b.type(mma_text)
-    assert isinstance(mma, TiledMmaType)
+    op = warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))
+    mma = cute.make_tiled_mma(op, (wm, wn, 1), (16 * wm, 16 * wn, 16))
     threads = 32 * wm * wn
     shape = {"A": (64, 32), "B": (64, 32), "C": (64, 64)}[operand]
     values = shape[0] * shape[1] // threads * {"A": wn, "B": wm, "C": 1}[operand]
-    matrix = f'!cute.memref<f16, gmem, "({shape[0]},{shape[1]}):({shape[1]},1)">'
-    held = f'!cute.memref<f16, gmem, "({threads},{values}):({values},1)">'
-    with b.kernel("frag", {"x": matrix, "out": held, "want": held}, threads=threads) as (x, out, want):
-        tid = b.thread_id()
-        tiled = b.op("cute.make_tiled_mma", b.atom(str(mma.atom)), type=mma)
-        s = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>, S<3,4,3>, "({shape[0]},{shape[1]}):({shape[1]},1)">')
-        fill = b.tiled_copy(tile_copy(PLAIN, shape, threads, 1, contiguous=1))
-        b.do("cute.tiled_copy", fill, x, s, b.coord(tid))
-        b.run("barrier")
-        part = b.partition(operand, tiled, s, tid)
-        if operand == "C":
-            fragment = b.fragment_like(part)
+    load = {
+        "A": lambda: cute.make_tiled_copy_A(LDSM4, mma),
+        "B": lambda: cute.make_tiled_copy_B(LDSM4, mma),
+        "C": lambda: cute.make_tiled_copy_C(PLAIN, mma),
+    }[operand]()
+
+    @cute.kernel
+    def fragments(x: Any, out: Any, want: Any):
+        tid = cute.arch.thread_idx().x
+        rows = cute.make_layout(shape, stride=(shape[1], 1))
+        s = cute.smem_tensor(cute.Float16, rows, 1024, cute.Swizzle(3, 4, 3))
+        cute.cooperative_copy(x, s, tid, threads)
+        cute.arch.sync_threads()
+        thread = mma.get_slice(tid)
+        if operand == "A":
+            part = thread.partition_A(s)
+            fragment = mma.make_fragment_A(part)
+        elif operand == "B":
+            part = thread.partition_B(s)
+            fragment = mma.make_fragment_B(part)
         else:
-            fragment = b.op(f"cute.tiled.mma.make_fragment_{operand}", tiled, part)
-        load = b.tiled_copy(mma_copy(PLAIN if operand == "C" else LDSM4, mma, operand))
-        view = b.op("cute.tiled.copy.retile", load, fragment)
-        b.copy(load, b.partition("S", load, s, tid), view)
-        for v in range(values):
-            b.store(out, (tid, v), b.load(fragment, v))
-            b.store(want, (tid, v), b.load(part, v))
+            part = thread.partition_C(s)
+            fragment = cute.make_rmem_tensor_like(part)
+        cute.copy(load, load.get_slice(tid).partition_S(s), load.retile(fragment))
+        for v in cute.range_constexpr(values):
+            out[tid, v] = fragment[v]
+            want[tid, v] = part[v]
+
     source = sample(shape[0] * shape[1]).reshape(shape)
     got, expected = (np.zeros((threads, values), np.float16) for _ in range(2))
-    run(b, "frag", source, got, expected)
+    run(fragments, source, got, expected, threads=threads)
     assert np.array_equal(got.view(np.uint16), expected.view(np.uint16))
     assert set(np.unique(got.view(np.uint16))) == set(source.view(np.uint16).ravel())
 
 
 def test_a_fragment_that_lies_in_memory_is_loaded_and_stored_all_the_same() -> None:
-    b = Builder()
-    held = '!cute.memref<f16, gmem, "(32,8):(8,1)">'
-    with b.kernel("memory", {"x": '!cute.memref<f16, gmem, "256:1">', "out": held}, threads=32) as (x, out):
-        tid = b.thread_id()
-        s = b.alloc_smem('!cute.memref<f16, smem, align<16>, "256:1">')
-        t = b.alloc_smem('!cute.memref<f16, smem, align<16>, "256:1">')
-        for i in range(8):
-            b.store(s, tid + 32 * i, b.load(x, tid + 32 * i))
-        b.run("barrier")
-        tv = '"(32,(2,4)):(2,(1,64))"'
-        tc = b.tiled_copy(f'!cute.tiled_copy<{LDSM4}, layout_copy_tv = <{tv}>, tiler_mn = <"[256:1]">>')
-        store = b.tiled_copy(
-            f'!cute.tiled_copy<{LDSM4.replace("ldsm", "stsm")}, layout_copy_tv = <{tv}>, tiler_mn = <"[256:1]">>'
-        )
-        f = b.registers('!cute.memref<f16, rmem, "((8,1),1):((1,0),0)">')
-        b.copy(tc, b.partition("S", tc, s, tid), f)
-        with b.for_(0, 8) as loop:  # turned by the lane: an index known at run time only
-            b.store(out, (tid, loop.iv), b.load(f, (loop.iv + tid) % 8))
-        b.copy(store, f, b.partition("D", store, t, tid))
-        b.run("barrier")
-        with b.if_(tid.eq(0)):
-            b.store(out, (0, 0), b.load(t, 255))
+    tv = "(32,(2,4)):(2,(1,64))"
+
+    @cute.kernel
+    def memory(x: Any, out: Any):
+        tid = cute.arch.thread_idx().x
+        s, t = (cute.smem_tensor(cute.Float16, cute.make_layout(256), 16) for _ in range(2))
+        for i in cute.range_constexpr(8):
+            s[tid + 32 * i] = x[tid + 32 * i]
+        cute.arch.sync_threads()
+        load, store = (cute.make_tiled_copy(atom, cute.layout(tv), (256,)) for atom in (LDSM4, STSM4))
+        f = cute.make_rmem_tensor(((8, 1), 1), cute.Float16)
+        cute.copy(load, load.get_slice(tid).partition_S(s), f)
+        for i in range(8):  # turned by the lane: an index known at run time only
+            out[tid, i] = f[(i + tid) % 8]
+        cute.copy(store, f, store.get_slice(tid).partition_D(t))
+        cute.arch.sync_threads()
+        if tid == 0:
+            out[0, 0] = t[255]
+
     source = sample(256)
     result = np.zeros((32, 8), np.float16)
-    compiled = compile_cute(b.text(), emit="base")
-    compiled.kernel("memory")(source, result, device="cpu", grid=(1, 1, 1))
+    run(memory, source, result)
     lane, value = np.meshgrid(np.arange(32), np.arange(8), indexing="ij")
     turned = (value + lane) % 8
     expected = source[2 * lane + turned % 2 + 64 * (turned // 2)]
@@ -159,41 +168,24 @@ def test_a_fragment_that_lies_in_memory_is_loaded_and_stored_all_the_same() -> N
     assert np.array_equal(result, expected)
 
 
-@pytest.mark.parametrize("smem", SMEM, ids=["pointer", "composed", "padded"])
+@pytest.mark.parametrize("smem", SMEM.values(), ids=list(SMEM))
 @pytest.mark.parametrize("threads", [32, 96, 1024])
 @pytest.mark.parametrize("aligned", [True, False])
-def test_threads_copy_together(smem: str, threads: int, aligned: bool) -> None:
-    b = Builder()
-    x = (
-        '!cute.memref<f16, gmem, align<16>, "(16,64):(?{div=8},1)">'
-        if aligned
-        else '!cute.memref<f16, gmem, "(16,64):(?,1)">'
-    )
-    with b.kernel("together", {"x": x, "out": x}, threads=threads) as (source, out):
-        tid = b.coord(b.thread_id())
-        s = b.alloc_smem(smem)
-        b.do("cute.cooperative_copy", source, s, tid, threads=threads)
-        b.run("barrier")
-        b.do("cute.cooperative_copy", s, out, tid, threads=threads)
-    tiles: list[np.ndarray] = []
-    for _ in range(2):
-        storage = np.zeros(16 * 72 + 8, np.float16)
-        first = (-storage.ctypes.data % 16) // 2
-        tiles.append(np.lib.stride_tricks.as_strided(storage[first:], (16, 64), (144, 2)))
-    tiles[0][...] = sample(1024).reshape(16, 64)
-    run(b, "together", *tiles)
-    assert np.array_equal(tiles[0], tiles[1])
-    assert ("vector<8xf16>" in str(compile_cute(b.text(), emit="base").lowered())) == aligned
+def test_threads_copy_together(smem: SharedTile, threads: int, aligned: bool) -> None:
+    rows = ("(16,64):(?{div=8},1)", "align<16>") if aligned else ("(16,64):(?,1)",)
+    tile = cute.Tensor[(cute.Float16, *rows)]
 
+    @cute.kernel
+    def together(x: tile, out: tile):  # pyright: ignore[reportInvalidTypeForm]
+        tid = cute.arch.thread_idx().x
+        s = smem.make()
+        cute.cooperative_copy(x, s, tid, threads)
+        cute.arch.sync_threads()
+        cute.cooperative_copy(s, out, tid, threads)
 
-@pytest.mark.parametrize(
-    ("tile", "threads", "vector", "text"),
-    [
-        ((16, 12), 32, 8, "a multiple of 8 elements along mode 1 of the tile, got 12"),
-        ((15, 64), 32, 8, "32 threads to take whole rows of 8 runs"),
-        ((16, 96), 64, 1, "96 elements to be a multiple of 64 threads"),
-    ],
-)
-def test_tiles_that_do_not_fit(tile: tuple[int, int], threads: int, vector: int, text: str) -> None:
-    with pytest.raises(AlgebraError, match=text):
-        tile_copy(PLAIN, tile, threads, vector, contiguous=1)
+    source, result = rows_of_144_bytes(), rows_of_144_bytes()
+    source[...] = sample(1024).reshape(16, 64)
+    together(source, result).launch(grid=1, block=threads, device="cpu")
+    assert np.array_equal(source, result)
+    compiled = cute.compile(together, source, result, grid=1, block=threads, device="cpu")
+    assert ("vector<8xf16>" in compiled.mlir("base")) == aligned

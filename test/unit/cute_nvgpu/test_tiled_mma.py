@@ -1,237 +1,216 @@
 """Tiled multiplies on the CPU interpreter: several warps, rest modes, ranks, loops, swizzled shared memory."""
 
-from __future__ import annotations
+# pyright: basic
+
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.builder import Builder
-from cute_dialect.kernels.values import Value
-from cute_dialect.memory_types import MemRefType
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import MmaUniversalOp, warp, warpgroup
 from cute_dialect.pipelines import compile as compile_cute
 
-MMA_SYNC = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
-WGMMA = "!cute_nvgpu.atom.wgmma<64x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>"
+MMA_SYNC = warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))
+WGMMA = warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 64, 16))
 
 
-def gmem(element: str, m: int, n: int) -> str:
-    return f'!cute.memref<{element}, gmem, "({m},{n}):({n},1)">'
-
-
-def tiled(b: Builder, atom: str, layout: str, permutation: str = "") -> Value:
-    more = f', permutation_MNK = <"{permutation}">' if permutation else ""
-    t = f'!cute.tiled_mma<{atom}, atom_layout_MNK = <"{layout}">{more}>'
-    return b.op("cute.make_tiled_mma", b.atom(atom), type=t)
-
-
-def move(b: Builder, source: Value, target: Value) -> None:
-    t = target.type
-    assert isinstance(t, MemRefType)
-    b.copy(b.atom(f"!cute_nvgpu.atom.universal_copy<{t.element}>"), source, target)
-
-
-def run(b: Builder, shape: tuple[int, int, int], dtype: type = np.float16, *more: int) -> tuple[np.ndarray, np.ndarray]:
-    """What kernel @k(A, B, D, …) makes of random integers, and A * B."""
+def run(
+    kernel: Any, shape: tuple[int, int, int], threads: int, dtype: type = np.float16, *more: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a kernel (A, B, D, …) makes of random integers, and A * B."""
     m, n, k = shape
     rng = np.random.default_rng(m + n + k)
     a, c = rng.integers(-3, 4, (m, k)), rng.integers(-3, 4, (n, k))
     d = np.full((m, n), np.nan, np.float32)
-    compile_cute(b.text(), emit="base").kernel("k")(
-        a.astype(dtype), c.astype(dtype), d, *more, grid=(1, 1, 1), device="cpu"
-    )
+    arrays = [cute.from_dlpack(x) for x in (a.astype(dtype), c.astype(dtype), d)]
+    kernel(*arrays, *more).launch(grid=1, block=threads, device="cpu")
     return d, a @ c.T
+
+
+def lowered(kernel: Any, shape: tuple[int, int, int], threads: int, *more: int) -> Any:
+    """The base IR of such a kernel."""
+    m, n, k = shape
+    arrays = [np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float32)]
+    given = [cute.from_dlpack(x) for x in arrays]
+    return compile_cute(cute.trace(kernel, *given, *more, grid=1, block=threads).module(), emit="base").lowered()
 
 
 @pytest.mark.parametrize(
     ("threads", "layout", "permutation"),
     [
-        (32, "(1,1,1):(0,0,0)", ""),
-        (128, "(2,2,1):(1,2,0)", ""),
-        (128, "(2,2,1):(2,1,0)", ""),
-        (128, "(4,1,1):(1,0,0)", ""),
-        (128, "(2,2,1):(1,2,0)", "[_;32:1;_]"),
-        (128, "(2,2,1):(1,2,0)", "[_;(8,2,2):(1,16,8);_]"),
-        (64, "(1,2,1):(0,1,0)", "[32:1;_;32:1]"),
+        (32, "(1,1,1):(0,0,0)", (None, None, None)),
+        (128, "(2,2,1):(1,2,0)", (None, None, None)),
+        (128, "(2,2,1):(2,1,0)", (None, None, None)),
+        (128, "(4,1,1):(1,0,0)", (None, None, None)),
+        (128, "(2,2,1):(1,2,0)", (None, 32, None)),
+        (128, "(2,2,1):(1,2,0)", (None, "(8,2,2):(1,16,8)", None)),
+        (64, "(1,2,1):(0,1,0)", (32, None, 32)),
     ],
 )
-def test_warps_and_permutations(threads: int, layout: str, permutation: str) -> None:
-    m, n, k = 64, 64, 64
-    b = Builder()
-    with b.kernel("k", {"A": gmem("f16", m, k), "B": gmem("f16", n, k), "D": gmem("f32", m, n)}, threads=threads) as (
-        pa,
-        pb,
-        pd,
-    ):
-        tid = b.thread_id()
-        mma = tiled(b, MMA_SYNC, layout, permutation)
-        ta, tb, td = b.partition("A", mma, pa, tid), b.partition("B", mma, pb, tid), b.partition("C", mma, pd, tid)
-        fa, fb, fd = (b.op(f"cute.tiled.mma.make_fragment_{x}", mma, t) for x, t in zip("ABC", (ta, tb, td)))
-        move(b, ta, fa)
-        move(b, tb, fb)
-        b.gemm(mma, fd, fa, fb)
-        move(b, fd, td)
-    got, wanted = run(b, (m, n, k))
+def test_warps_and_permutations(threads: int, layout: str, permutation: tuple[Any, ...]) -> None:
+    tiles = tuple([cute.layout(p) if isinstance(p, str) else p for p in permutation])
+
+    @cute.kernel
+    def multiply(A: Any, B: Any, D: Any):
+        mma = cute.make_tiled_mma(MMA_SYNC, cute.layout(layout), tiles)
+        thread = mma.get_slice(cute.arch.thread_idx().x)
+        a, b, d = thread.partition_A(A), thread.partition_B(B), thread.partition_C(D)
+        ra, rb, rd = mma.make_fragment_A(a), mma.make_fragment_B(b), mma.make_fragment_C(d)
+        cute.autovec_copy(a, ra)
+        cute.autovec_copy(b, rb)
+        cute.gemm(mma, rd, ra, rb)
+        cute.autovec_copy(rd, d)
+
+    got, wanted = run(multiply, (64, 64, 64), threads)
     assert np.array_equal(got, wanted)
 
 
 def test_k_in_a_loop_keeps_the_accumulators_in_registers() -> None:
-    m, n, k = 32, 16, 128
-    b = Builder()
-    with b.kernel("k", {"A": gmem("f16", m, k), "B": gmem("f16", n, k), "D": gmem("f32", m, n)}, threads=128) as (
-        pa,
-        pb,
-        pd,
-    ):
-        tid = b.thread_id()
-        mma = tiled(b, MMA_SYNC, "(2,2,1):(1,2,0)")
-        ta, tb, td = b.partition("A", mma, pa, tid), b.partition("B", mma, pb, tid), b.partition("C", mma, pd, tid)
-        fd = b.op("cute.tiled.mma.make_fragment_C", mma, td)
-        b.do("cute.clear", fd)
-        with b.for_(0, k // 16) as loop:
-            sa, sb = b.slice(ta, None, None, loop.iv), b.slice(tb, None, None, loop.iv)
-            fa, fb = b.fragment_like(sa), b.fragment_like(sb)
-            move(b, sa, fa)
-            move(b, sb, fb)
-            b.gemm(mma, fd, fa, fb, fd)
-        move(b, fd, td)
-    text = b.text()
-    got, wanted = run(b, (m, n, k))
+    @cute.kernel
+    def multiply(A: Any, B: Any, D: Any):
+        mma = cute.make_tiled_mma(MMA_SYNC, (2, 2, 1))
+        thread = mma.get_slice(cute.arch.thread_idx().x)
+        a, b, d = thread.partition_A(A), thread.partition_B(B), thread.partition_C(D)
+        rd = mma.make_fragment_C(d)
+        cute.clear(rd)
+        for k in range(A.shape[1] // 16):
+            ra, rb = (cute.make_rmem_tensor_like(x[None, None, k]) for x in (a, b))
+            cute.autovec_copy(a[None, None, k], ra)
+            cute.autovec_copy(b[None, None, k], rb)
+            cute.gemm(mma, rd, ra, rb, rd)
+        cute.autovec_copy(rd, d)
+
+    got, wanted = run(multiply, (32, 16, 128), 128)
     assert np.array_equal(got, wanted)
-    base = str(compile_cute(text, emit="base").lowered())
-    assert "llvm.alloca" not in base
+    base = str(lowered(multiply, (32, 16, 128), 128))
+    assert "scf.for" in base and "llvm.alloca" not in base
 
 
 @pytest.mark.parametrize("ranks", ["VVV", "MN", "MK", "VM", "VMK"])
 def test_ranks_of_gemm(ranks: str) -> None:
     # One thread multiplies small register tensors; V is 1 but where it is left out.
     shapes = {
-        "VVV": ("1:0", "1:0", "1:0", (1, 1, 1)),
-        "MN": ("3:1", "2:1", "(3,2):(1,3)", (3, 2, 1)),
-        "MK": ("(3,4):(1,3)", "(2,4):(1,2)", "(3,2):(1,3)", (3, 2, 4)),
-        "VM": ("(1,3):(0,1)", "(1,2):(0,1)", "(1,3,2):(0,1,3)", (3, 2, 1)),
-        "VMK": ("(1,3,4):(0,1,3)", "(1,2,4):(0,1,2)", "(1,3,2):(0,1,3)", (3, 2, 4)),
+        "VVV": (1, 1, 1, (1, 1, 1)),
+        "MN": (3, 2, (3, 2), (3, 2, 1)),
+        "MK": ((3, 4), (2, 4), (3, 2), (3, 2, 4)),
+        "VM": ((1, 3), (1, 2), (1, 3, 2), (3, 2, 1)),
+        "VMK": ((1, 3, 4), (1, 2, 4), (1, 3, 2), (3, 2, 4)),
     }
-    a, c, d, (m, n, k) = shapes[ranks]
-    atom = "!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>"
-    b = Builder()
-    with b.kernel("k", {"A": gmem("f32", m, k), "B": gmem("f32", n, k), "D": gmem("f32", m, n)}, threads=1) as (
-        pa,
-        pb,
-        pd,
-    ):
-        fa, fb, fd = (b.registers(f'!cute.memref<f32, rmem, "{x}">') for x in (a, c, d))
-        for fragment, source, count in ((fa, pa, m * k), (fb, pb, n * k)):
-            for i in range(count):
-                b.store(fragment, i, b.load(source, i))
-        b.gemm(b.atom(atom), fd, fa, fb)
-        b.gemm(b.atom(atom), fd, fa, fb, fd)
-        for i in range(m * n):
-            b.store(pd, i, b.load(fd, i))
-    got, wanted = run(b, (m, n, k), np.float32)
+    *parts, shape = shapes[ranks]
+
+    @cute.kernel
+    def multiply(A: Any, B: Any, D: Any):
+        ra, rb, rd = (cute.make_rmem_tensor(part, cute.Float32) for part in parts)
+        for fragment, source in ((ra, A), (rb, B)):
+            for i in cute.range_constexpr(cute.size(source)):
+                fragment[i] = source[i]
+        atom = cute.make_mma_atom(MmaUniversalOp(cute.Float32))
+        cute.gemm(atom, rd, ra, rb)
+        cute.gemm(atom, rd, ra, rb, rd)
+        for i in cute.range_constexpr(cute.size(D)):
+            D[i] = rd[i]
+
+    got, wanted = run(multiply, shape, 1, np.float32)
     assert np.array_equal(got, 2 * wanted)
 
 
 def test_c_and_d_may_differ() -> None:
-    m, n, k = 16, 8, 16
-    b = Builder()
-    with b.kernel("k", {"A": gmem("f16", m, k), "B": gmem("f16", n, k), "D": gmem("f32", m, n)}, threads=32) as (
-        pa,
-        pb,
-        pd,
-    ):
-        tid = b.thread_id()
-        mma = tiled(b, MMA_SYNC, "(1,1,1):(0,0,0)")
-        ta, tb, td = b.partition("A", mma, pa, tid), b.partition("B", mma, pb, tid), b.partition("C", mma, pd, tid)
-        fa, fb, fd, fc = (b.op(f"cute.tiled.mma.make_fragment_{x}", mma, t) for x, t in zip("ABCC", (ta, tb, td, td)))
-        move(b, ta, fa)
-        move(b, tb, fb)
-        b.do("cute.fill", fc, b.constant(5.0, "f32"))
-        b.gemm(mma, fd, fa, fb, fc)
-        move(b, fd, td)
-    got, wanted = run(b, (m, n, k))
+    @cute.kernel
+    def multiply(A: Any, B: Any, D: Any):
+        mma = cute.make_tiled_mma(MMA_SYNC)
+        thread = mma.get_slice(cute.arch.thread_idx().x)
+        a, b, d = thread.partition_A(A), thread.partition_B(B), thread.partition_C(D)
+        ra, rb, rd, rc = mma.make_fragment_A(a), mma.make_fragment_B(b), mma.make_fragment_C(d), mma.make_fragment_C(d)
+        cute.autovec_copy(a, ra)
+        cute.autovec_copy(b, rb)
+        rc.fill(5.0)
+        cute.gemm(mma, rd, ra, rb, rc)
+        cute.autovec_copy(rd, d)
+
+    got, wanted = run(multiply, (16, 8, 16), 32)
     assert np.array_equal(got, wanted + 5)
 
 
-def wgmma_loop(stages: int, loop: bool, branch: bool = False) -> Builder:
+def wgmma_loop(stages: int, loop: bool, branch: bool = False) -> Any:
     """Two warp groups, each 128 x 64 of D in two atoms; k-tiles of 64 in swizzled stages of shared memory."""
-    m, n, k = 256, 64, 64 * stages
-    b = Builder()
-    parameters = {"A": gmem("f16", m, k), "B": gmem("f16", n, k), "D": gmem("f32", m, n)}
-    with b.kernel("k", parameters | ({"more": "i32"} if branch else {}), threads=256) as (pa, pb, pd, *flag):
-        tid = b.thread_id()
-        mma = tiled(b, WGMMA, "(2,1,1):(1,0,0)")
-        parts: list[Value] = []
-        for operand, source, x in (("A", pa, m), ("B", pb, n)):
-            layout = f"((8,{x // 8}),64,{stages}):((64,512),1,{64 * x})"
-            smem = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>, S<3,4,3>, "{layout}">')
-            with b.for_(0, x * k, 256) as fill:
-                where = tid + fill.iv
-                b.store(smem, where, b.load(source, where))
-            parts.append(b.partition(operand, mma, smem, tid))
-        b.run("fence_proxy_async")
-        b.run("barrier")
-        td = b.partition("C", mma, pd, tid)
-        acc = b.op("cute.tiled.mma.make_fragment_C", mma, td)
 
-        def tile(stage: Value | int, first: bool) -> None:
-            b.run("wgmma_fence")
-            where = b.slice(parts[0], None, None, None, stage), b.slice(parts[1], None, None, None, stage)
-            b.gemm(mma, acc, where[0], where[1], None if first else acc)
-            b.run("wgmma_commit_group")
-
-        tile(0, first=True)
+    def multiply(A: Any, B: Any, D: Any, more: Any):
+        tid = cute.arch.thread_idx().x
+        mma = cute.make_tiled_mma(WGMMA, (2, 1, 1))
+        thread = mma.get_slice(tid)
+        rows = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, cute.Float16)
+        tiles = []
+        for source in (A, B):
+            layout = cute.tile_to_shape(rows, (source.shape[0], 64, stages), (0, 1, 2))
+            tile = cute.smem_tensor(cute.Float16, layout.outer, 1024, layout.inner)
+            for start in range(0, cute.size(source), 256):
+                tile[tid + start] = source[tid + start]
+            tiles.append(tile)
+        a, b = thread.partition_A(tiles[0]), thread.partition_B(tiles[1])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        d = thread.partition_C(D)
+        acc = mma.make_fragment_C(d)
+        step(mma, acc, a, b, 0, False)
         if branch:
-            with b.if_(flag[0].ne(0)):
-                for stage in range(1, stages):
-                    tile(stage, first=False)
+            if more != 0:
+                for stage in cute.range_constexpr(1, stages):
+                    step(mma, acc, a, b, stage, True)
         elif loop:
-            with b.for_(1, stages) as steps:
-                tile(steps.iv, first=False)
-                b.run("wgmma_wait_group", n=1)
-        b.run("wgmma_wait_group", acc, n=0)
-        move(b, acc, td)
-    return b
+            for stage in range(1, cute.Int32(stages)):
+                step(mma, acc, a, b, stage, True)
+                warpgroup.wait_group(1)
+        warpgroup.wait_group(0, acc)
+        cute.autovec_copy(acc, d)
+
+    def step(mma: Any, acc: Any, a: Any, b: Any, stage: Any, accumulate: bool):
+        warpgroup.fence()
+        cute.gemm(mma, acc, a[None, None, None, stage], b[None, None, None, stage], accumulate=accumulate)
+        warpgroup.commit_group()
+
+    if branch:
+        return cute.kernel(multiply)
+
+    @cute.kernel
+    def without_a_flag(A: Any, B: Any, D: Any):
+        multiply(A, B, D, None)
+
+    return without_a_flag
 
 
 def test_wgmma_over_stages_in_a_loop() -> None:
-    got, wanted = run(wgmma_loop(3, loop=True), (256, 64, 192))
+    got, wanted = run(wgmma_loop(3, loop=True), (256, 64, 192), 256)
     assert np.array_equal(got, wanted)
 
 
 def test_wgmma_under_a_condition() -> None:
-    got, wanted = run(wgmma_loop(2, loop=False, branch=True), (256, 64, 128), np.float16, 1)
+    got, wanted = run(wgmma_loop(2, loop=False, branch=True), (256, 64, 128), 256, np.float16, 1)
     assert np.array_equal(got, wanted)
 
 
-def test_accumulators_cross_loops_and_branches_as_structs() -> None:
-    for b in (wgmma_loop(3, loop=True), wgmma_loop(2, loop=False, branch=True)):
-        lowered = compile_cute(b.text(), emit="base").lowered()
-        (op,) = [
-            o
-            for o in lowered.walk()
-            if o.name in ("scf.for", "scf.if") and any(i.name == "nvvm.wgmma.mma_async" for i in o.walk())
-        ]
-        assert [str(t)[:17] for t in op.result_types] == ["!llvm.struct<(f32"] * 2
-        taken_apart = [i for i in op.walk() if i.name in ("llvm.insertvalue", "llvm.extractvalue")]
-        assert not [i for i in taken_apart if i.operands[0].type in op.result_types]
+@pytest.mark.parametrize("branch", [False, True])
+def test_accumulators_cross_loops_and_branches_as_structs(branch: bool) -> None:
+    kernel = wgmma_loop(2 if branch else 3, loop=not branch, branch=branch)
+    base = lowered(kernel, (256, 64, 128 if branch else 192), 256, *([1] if branch else []))
+    around = [o for o in base.walk() if o.name in ("scf.for", "scf.if")]
+    (op,) = [o for o in around if any(i.name == "nvvm.wgmma.mma_async" for i in o.walk())]
+    assert op.name == ("scf.if" if branch else "scf.for")
+    assert [str(t)[:17] for t in op.result_types] == ["!llvm.struct<(f32"] * 2
+    taken_apart = [i for i in op.walk() if i.name in ("llvm.insertvalue", "llvm.extractvalue")]
+    assert not [i for i in taken_apart if i.operands[0].type in op.result_types]
 
 
 def test_coordinates_are_partitioned_like_the_data() -> None:
-    # Every thread writes m * 100 + n to where its accumulators go.
-    b = Builder()
-    with b.kernel("k", {"A": gmem("f16", 1, 1), "B": gmem("f16", 1, 1), "D": gmem("f32", 32, 16)}, threads=128) as (
-        _,
-        _,
-        pd,
-    ):
-        tid = b.thread_id()
-        mma = tiled(b, MMA_SYNC, "(2,2,1):(1,2,0)")
-        ids = b.view(b.int_tuple((0, 0)), "(32,16):(1@0,1@1)")
-        where, td = b.partition("C", mma, ids, tid), b.partition("C", mma, pd, tid)
-        for i in range(4):
-            m, n = b.results("cute.get_scalars", b.load(where, i), types=["i32", "i32"])
-            b.store(td, i, b.op("arith.uitofp", m * 100 + n, type="f32"))
-    d = np.full((32, 16), np.nan, np.float32)
-    one = np.zeros((1, 1), np.float16)
-    compile_cute(b.text(), emit="base").kernel("k")(one, one, d, grid=(1, 1, 1), device="cpu")
+    """Every thread writes m * 100 + n to where its accumulators go."""
+
+    @cute.kernel
+    def number(A: Any, B: Any, D: Any):
+        thread = cute.make_tiled_mma(MMA_SYNC, (2, 2, 1)).get_slice(cute.arch.thread_idx().x)
+        where, d = thread.partition_C(cute.make_identity_tensor((32, 16))), thread.partition_C(D)
+        for i in cute.range_constexpr(4):
+            m, n = where[i]
+            d[i] = cute.Float32(m * 100 + n)
+
+    d, _ = run(number, (32, 16, 1), 128)
     assert np.array_equal(d, np.arange(32)[:, None] * 100 + np.arange(16)[None, :])
