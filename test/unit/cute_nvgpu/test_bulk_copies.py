@@ -133,6 +133,7 @@ def test_shared_memory_of_the_other_block() -> None:
 def test_a_tiled_copy_by_tma() -> None:
     """One thread of a tiled copy takes a whole tile of two boxes; the coordinates are partitioned as any tensor."""
     tile = (16, 128)
+    matrix = cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"]
 
     @cute.kernel
     def tiles(load: Any, source: Any, store: Any, target: Any):
@@ -150,7 +151,7 @@ def test_a_tiled_copy_by_tma() -> None:
             finish_stores()
 
     @cute.jit
-    def launch(X: cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"], Y: cute.Tensor[cute.Float16, "(?,?):(?{div=8},1)", "align<16>"]):  # noqa: E501
+    def launch(X: matrix, Y: matrix):  # pyright: ignore[reportInvalidTypeForm]
         swizzled = cute.layout("S<3,4,3> o 0 o (16,(64,2)):(64,(1,1024))")
         loads = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), X, swizzled, tile)
         stores = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileS2GOp(), Y, swizzled, tile)

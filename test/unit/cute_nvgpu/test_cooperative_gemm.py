@@ -1,106 +1,119 @@
-"""``cute.cooperative_gemm`` on the CPU interpreter, against exact products of small integers."""
+"""``cute.gemm`` of whole tiles (``cute.cooperative_gemm``) on the CPU interpreter, against exact products."""
 
-from __future__ import annotations
+# pyright: basic
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from mma_atoms_support import dtype
 
-from cute_dialect.kernels.builder import Builder
-from cute_dialect.pipelines import compile as compile_cute
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import MmaUniversalOp, warp, warpgroup
 from cute_dialect.pipelines.stages import lower_to_base
 
-MMA = "!cute_nvgpu.atom.mma_sync<{shape}, ({types})>"
-SWIZZLED = "align<1024>, S<3,4,3>, "
+NUMBERS = {
+    "f16": cute.Float16, "f32": cute.Float32, "f64": cute.Float64, "i8": cute.Int8, "i32": cute.Int32,
+}  # fmt: skip
 
 
 class Case(NamedTuple):
-    """``mma``: the tiled MMA after its atom; ``a``, ``b``: layouts in shared memory; ``loads``: form of ldmatrix."""
+    """``atoms``, ``tiles``: of the tiled MMA; ``a``, ``b``: layouts in shared memory; ``loads``: form of ldmatrix.
+
+    ``align``: of the tiles in shared memory; at 1024 bytes they are swizzled.
+    """
 
     name: str
-    atom: str
-    mma: str
+    op: Any
+    atoms: Any
+    tiles: Any
     threads: int
     mnk: tuple[int, int, int]
     elements: tuple[str, str, str]
     a: str
     b: str
     loads: str
+    align: int = 16
+
+    @property
+    def mma(self) -> Any:
+        """Its tiled MMA."""
+        return cute.make_tiled_mma(self.op, self.atoms, self.tiles)
+
+    def shared(self, layout: str, element: str) -> Any:
+        """Allocate a tile."""
+        swizzle = cute.Swizzle(3, 4, 3) if self.align == 1024 else None
+        return cute.smem_tensor(NUMBERS[element], cute.layout(layout), self.align, swizzle)
 
 
-F16 = MMA.format(shape="16x8x16", types="f32,f16,f16,f32")
-TWO_BY_TWO = 'atom_layout_MNK = <"(2,2,1):(1,2,0)">'
-WIDE = f'{TWO_BY_TWO}, permutation_MNK = <"[32:1;32:1;16:1]">'
-FMA = "!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>"
-GMMA = "!cute_nvgpu.atom.wgmma<64x16x16, (f32,f16,f16,f32), A = {a}, major = (k, k)>"
-ONE = 'atom_layout_MNK = <"(1,1,1):(0,0,0)">'
+F16 = warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))
+TF32 = warp.MmaTF32Op()
+INT = warp.MmaI8Op(cute.Int8, cute.Int8)
+WIDE = (32, 32, 16)
+ROWS = cute.layout("(8,4,1):(4,1,0)")
+SMEM, RMEM = (
+    warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 16, 16), source) for source in warpgroup.OperandSource
+)
 F16S, F32S = ("f16", "f16", "f32"), ("f32", "f32", "f32")
-INT = MMA.format(shape="16x8x32", types="i32,i8,i8,i32")
-TF32 = MMA.format(shape="16x8x8", types="f32,tf32,tf32,f32")
-F64 = MMA.format(shape="8x8x4", types="f64,f64,f64,f64")
-S64, S32 = SWIZZLED + '"(64,64):(64,1)"', SWIZZLED + '"(32,64):(64,1)"'
+I8S, F64S = ("i8", "i8", "i32"), ("f64", "f64", "f64")
+S64, S32 = "(64,64):(64,1)", "(32,64):(64,1)"
 CASES = [
-    Case("f16_k", F16, WIDE, 128, (64, 64, 64), F16S, S64, S64, "4, n"),
-    Case("f16_mn", F16, WIDE, 128, (64, 64, 32), F16S, SWIZZLED + '"(64,32):(1,64)"',
-         SWIZZLED + '"(64,32):(1,64)"', "4, t"),
-    Case("f16_x2", F16, TWO_BY_TWO, 128, (32, 16, 16), F16S, 'align<16>, "(32,16):(24,1)"',
-         'align<16>, "(16,16):(24,1)"', "2, n"),
-    Case("f16_odd", F16, TWO_BY_TWO, 128, (32, 16, 32), F16S, '"(32,32):(33,1)"', '"(16,32):(33,1)"', ""),
-    Case("tf32", TF32, TWO_BY_TWO, 128, (32, 32, 16), F32S, 'align<16>, "(32,16):(20,1)"',
-         'align<16>, "(32,16):(20,1)"', "4, n"),
-    Case("i8", INT, TWO_BY_TWO, 128, (32, 16, 64), ("i8", "i8", "i32"), 'align<16>, "(32,64):(64,1)"',
-         'align<16>, "(16,64):(64,1)"', "4, n"),
-    Case("f64", F64, TWO_BY_TWO, 128, (16, 32, 8), ("f64",) * 3, '"(16,8):(8,1)"', '"(32,8):(1,32)"', ""),
-    Case("fma", FMA, 'atom_layout_MNK = <"(8,4,1):(4,1,0)">', 32, (16, 8, 4), F32S, '"(16,4):(1,16)"',
-         '"(8,4):(4,1)"', ""),
-    Case("wgmma", GMMA.format(a="smem"), ONE, 128, (64, 32, 64), F16S, S64, S32, ""),
-    Case("wgmma_rs", GMMA.format(a="rmem"), ONE, 128, (64, 32, 64), F16S, S64, S32, "4, n"),
-]  # fmt: skip
+    Case("f16_k", F16, (2, 2, 1), WIDE, 128, (64, 64, 64), F16S, S64, S64, "4, n", 1024),
+    Case("f16_mn", F16, (2, 2, 1), WIDE, 128, (64, 64, 32), F16S, "(64,32):(1,64)", "(64,32):(1,64)", "4, t", 1024),
+    Case("f16_x2", F16, (2, 2, 1), None, 128, (32, 16, 16), F16S, "(32,16):(24,1)", "(16,16):(24,1)", "2, n"),
+    Case("f16_odd", F16, (2, 2, 1), None, 128, (32, 16, 32), F16S, "(32,32):(33,1)", "(16,32):(33,1)", "", 2),
+    Case(
+        "tf32", warp.MmaTF32Op(), (2, 2, 1), None, 128, (32, 32, 16), F32S, "(32,16):(20,1)", "(32,16):(20,1)", "4, n"
+    ),
+    Case("i8", INT, (2, 2, 1), None, 128, (32, 16, 64), I8S, "(32,64):(64,1)", "(16,64):(64,1)", "4, n"),
+    Case("f64", warp.MmaF64Op(), (2, 2, 1), None, 128, (16, 32, 8), F64S, "(16,8):(8,1)", "(32,8):(1,32)", "", 8),
+    Case("fma", MmaUniversalOp(cute.Float32), ROWS, None, 32, (16, 8, 4), F32S, "(16,4):(1,16)", "(8,4):(4,1)", "", 4),
+    Case("wgmma", SMEM, (1, 1, 1), None, 128, (64, 32, 64), F16S, S64, S32, "", 1024),
+    Case("wgmma_rs", RMEM, (1, 1, 1), None, 128, (64, 32, 64), F16S, S64, S32, "4, n", 1024),
+]
 
 
-def fill(b: Builder, source: object, target: object, n: int, threads: int) -> None:
-    with b.for_(0, n, threads) as loop, b.if_(b.thread_id() + loop.iv < n):
-        where = b.thread_id() + loop.iv
-        b.store(target, where, b.load(source, where))  # type: ignore[arg-type]
+def fill(source: Any, target: Any, threads: int) -> None:
+    """Copy element by element."""
+    tid = cute.arch.thread_idx().x
+    for start in range(0, cute.size(source), threads):
+        if tid + start < cute.size(source):
+            target[tid + start] = source[tid + start]
 
 
-def kernel(case: Case, place: str, accumulate: bool) -> str:
+def product(case: Case, place: str, accumulate: bool) -> Any:
     """C in registers, shared or global memory; A and B are first put into shared memory."""
-    b = Builder()
-    m, n, k = case.mnk
-    shapes = {"A": (m, k), "B": (n, k), "C": (m, n)}
-    tensors = {
-        x: f'!cute.memref<{e}, gmem, "({s[0]},{s[1]}):({s[1]},1)">' for (x, s), e in zip(shapes.items(), case.elements)
-    }
-    with b.kernel("product", tensors, threads=case.threads) as (pa, pb, pc):
-        tid = b.thread_id()
-        mma = b.op("cute.make_tiled_mma", b.atom(case.atom), type=f"!cute.tiled_mma<{case.atom}, {case.mma}>")
-        sa, sb = (b.alloc_smem(f"!cute.memref<{e}, smem, {t}>") for e, t in zip(case.elements, (case.a, case.b)))
-        fill(b, pa, sa, m * k, case.threads)
-        fill(b, pb, sb, n * k, case.threads)
-        target = pc
+    m, n, _ = case.mnk
+
+    @cute.kernel
+    def multiply(A: Any, B: Any, C: Any):
+        tid = cute.arch.thread_idx().x
+        mma = case.mma
+        sA, sB = case.shared(case.a, case.elements[0]), case.shared(case.b, case.elements[1])
+        fill(A, sA, case.threads)
+        fill(B, sB, case.threads)
+        target = C
         if place == "smem":
-            target = b.alloc_smem(f'!cute.memref<{case.elements[2]}, smem, align<16>, "({m},{n}):({n + 4},1)">')
-            fill(b, pc, target, m * n, case.threads)
-        if "wgmma" in case.atom:
-            b.run("fence_proxy_async")
-        b.run("barrier")
-        part = b.partition("C", mma, pc, tid)
+            rows = cute.make_layout((m, n), stride=(n + 4, 1))
+            target = cute.smem_tensor(NUMBERS[case.elements[2]], rows, 16)
+            fill(C, target, case.threads)
+        if case.op in (SMEM, RMEM):
+            cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        part = mma.get_slice(tid).partition_C(C)
         if place == "rmem":
-            target = b.op("cute.tiled.mma.make_fragment_C", mma, part)
+            target = mma.make_fragment_C(part)
             if accumulate:
-                b.copy(b.atom(f"!cute_nvgpu.atom.universal_copy<{case.elements[2]}>"), part, target)
-        properties: dict[str, bool] = {} if accumulate else {"accumulate": False}
-        b.do("cute.cooperative_gemm", mma, target, sa, sb, b.coord(tid), **properties)
+                cute.autovec_copy(part, target)
+        cute.gemm(mma, target, sA, sB, accumulate=accumulate, thread=tid)
         if place == "rmem":
-            b.copy(b.atom(f"!cute_nvgpu.atom.universal_copy<{case.elements[2]}>"), target, part)
+            cute.autovec_copy(target, part)
         if place == "smem":
-            b.run("barrier")
-            fill(b, target, pc, m * n, case.threads)
-    return b.text()
+            cute.arch.sync_threads()
+            fill(target, C, case.threads)
+
+    return multiply
 
 
 @pytest.mark.parametrize("place", ["rmem", "smem", "gmem"])
@@ -111,14 +124,18 @@ def test_the_product(case: Case, place: str, accumulate: bool) -> None:
     rng = np.random.default_rng(7)
     a, b, c = (rng.integers(-3, 4, s).astype(dtype(e)) for s, e in zip(((m, k), (n, k), (m, n)), case.elements))
     want = a.astype(np.float64) @ b.astype(np.float64).T + (c.astype(np.float64) if accumulate else 0)
-    module = compile_cute(kernel(case, place, accumulate), emit="base")
-    module.kernel("product")(a, b, c, device="cpu", grid=(1, 1, 1))
+    given = [cute.from_dlpack(x) for x in (a, b, c)]
+    product(case, place, accumulate)(*given).launch(grid=1, block=case.threads, device="cpu")
     assert np.array_equal(c.astype(np.float64), want)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_fragments_are_loaded_by_ldmatrix_where_it_can(case: Case) -> None:
-    text = lower_to_base(kernel(case, "rmem", True), pipeline="base")
+    m, n, k = case.mnk
+    shapes = zip(((m, k), (n, k), (m, n)), case.elements)
+    given = [cute.from_dlpack(np.zeros(shape, dtype(element))) for shape, element in shapes]
+    traced = cute.trace(product(case, "rmem", True), *given, grid=1, block=case.threads)
+    text = lower_to_base(traced.mlir(), pipeline="base")
     found = {
         (int(m[1]), {"row": "n", "col": "t"}[m[2]])
         for line in text.splitlines()

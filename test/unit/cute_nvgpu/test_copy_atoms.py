@@ -65,7 +65,7 @@ SWIZZLED = {
 
 
 def loaded(op: Any, tv: str, tile: tuple[int, int], shared: SharedTile, x: np.ndarray) -> np.ndarray:
-    """What threads get of a tile (32, 64): to shared memory by elements, to registers by ``op``; ``[thread, value]``."""
+    """What threads get of a tile (32, 64): to shared memory by elements, to registers; ``[thread, value]``."""
     rest = (32 // tile[0], 64 // tile[1])
     per = 64 // (rest[0] * rest[1])
 

@@ -45,9 +45,7 @@ def test_a_product_by_copies_made_from_the_mma() -> None:
         thread = mma.get_slice(tid)
         wide = cute.make_copy_atom(CopyUniversalOp(), cute.Float16, num_bits_per_copy=128)
         rows = cute.make_tiled_copy_tv(wide, cute.make_layout((32, 4), stride=(4, 1)), cute.make_layout((1, 8)))
-        sA, sB, sD = (
-            cute.smem_tensor(cute.Float16, cute.make_layout((32, 32), stride=(40, 1)), 16) for _ in range(3)
-        )
+        sA, sB, sD = (cute.smem_tensor(cute.Float16, cute.make_layout((32, 32), stride=(40, 1)), 16) for _ in range(3))
         cute.copy(rows, A, sA, thread=tid)
         cute.copy(rows, B, sB, thread=tid)
         cute.arch.sync_threads()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects import test as made_up
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -14,7 +17,7 @@ from cute_dialect.cute_nvgpu.tiled_mma import ops as mma
 from cute_dialect.cute_nvgpu.tiled_mma.types import MmaKey, TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma import ops as wgmma
 from cute_dialect.ir.context import make_context
-from cute_dialect.kernels.builder import Builder
+from cute_dialect.ops.atom_state import AtomSetValueOp
 from cute_dialect.ops.views import MemoryOp
 
 F16 = "!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>"
@@ -24,7 +27,7 @@ TM = f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(2,2,1):(1,2,0)">>'
 TW = f'!cute.tiled_mma<{SS}, atom_layout_MNK = <"(1,1,1):(0,0,0)">>'
 
 
-def parse(text: str) -> object:
+def parse(text: str) -> Attribute:
     return Parser(make_context("all"), text).parse_attribute()
 
 
@@ -237,13 +240,15 @@ def test_errors_of_gemm(types: tuple[str, ...], message: str) -> None:
 # ---------------------------------------------------------------------------------------------------- machine-level ops
 
 
+def made(cls: type[MemoryOp], types: tuple[str, ...], result: str = "", **properties: str) -> MemoryOp:
+    """An op of a class with operands of these types."""
+    operands = [made_up.TestOp(result_types=[parse(t)]).results[0] for t in types]
+    given = {name: parse(text) for name, text in properties.items()}
+    return cls.create(operands=operands, properties=given, result_types=[parse(result)] if result else [])
+
+
 def verify(cls: type[MemoryOp], types: tuple[str, ...], **properties: str) -> None:
-    b = Builder()
-    with b.kernel("k", {f"x{i}": t for i, t in enumerate(types)}, threads=128) as values:
-        b.do(cls.name, *values, **{k: b.type(v) for k, v in properties.items()})
-    for op in b.module.walk():
-        if isinstance(op, cls):
-            op.verify_()
+    made(cls, types, **properties).verify_()
 
 
 ONE_D = '!cute.memref<f32, rmem, "(2,2):(1,2)">'
@@ -306,21 +311,16 @@ def test_errors_of_instructions(
 
 
 def test_make_tiled_mma_names_the_atom() -> None:
-    b = Builder()
-    with b.kernel("k", {}, threads=32):
-        b.op("cute.make_tiled_mma", b.atom(SS), type=TM)
-    (op,) = [o for o in b.module.walk() if isinstance(o, mma.MakeTiledMmaOp)]
     with pytest.raises(VerifyException, match="expected an atom of type"):
-        op.verify_()
+        made(mma.MakeTiledMmaOp, (SS,), TM).verify_()
 
 
 def test_accumulate_flag_is_for_wgmma() -> None:
-    b = Builder()
-    with b.kernel("k", {"flag": "i1", "number": "i32"}, threads=32) as (flag, number):
-        with pytest.raises(AlgebraError, match=r"a wgmma atom or a !cute.tiled_mma of one for accumulate"):
-            b.op("cute.atom.set_value", b.atom(F16), flag, field='"accumulate"')
-        with pytest.raises(AlgebraError, match="#1 must be i1 for accumulate, got i32"):
-            b.op("cute.atom.set_value", b.atom(SS), number, field='"accumulate"')
+    field = {"field": StringAttr("accumulate")}
+    with pytest.raises(AlgebraError, match=r"a wgmma atom or a !cute.tiled_mma of one for accumulate"):
+        AtomSetValueOp.infer_types([parse(F16), parse("i1")], field)
+    with pytest.raises(AlgebraError, match="#1 must be i1 for accumulate, got i32"):
+        AtomSetValueOp.infer_types([parse(SS), parse("i32")], field)
 
 
 def test_types_from_python() -> None:

@@ -40,8 +40,10 @@ def rows_of_144_bytes() -> np.ndarray:
 @pytest.mark.parametrize("smem", SMEM.values(), ids=list(SMEM))
 @pytest.mark.parametrize(("atom", "vector"), [(CP16, 8), (CP4, 2), (PLAIN, 1)], ids=["cp16", "cp4", "plain"])
 def test_a_whole_tile_at_once(smem: SharedTile, atom: Any, vector: int) -> None:
+    matrix = cute.Tensor[cute.Float16, "(16,64):(?{div=8},1)", "align<16>"]
+
     @cute.kernel
-    def tile(x: cute.Tensor[cute.Float16, "(16,64):(?{div=8},1)", "align<16>"], out: Any):
+    def tile(x: matrix, out: Any):  # pyright: ignore[reportInvalidTypeForm]
         tid = cute.arch.thread_idx().x
         s = smem.make()
         runs = min(64 // vector, 32)
@@ -70,7 +72,9 @@ def test_flags_of_asynchronous_copies(per_instruction: bool) -> None:
         s = cute.smem_tensor(cute.Float16, cute.make_layout((128, 16), stride=(16, 1)), 16)
         copy = cute.make_tiled_copy(CP16, cute.make_layout((32, 16)), (32, 16))
         stride = (1, 2, 0) if per_instruction else (0, 1, 0)
-        flags = cute.make_rmem_tensor(cute.make_layout((2 if per_instruction else 1, 4, 1), stride=stride), cute.Boolean)
+        flags = cute.make_rmem_tensor(
+            cute.make_layout((2 if per_instruction else 1, 4, 1), stride=stride), cute.Boolean
+        )
         for row in cute.range_constexpr(4):
             for half in cute.range_constexpr(2 if per_instruction else 1):
                 flags[half, row, 0] = (tid + row + half) % 3 != 0

@@ -1,14 +1,16 @@
 """Register tensors are values of registers; where one cannot be, it goes to local memory and every tool says so."""
 
-from __future__ import annotations
+# pyright: basic
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from kernel_modules import Use, module_text
 
+import cute_dialect.lang as cute
 from cute_dialect.ir.printing import ir_text
-from cute_dialect.kernels.builder import Builder
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
 from cute_dialect.tools.cute_opt import main as cute_opt
@@ -19,17 +21,18 @@ REMARK = "remark: this register tensor is kept in local memory: it is indexed by
 
 def text(index: str) -> str:
     """``x[0] = (copy of x in registers)[index]``: a static index, an argument, or that of an unrolled loop."""
-    b = Builder()
-    x = '!cute.memref<f32, gmem, "4:1">'
-    with b.kernel("pick", {"x": x, "n": "i32"}, threads=32) as (memory, n):
-        held = b.registers('!cute.memref<f32, rmem, align<16>, "4:1">')
-        b.copy(b.atom("!cute_nvgpu.atom.universal_copy<f32>"), memory, held)
+
+    @cute.kernel
+    def pick(x: Any, n: cute.Int32):
+        held = cute.make_rmem_tensor(4, cute.Float32)
+        cute.autovec_copy(x, held)
         if index == "loop":
-            with b.for_(0, 4) as loop:
-                b.store(memory, 0, b.load(held, loop.iv))
+            for i in range(4):
+                x[0] = held[i]
         else:
-            b.store(memory, 0, b.load(held, n if index == "n" else int(index)))
-    return b.text()
+            x[0] = held[n if index == "n" else int(index)]
+
+    return module_text([Use(pick, (cute.Tensor[cute.Float32, "4:1"], 0))])
 
 
 @pytest.mark.parametrize(("index", "remarks"), [("3", 0), ("loop", 0), ("n", 1)])
@@ -50,6 +53,6 @@ def test_the_tools_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert cute_opt([str(file), "--pipeline=base", "-o", str(tmp_path / "out.mlir")]) == 0
     assert f"{file}:" in (said := capsys.readouterr().err) and REMARK in said
     for _ in range(2):  # the second time from the cache
-        run = [str(file), "--kernel", "pick", "--device=cpu", "--grid", "1,1,1", "--in", "4", "--in", "3"]
+        run = [str(file), "--kernel", "pick", "--device=cpu", "--in", "4", "--in", "3"]
         assert cute_run(run) == 0
         assert REMARK in capsys.readouterr().out
