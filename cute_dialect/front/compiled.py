@@ -6,11 +6,12 @@ import copy
 import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
-from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
 from cute_dialect.front.target import default_device
 from cute_dialect.front.watched import Watched
 from cute_dialect.front.where import place_of_frame, user_frames
@@ -19,13 +20,15 @@ from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from cute_dialect.front.disk import Found, Plan
     from cute_dialect.front.host import Program
+    from cute_dialect.front.hostless import Outputs
     from cute_dialect.front.jit import Traced
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Compiled", "Options", "load"]
+__all__ = ["Compiled", "Options", "Outcome", "load"]
 
 STAGES = {
     "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
@@ -59,6 +62,17 @@ def options_of(traced: Traced, device: object) -> Options:
     return Options(current_target(), assertions=debug, interpreted=(device or default_device()) == "cpu")
 
 
+class Outcome(NamedTuple):
+    """What stays known of a trace: the name of the host function, and what the function returned.
+
+    ``outputs``: how a function without launches gives back what it computed.
+    """
+
+    name: str
+    result: object
+    outputs: Outputs | None = None
+
+
 class Compiled:
     """A compiled kind: ``k(a, b, c)`` launches it and never compiles.
 
@@ -70,25 +84,67 @@ class Compiled:
     __call__: Callable[..., Any]
 
     def __init__(
-        self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], program: Program,
-        options: Options,
+        self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], options: Options,
+        trace: Callable[[], Program], found: Found | None = None,
     ):  # fmt: skip
+        """``found``: what is traced only when that is asked for."""
         self.name = name
         self.signature = signature
         self.specs = dict(specs)
-        self.program = program
         self.options = options
+        self.plan: Plan | None = None
+        """Where it is kept on disk."""
+        self.notes: list[str] = []
+        """Remarks of the front-end."""
+        self._trace = trace
+        self._found = found
+        self._program: Program | None = None
+        self.outcome = Outcome(found.name, found.result) if found is not None else self.program.outcome
         self.device: str | int | None = None
         """Where its calls run; None for the process's default."""
         self.watched = Watched()
         self._kernels: dict[bool, Kernel] = {}
         self._last_on_cpu = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._symbols = symbol_places(self.specs)
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
         self._in_order = list(self.specs)[: len(self._given)] == self._given
         """Whether what a call passes comes before what it may leave out."""
         self.__call__ = self._called
+        if found is not None:
+            from cute_dialect.runtime.launch import CompiledModule
+
+            module = CompiledModule(found.artifact, lowered=self._lowered)
+            self.notes = found.remarks
+            self._kernels[False] = module.kernel(found.name)
+
+    @property
+    def program(self) -> Program:
+        """What was traced; of a kind from the disk that is done now.
+
+        Raises F104 where what it depends on has changed since, NotCompiled where the compiler is not here.
+        """
+        if self._program is None:
+            why = "it is not in the compile cache for these arguments"
+            if self._found is not None:
+                why = "it was found in the compile cache, and is not traced"
+            with needs_compiler(self.name, why):
+                made = self._trace()
+            if self._found is not None:
+                from cute_dialect.front.keys import artifact_key
+
+                if artifact_key(made.module, self.options, "auto") != self._found.key:
+                    raise CompileError(
+                        "F104", f"what '{self.name}' depends on is not what it was when it was found in the compile "
+                        "cache, so its trace is another one", hint="compile it again",
+                    )  # fmt: skip
+            self._program = made
+        return self._program
+
+    def _lowered(self, kernel: str | None) -> object:
+        from cute_dialect.pipelines.stages import lowered_when_asked
+
+        return lowered_when_asked(lambda: self.program.module)(kernel)
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {s!r}" for n, s in self.specs.items())
@@ -159,11 +215,11 @@ class Compiled:
             leaves = unpack(self.specs, values)
             if self._symbols:
                 check_symbols(self._symbols, leaves)
-            if self.program.outputs is not None:
-                kernel = None if self.program.outputs.empty else self.kernel(cpu=True)
-                return self.program.outputs.run(kernel, leaves, options)
+            if self.outcome.outputs is not None:
+                kernel = None if self.outcome.outputs.empty else self.kernel(cpu=True)
+                return self.outcome.outputs.run(kernel, leaves, options)
             report = self.kernel(cpu=device == "cpu")(*leaves, device=device, **options)
-            return report if device == "cpu" else self.program.result
+            return report if device == "cpu" else self.outcome.result
         except LaunchError as e:
             self.explain_error(e, values)
             raise
@@ -201,13 +257,18 @@ class Compiled:
                     else:
                         module = self._compile("base" if cpu else "auto")
                     _check_parameters(module)
-                    found = self._kernels[cpu] = module.kernel(self.program.name)
+                    found = self._kernels[cpu] = module.kernel(self.outcome.name)
         return found
 
     def _compile(self, emit: Emit, *, keep_stages: bool = False) -> CompiledModule:
         from cute_dialect.front.keys import compile_traced
 
-        return compile_traced(self.program.module, self.options, emit, keep_stages=keep_stages)
+        with needs_compiler(self.name, "it is not in the compile cache for these arguments"):
+            made, key = compile_traced(self.program.module, self.options, emit, keep_stages=keep_stages)
+        if self.plan is not None and key is not None and emit == "auto":
+            self.plan.keep(key, self.outcome, self.notes)
+            self.plan = None
+        return made
 
     # ---------------------------------------------------------------------------------------------------- looking in
 
@@ -252,8 +313,9 @@ class Compiled:
 
     @property
     def remarks(self) -> list[str]:
-        """What the passes had to say."""
-        return (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module.remarks
+        """What the front-end and the passes had to say."""
+        module = (next(iter(list(self._kernels.values())), None) or self.kernel(cpu=True)).module
+        return [*self.notes, *module.remarks]
 
     @property
     def stages(self) -> dict[str, str]:
@@ -270,10 +332,10 @@ class Compiled:
         ``aliases``: long types of a trace get a name, defined at the top.
         """
         if stage in ("trace", "input"):
+            module = self.module()
             from cute_dialect.front.readable import type_names
             from cute_dialect.ir.printing import ir_text
 
-            module = self.module()
             return ir_text(module, source_names=True, aliases=type_names(module) if aliases else None)
         name = STAGES.get(stage, stage)
         found = self.stages
@@ -321,6 +383,26 @@ class Compiled:
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write it to a folder that :func:`load` reads; a machine without the compiler can launch it from there."""
         return self.compiled_module.save(folder)
+
+
+@contextmanager
+def needs_compiler(name: str, why: str) -> Generator[None]:
+    """Say what to do where something is to be compiled, and the compiler is not here.  Raises NotCompiled."""
+    from cute_dialect.pipelines.stages import CompileError as Failed
+    from cute_dialect.pipelines.upstream_error import UpstreamMissing
+    from cute_dialect.runtime.settings import missing_package
+
+    try:
+        yield
+    except (ModuleNotFoundError, Failed) as e:
+        missing = missing_package(e) or (UpstreamMissing.HINT if UpstreamMissing.HINT in str(e) else None)
+        if missing is None or (isinstance(e, ModuleNotFoundError) and e.name == "numpy"):
+            raise
+        raise NotCompiled(
+            "F105", f"'{name}' must be compiled: {why}, and the compiler is not here: {missing}",
+            hint="compile it where the compiler is, with cute.compile or cute.precompile, for this chip, with this "
+            "CUTE_CACHE_DIR (or one that is copied here); or Compiled.save() and cute.load()",
+        ) from e  # fmt: skip
 
 
 def _check_parameters(module: CompiledModule) -> None:

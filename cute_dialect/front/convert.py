@@ -14,7 +14,9 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
+from cute_dialect.front.codes import text_of
 from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
+from cute_dialect.front.recording import called
 from cute_dialect.front.source import class_of, compiled_in, node_of
 
 __all__ = ["Conversion", "conversion_of", "convert_package", "converted", "is_converted", "is_users", "native"]
@@ -106,6 +108,7 @@ class Conversion:
 
     def bind(self, f: FunctionType) -> FunctionType:
         """Return the converted twin of one function with this code."""
+        called(f)
         if self.last is not None and self.last() is f and self.last_made is not None:
             return self.last_made
         closure = f.__closure__ or ()
@@ -136,6 +139,7 @@ def conversion_of(code: CodeType, module_globals: Mapping[str, object]) -> Conve
     known = _codes.get(key)
     if known is not None and known[0]() is code:
         return known[1]
+    text_of(code)  # what the digest is of must not be younger than what is converted
     try:
         made = Conversion(code, module_globals)
     except CuteError as e:

@@ -18,6 +18,7 @@ __all__ = [
     "LimitError",
     "LoopError",
     "MergeError",
+    "NotCompiled",
     "Place",
     "StaticError",
     "SyntaxErrorInKernel",
@@ -113,6 +114,10 @@ class CuteError(Exception):
 
 class CompileError(CuteError):
     """A function cannot be compiled."""
+
+
+class NotCompiled(CompileError):
+    """A kind is not in the compile cache, and the compiler is not here (F105)."""
 
 
 class SyntaxErrorInKernel(CompileError):

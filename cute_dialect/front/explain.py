@@ -13,12 +13,13 @@ __all__ = ["explain", "explained"]
 
 def explained(kind: Compiled) -> str:
     """Return the table of a kind: arguments, kernels, and the ops of each line."""
+    module = kind.program.module
     from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
 
     lines = [f"{kind.name} for {kind.options.chip}"]
     lines += [f"  {name:16} {_said(spec)}" for name, spec in kind.specs.items()]
     found: dict[tuple[str, int], Counter[str]] = {}
-    for op in kind.program.module.walk():
+    for op in module.walk():
         at: Any = getattr(op, "location", None)
         while isinstance(at, CallSiteLoc):
             at = at.callee

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import STREAM, named, rebuild
+from cute_dialect.front.compiled import Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue
 
     from cute_dialect.front.compiled import Options
-    from cute_dialect.front.hostless import Outputs
     from cute_dialect.front.jit import Traced
     from cute_dialect.front.kinds import Call
 
@@ -38,15 +38,10 @@ except ImportError:
 
 
 class Program(NamedTuple):
-    """What a trace made: the module, the name of its host function, and what the function returned.
-
-    ``outputs``: how a function without launches gives back what it computed.
-    """
+    """What a trace made: the module, and what stays known of it without that."""
 
     module: ModuleOp
-    name: str
-    result: object
-    outputs: Outputs | None = None
+    outcome: Outcome
 
 
 def trace_host(traced: Traced, call: Call, config: object, options: Options) -> Program:
@@ -79,7 +74,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
         from cute_dialect.front.hostless import launch_it
 
         launch_it(module, name, outputs)
-    return Program(module, name, result, outputs)
+    return Program(module, Outcome(name, result, outputs))
 
 
 def _set_asserts(tracer: Tracer, options: Options) -> None:
@@ -152,7 +147,7 @@ def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> P
         launch = Launch(traced, bound.args, bound.kwargs)
         launch.function = call.function
         launch.launch(grid=grid, **dict(config.items))
-    return Program(module, name, None)
+    return Program(module, Outcome(name, None))
 
 
 def symbol(name: str) -> str:

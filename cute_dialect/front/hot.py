@@ -63,7 +63,7 @@ def _never_changes(value: Any) -> bool:
 
 def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> None:
     """Make ``owner`` (a function or a kind) recognise calls like the one that was just launched with ``args``."""
-    if kind.program.result is not None or kind.program.outputs is not None:
+    if kind.outcome.result is not None or kind.outcome.outputs is not None:
         return
     if watch and kind.watched.contents:
         return

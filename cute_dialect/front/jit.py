@@ -172,10 +172,9 @@ class JitFunction(Traced):
         return result
 
     def _new_table(self) -> Kinds:
-        from cute_dialect.front.host import trace_host
         from cute_dialect.front.kinds import Kinds
 
-        return Kinds(self, trace_host)
+        return Kinds(self, "trace_host")
 
 
 class KernelFunction(Traced):
@@ -203,10 +202,9 @@ class KernelFunction(Traced):
         return self.table.find(call._replace(specs=specs), options, Config(config))
 
     def _new_table(self) -> Kinds:
-        from cute_dialect.front.host import trace_launch
         from cute_dialect.front.kinds import Kinds
 
-        return Kinds(self, trace_launch)
+        return Kinds(self, "trace_launch")
 
 
 class Config:

@@ -1,12 +1,11 @@
-"""Keys of the compile cache for traced modules: what is in them, and what is not.
+"""Traced modules and the compile cache: a module's key is its text without locations, the pipeline and its options.
 
-A module's key is its text without locations, the pipeline and its options: code that only moved finds what was
-compiled.
+Code that only moved finds what was compiled.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -15,14 +14,21 @@ if TYPE_CHECKING:
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["artifact_key", "compile_traced"]
+__all__ = ["Made", "artifact_key", "compile_traced"]
+
+
+class Made(NamedTuple):
+    """A compiled module, and its key in the cache; none where it is not kept."""
+
+    module: CompiledModule
+    key: str | None
 
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the key of a traced module."""
-    from cute_dialect.pipelines.cache import key_of
+    from cute_dialect.pipelines.stages import text_key
 
-    return key_of(["traced", repr(tuple(options[:2])), emit, _text(module)])
+    return text_key(_text(module), emit=emit, chip=_chip(options, emit), opt_level=_level(options, emit))
 
 
 def _text(module: ModuleOp) -> str:
@@ -31,17 +37,28 @@ def _text(module: ModuleOp) -> str:
     return ir_text(module, source_names=True)
 
 
-def compile_traced(module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False) -> CompiledModule:
+def _chip(options: Options, emit: Emit) -> str | None:
+    return None if emit == "base" else options.chip
+
+
+def _level(options: Options, emit: Emit) -> int | None:
+    return None if emit == "base" else options.opt_level
+
+
+def compile_traced(module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False) -> Made:
     """Compile a traced module, or take it from the compile cache.
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
-    from cute_dialect.pipelines.stages import compile_module
+    from cute_dialect.pipelines.stages import compile_module, text_key
 
-    chip = (
-        {} if emit == "base" else {"chip": options.chip, "opt_level": options.opt_level, "lineinfo": options.lineinfo}
-    )
-    return compile_module(
-        module, emit=emit, keep_stages=keep_stages, cache=options.cache, **chip,  # pyright: ignore[reportArgumentType]
-        text=None if emit == "base" or keep_stages or options.lineinfo else _text(module),
+    chip, level = _chip(options, emit), _level(options, emit)
+    lineinfo = emit != "base" and options.lineinfo
+    text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
+    if text is not None and (options.assertions or options.interpreted) and "cf.assert" in text:
+        text = None  # assertions of a kernel say their lines, which the text does not
+    made = compile_module(
+        module, emit=emit, keep_stages=keep_stages, cache=options.cache, chip=chip, opt_level=level, lineinfo=lineinfo,
+        text=text,
     )  # fmt: skip
+    return Made(made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level))

@@ -10,17 +10,19 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cute_dialect.front.annotations import is_constexpr
 from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled, Options
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.recording import recorded
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
 from cute_dialect.front.target import current_target
 from cute_dialect.front.watched import watched_by
+from cute_dialect.front.where import place_of
 
 if TYPE_CHECKING:
     from cute_dialect.front.host import Program
@@ -115,11 +117,11 @@ def read_call(
 
 
 class Kinds:
-    """All kinds of one function."""
+    """All kinds of one function.  ``trace``: how a kind is traced, one of the functions of ``front.host``."""
 
-    def __init__(self, traced: Traced, trace: Callable[[Traced, Call, Any, Options], Program]):
+    def __init__(self, traced: Traced, trace: Literal["trace_host", "trace_launch"]):
         self.traced = traced
-        self._trace = trace
+        self._trace: str = trace
         self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Any, threading.Lock] = {}
@@ -152,23 +154,52 @@ class Kinds:
             found = self._known(key)
             if found is not None:
                 return found
-            constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
-            state = snapshot(*constants)
-            watched = watched_by(call.function, *constants)
             try:
-                program = self._trace(self.traced, call, config, options)
+                made = self._made(call, config, options)
             finally:
-                restored(state)
                 with self._lock:
                     self._making.pop(key, None)
-            made = Compiled(self.traced.name, call.signature, call.specs, program, options)
-            made.watched = watched.after_trace()
             with self._lock:
                 self._misses += 1
                 self._kinds[key] = made
                 if len(self._kinds) > MOST:
                     self._kinds.popitem(last=False)
             return made
+
+    def _made(self, call: Call, config: Any, options: Options) -> Compiled:
+        """Find a kind on disk, or trace it."""
+        from cute_dialect.front.disk import plan_of
+
+        constants = [s.value for s in call.specs.values() if isinstance(s, StaticSpec)]
+        watched = watched_by(call.function, *constants)
+        plan = plan_of(self.traced, call, config, options)
+        found = plan.find() if plan is not None else None
+        # What is passed is put in by the trace; a kind keeps no array.
+        own = call._replace(values={n: s.value if isinstance(s, StaticSpec) else None for n, s in call.specs.items()})
+
+        def trace() -> Program:
+            from cute_dialect.front import host  # not where a kind comes from the disk
+
+            state = snapshot(*constants)
+            try:
+                return getattr(host, self._trace)(self.traced, own, config, options)
+            finally:
+                restored(state)
+
+        with recorded() as recorder:
+            made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found)
+        made.watched = watched
+        if found is None:
+            made.watched = watched.after_trace()
+            if plan is not None:
+                plan.note(recorder, changed=made.watched != watched)
+                made.plan = plan
+                if plan.why:
+                    made.notes.append(
+                        f"{place_of(call.function)}: remark R3: '{self.traced.name}' is traced anew in each process: "
+                        f"{plan.why}"
+                    )
+        return made
 
     def _known(self, key: Any) -> Compiled | None:
         with self._lock:

@@ -6,37 +6,39 @@ arrays and the user's own objects and classes by what they hold, which takes a c
 
 from __future__ import annotations
 
-import dis
 import sys
 import sysconfig
 import types
 from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from cute_dialect.front.codes import reads_of
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.statics import Same, fields_of
 
-__all__ = ["Watched", "is_users", "watched_by"]
+__all__ = ["Watched", "is_library", "is_users", "watched_by"]
 
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
 _LIKE_NUMBERS = (int, float, str, bytes, Numeric, type(None))
 
 
 @lru_cache(maxsize=1024)
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
     """Tell whether a file belongs to Python, to an installed package, or to this one."""
     if filename.startswith("<frozen"):
         return True
     paths = sysconfig.get_paths()
     roots = [paths[n] for n in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(filename.startswith(r + "/") for r in roots) or "/cute_dialect/" in filename
+    return any(filename.startswith(r + "/") for r in roots) or filename.startswith(_PACKAGE)
 
 
 def is_users(function: Any) -> bool:
     """Tell whether a function was written by the user: it is in no installed package."""
     code = getattr(function, "__code__", None)
-    return code is not None and not _is_library(code.co_filename)
+    return code is not None and not is_library(code.co_filename)
 
 
 class _Cell:
@@ -111,7 +113,7 @@ def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
             continue
         space = f.__globals__
         names = set(_names(f.__code__))
-        loaded = set(_loaded(f.__code__))
+        loaded = {r.name for r in reads_of(f.__code__)}
         for name in names:
             if name in space:
                 value = space[name]
@@ -147,7 +149,7 @@ def _is_users_class(kind: type) -> bool:
     if kind.__module__ == "__main__":
         return True
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    return file is not None and not _is_library(file)
+    return file is not None and not is_library(file)
 
 
 def _is_array(value: object) -> bool:
@@ -215,7 +217,7 @@ def _is_watched(value: object, space: dict[str, Any]) -> bool:
 
 def _users_module(module: types.ModuleType) -> dict[str, Any]:
     file = getattr(module, "__file__", None)
-    return vars(module) if file is not None and not _is_library(file) and module.__name__ in sys.modules else {}
+    return vars(module) if file is not None and not is_library(file) and module.__name__ in sys.modules else {}
 
 
 def _plain(value: Any) -> Any:
@@ -233,13 +235,3 @@ def _names(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names(constant)
-
-
-def _loaded(code: types.CodeType) -> Iterator[str]:
-    """Yield the names that a function and those in it read from its module."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield instruction.argval
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _loaded(constant)

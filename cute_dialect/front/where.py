@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import LocationAttr
 
-__all__ = ["holds", "is_user_code", "location", "place_at", "place_of_frame", "user_frames", "user_places"]
+__all__ = ["holds", "is_user_code", "location", "place_at", "place_of", "place_of_frame", "user_frames", "user_places"]
 
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(__file__).parents[1])
@@ -61,6 +61,12 @@ def holds(code: CodeType, place: Place) -> bool:
 def is_user_code(code: CodeType) -> bool:
     """Tell whether frames of this code are the user's, not machinery of the front-end."""
     return not _is_hidden(code.co_filename)
+
+
+def place_of(function: object) -> Place:
+    """Return where a function is defined."""
+    code = getattr(function, "__code__", None)
+    return Place(code.co_filename, code.co_firstlineno, 1) if code is not None else Place("?", 0, 0)
 
 
 def place_of_frame(frame: FrameType) -> Place:

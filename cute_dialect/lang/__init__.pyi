@@ -69,6 +69,7 @@ from cute_dialect.front.errors import LayoutError as LayoutError
 from cute_dialect.front.errors import LimitError as LimitError
 from cute_dialect.front.errors import LoopError as LoopError
 from cute_dialect.front.errors import MergeError as MergeError
+from cute_dialect.front.errors import NotCompiled as NotCompiled
 from cute_dialect.front.errors import StaticError as StaticError
 from cute_dialect.front.errors import SyntaxErrorInKernel as SyntaxErrorInKernel
 from cute_dialect.front.errors import UnboundError as UnboundError

@@ -11,6 +11,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
+from cute_dialect.front.recording import multiprocessors
 from cute_dialect.front.shared import SmemAllocator
 
 __all__ = [
@@ -87,23 +88,13 @@ class HardwareInfo:
 
     def get_device_multiprocessor_count(self) -> int:
         """Return its SMs; without a GPU those of an H100 or H200 SXM."""
-        return _multiprocessors(self.device_id)
+        return multiprocessors(self.device_id)
 
     def get_max_active_clusters(self, cluster_size: int) -> int:
         """Return how many clusters of so many blocks run at once, one block an SM."""
         if cluster_size < 1:
             raise ValueError(f"expected a cluster of at least one block, got {cluster_size}")
-        return _multiprocessors(self.device_id) // cluster_size
-
-
-@cute.native
-def _multiprocessors(device_id: int) -> int:
-    from cute_dialect.runtime.driver import CudaError, driver
-
-    try:
-        return driver().multiprocessors(device_id)
-    except CudaError:
-        return 132
+        return multiprocessors(self.device_id) // cluster_size
 
 
 class WorkTileInfo:

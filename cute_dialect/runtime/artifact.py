@@ -22,6 +22,7 @@ from typing import NamedTuple, cast
 from cute_dialect.runtime.manifest import FORMAT, Manifest
 
 __all__ = [
+    "MANIFEST",
     "Artifact",
     "ArtifactError",
     "CodeObject",
@@ -32,7 +33,7 @@ __all__ = [
     "save_artifact",
 ]
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 64 << 20
 """Bytes of the largest manifest that is read."""
 
@@ -126,9 +127,9 @@ def _check_replaceable(target: str) -> None:
     if not there:
         return
     try:
-        with open(os.path.join(target, _MANIFEST), "rb") as f:
+        with open(os.path.join(target, MANIFEST), "rb") as f:
             document = json.loads(f.read(_LARGEST_MANIFEST))
-        known = {_MANIFEST, *document["files"]} if "kernels" in document else None
+        known = {MANIFEST, *document["files"]} if "kernels" in document else None
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         known = None
     if known is None:
@@ -165,7 +166,7 @@ def artifact_files(artifact: Artifact) -> dict[str, bytes]:
     out.update({name: stage.text.encode() for name, stage in zip(stages, artifact.stages)})
     files = {name: hashlib.sha256(data).hexdigest() for name, data in out.items()}
     document = {**artifact.manifest, "code": code, "stages": stages, "files": files}
-    return {**out, _MANIFEST: (json.dumps(document, indent=1) + "\n").encode()}
+    return {**out, MANIFEST: (json.dumps(document, indent=1) + "\n").encode()}
 
 
 def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
@@ -174,9 +175,9 @@ def load_artifact(folder: str | os.PathLike[str]) -> Artifact:
 
     def get(name: str) -> bytes:
         try:
-            return _read_file(os.path.join(base, name), _LARGEST_MANIFEST if name == _MANIFEST else None)
+            return _read_file(os.path.join(base, name), _LARGEST_MANIFEST if name == MANIFEST else None)
         except OSError as e:
-            if name == _MANIFEST:
+            if name == MANIFEST:
                 raise ArtifactError(f"{base} is no compiled module: cannot read {name} ({e.strerror})") from e
             raise ArtifactError(f"{base}: cannot read {name} ({e.strerror})") from e
 
@@ -205,9 +206,9 @@ def read_artifact(base: str, get: Callable[[str], bytes], *, check: bool = False
     """
     import hashlib
 
-    path = os.path.join(base, _MANIFEST)
+    path = os.path.join(base, MANIFEST)
     try:
-        found: object = json.loads(get(_MANIFEST).decode(), object_pairs_hook=_no_twins if check else None)
+        found: object = json.loads(get(MANIFEST).decode(), object_pairs_hook=_no_twins if check else None)
     except RecursionError:
         raise ArtifactError(f"{path} is damaged: it is nested too deeply") from None
     except ValueError as e:

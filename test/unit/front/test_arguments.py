@@ -328,4 +328,4 @@ def test_a_function_that_only_computes_does_not_run() -> None:
         print(cute.zipped_divide(x, (1, 32)))
 
     x = np.zeros((3, 64), np.float32)
-    assert cute.compile(divided, x, device="cpu").program.outputs.empty
+    assert cute.compile(divided, x, device="cpu").outcome.outputs.empty

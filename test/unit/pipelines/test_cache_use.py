@@ -84,7 +84,7 @@ def test_the_text_and_the_sources_are_part_of_the_key(folder: Path, monkeypatch:
     assert "parse" in stages_of(TEXT + "\n")
     from cute_dialect.pipelines import cache
 
-    monkeypatch.setattr(cache, "_versions", lambda: ("another compiler",))
+    monkeypatch.setattr(cache, "_sources_digest", lambda: "another compiler")
     assert "parse" in stages_of(TEXT)
 
 
@@ -95,10 +95,10 @@ def test_the_key_holds_contents_and_no_places(tmp_path: Path) -> None:
         folder = tmp_path / where / "inner"
         folder.mkdir(parents=True)
         (folder / "a.py").write_text(text)
-        return cache._contents(str(tmp_path / where))
+        return cache.contents(str(tmp_path / where))
 
     assert package("one", "x = 1") == package("two", "x = 1") != package("three", "x = 2")
-    versions = " ".join(cache._versions())
+    versions = " ".join(cache.tools().values())
     assert str(Path(cache.__file__).parents[1]) not in versions and "site-packages" not in versions
 
 
@@ -131,6 +131,60 @@ def test_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stages_of(TEXT)
     assert "parse" in stages_of(TEXT)
     assert not folder.exists()
+
+
+def test_sources_are_read_again_only_when_they_were_touched(tmp_path: Path, folder: Path) -> None:
+    from cute_dialect.pipelines import cache
+
+    file = tmp_path / "package" / "a.py"
+    file.parent.mkdir()
+    digests: list[str] = []
+    for text, age in (("x = 1", 10), ("x = 2", 10), ("x = 3", 0)):
+        file.write_text(text)
+        when = time.time() - age
+        os.utime(file, (when, when))
+        digests.append(cache._stamps(str(file.parent))[0])
+    assert len(set(digests)) == 3
+    kept = Cache(str(folder))
+    assert kept.note("sources-0") == ""
+    kept.put_note("sources-0123456789abcdef", "text")
+    assert kept.note("sources-0123456789abcdef") == "text" and kept.entries() == []
+    kept.clear()
+    assert not Path(kept.folder).exists()
+
+
+def test_one_process_at_a_time_makes_what_a_key_stands_for(folder: Path) -> None:
+    """The second one waits, and then finds it; a lock that its holder left is no obstacle."""
+    program = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from cute_dialect.pipelines.cache import Cache\n"
+        "made = Path(sys.argv[2])\n"
+        "with Cache(sys.argv[1]).locked('a' * 64):\n"
+        "    if not made.exists():\n"
+        "        time.sleep(0.3)\n"
+        "        assert not made.exists()\n"
+        "        made.touch()\n"
+        "        print('made')\n"
+    )
+    cache = Cache(str(folder))
+    with cache.locked("a" * 64):
+        pass
+    shard = Path(cache.folder, "aa")
+    assert list(shard.iterdir()) == []
+    (shard / (".lock-" + "a" * 16)).touch()
+    command = [sys.executable, "-c", program, str(folder), str(folder / "made")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sorted(p.communicate(timeout=60)[0] for p in running) == ["", "", "made\n"]
+    assert list(shard.iterdir()) == []
+    (shard / (".lock-" + "b" * 16)).touch()
+    with cache.locked("a" * 64):
+        cache.prune()
+        assert [p.name for p in shard.iterdir()] == [".lock-" + "a" * 16]
+        with cache.locked("a" * 64, patience=0):  # who cannot wait goes on
+            pass
+    cache.clear()
+    assert not Path(cache.folder).exists()
 
 
 def test_many_processes_at_once(folder: Path) -> None:
