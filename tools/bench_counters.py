@@ -47,8 +47,8 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
     """List kernels of the repository, at small sizes."""
+    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
@@ -60,8 +60,8 @@ def cases() -> list[Case]:
         Case("transpose f32 256x192", transpose_text(), "launch", ((256, 192), (192, 256))),
         Case("transpose f32 61x75", transpose_text(), "launch", ((61, 75), (75, 61))),
         Case("transpose f16 256x192", transpose_text("f16"), "launch", ((256, 192), (192, 256)), "float16"),
-        Case("GEMM sm_80 256x256x128", gemm_sm80(), "launch", ((256, 128), (256, 128), (256, 256)), "float16"),
-        Case("GEMM sm_80 136x200x72", gemm_sm80(), "launch", ((136, 72), (200, 72), (136, 200)), "float16"),
+        Case("GEMM sm_80 256x256x128", ampere_gemm_text(), "launch", ((256, 128), (256, 128), (256, 256)), "float16"),
+        Case("GEMM sm_80 136x200x72", ampere_gemm_text(), "launch", ((136, 72), (200, 72), (136, 200)), "float16"),
         Case(
             "GEMM sm_90 128x256x128",
             gemm_sm90(GemmConfig(cluster_m=1)),

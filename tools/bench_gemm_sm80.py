@@ -21,7 +21,7 @@ from cute_dialect.tools.bench_timing import compare
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-    from cute_dialect.kernels.gemm_sm80 import GemmConfig
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["CHECKS", "SIZES", "Case", "build", "check", "configs", "run"]
@@ -61,11 +61,11 @@ SIZES = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192
 """(M, N, K)"""
 
 
-def configs() -> Mapping[str, GemmConfig]:
+def configs() -> Mapping[str, AmpereConfig]:
     """Map the names of the kernels that are built to their configurations."""
-    from cute_dialect.kernels.gemm_sm80 import GemmConfig
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
-    base = GemmConfig()
+    base = AmpereConfig()
     chosen = [
         base,
         base._replace(element="bf16"),
@@ -78,12 +78,12 @@ def configs() -> Mapping[str, GemmConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
-    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for name, config in configs().items():
-        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{name}.mlir")
+        module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip()}")
     return said

@@ -51,9 +51,9 @@ def _transpose() -> str:
 
 
 def _sm80() -> str:
-    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 
-    return gemm_sm80()
+    return ampere_gemm_text()
 
 
 def _sm90() -> str:

@@ -193,7 +193,7 @@ class Launch:
 
     def launch(
         self, *, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, stream: Any = None,
-        cooperative: bool = False, pdl: bool = False, fallback: Launch | None = None, **options: Any,
+        cooperative: bool = False, pdl: bool = False, fallback: Launch | Sequence[Launch] | None = None, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel: ``grid`` blocks of ``block`` threads, each a number or up to three.
 
@@ -201,7 +201,8 @@ class Launch:
         kernel allocates.  ``stream``: the call's by default.  ``cooperative``: all blocks run at once.  ``pdl``: it may
         begin before the launch before it has ended.  ``fallback``: what is launched where this kernel cannot be,
         because an argument contradicts what it was compiled for: another kernel with its arguments, ``.on(grid=…,
-        block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes.
+        block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes; or several
+        that are tried in turn, of which all but the last one may have promises.
         """
         tracer = active()
         if tracer is None:
@@ -218,16 +219,20 @@ class Launch:
                 hint="give the host function a parameter of cute.Stream and pass that on, or say stream= in the call",
             )  # fmt: skip
         flags = [n for n, on in (("cute.cooperative", cooperative), ("cute.pdl", pdl)) if on]
-        if fallback is not None and fallback in tracer.state["pending"]:
-            tracer.state["pending"].remove(fallback)
+        following = list(fallback) if isinstance(fallback, list | tuple) else [] if fallback is None else [fallback]
+        for other in following:
+            if other in tracer.state["pending"]:
+                tracer.state["pending"].remove(other)
         sizes = (_three(grid, "grid"), _three(block, "block"), _static_three(cluster, self.kernel), smem)
-        if _launch(tracer, self, *sizes, flags, fallback):
+        if _launch(tracer, self, *sizes, flags, following):
             return None
-        if fallback is not None:
-            own = {"grid": grid, "block": block, "cluster": None, "smem": None, **fallback.sizes}
+        if len(following) > 1:
+            raise KernelTypeError("F121", f"{self.describe()} has several fallbacks, and makes no promises")
+        for other in following:
+            own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
             _launch(
-                tracer, fallback, _three(own["grid"], "grid"), _three(own["block"], "block"),
-                _static_three(own["cluster"], fallback.kernel), own["smem"], ["cute.fallback"],
+                tracer, other, _three(own["grid"], "grid"), _three(own["block"], "block"),
+                _static_three(own["cluster"], other.kernel), own["smem"], ["cute.fallback"],
             )  # fmt: skip
         return None
 
@@ -278,34 +283,35 @@ def _static_three(value: Any, kernel: Traced) -> tuple[int, int, int]:
 
 def _launch(
     tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any,
-    flags: Sequence[str], fallback: Launch | None = None,
+    flags: Sequence[str], following: Sequence[Launch] = (),
 ) -> bool:  # fmt: skip
-    """Emit a launch; tells whether its fallback is in it: the kernel that is launched where a promise is not kept."""
+    """Emit a launch; tells whether its fallbacks are in it: the kernels for where a promise is not kept."""
     from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
     from cute_dialect.front.printing import refuse_prints
-    from cute_dialect.front.promises import Promised
 
     refuse_prints(tracer)
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
     attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
-    promises = any(isinstance(x, Promised) for x in (*launch.args, *launch.kwargs.values()))
-    if not promises:
-        name, passing = _trace_kernel(tracer, launch, facts)
-    else:
-        if fallback is None or fallback.sizes:
-            raise KernelTypeError(
-                "F121", f"{launch.describe()} is launched with promises: what if they are not kept?",
-                hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
-            )  # fmt: skip
-        name, passing = _trace_kernel(tracer, fallback, facts)
-        strong, promised = _trace_kernel(tracer, launch, facts)
-        if passing.values != promised.values or any(v.type != t for v, t in zip(passing.values, passing.types)):
-            raise KernelTypeError(
-                "F121", f"{launch.describe()} and its fallback, {fallback.describe()}, take other arguments",
-                hint="pass the same tensors in the same order, in the fallback without a promise",
-            )  # fmt: skip
-        attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [strong])])
+    promises = _has_promises(launch)
+    *strong, last = (launch, *following) if promises else (launch,)
+    if promises and (not following or any(other.sizes for other in following) or _has_promises(last)):
+        raise KernelTypeError(
+            "F121", f"{launch.describe()} is launched with promises: what if they are not kept?",
+            hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
+        )  # fmt: skip
+    name, passing = _trace_kernel(tracer, last, facts)
+    if promises:
+        variants: list[str] = []
+        for other in strong:
+            variant, promised = _trace_kernel(tracer, other, facts)
+            if passing.values != promised.values or any(v.type != t for v, t in zip(passing.values, passing.types)):
+                raise KernelTypeError(
+                    "F121", f"{other.describe()} and its fallback, {last.describe()}, take other arguments",
+                    hint="pass the same tensors in the same order, in the fallback without a promise",
+                )  # fmt: skip
+            variants.append(variant)
+        attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [n]) for n in variants])
     smem = _beside(smem, passing.own_smem, launch)
     sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
     sized = [Int32(smem).ssa] if smem is not None else []
@@ -316,6 +322,12 @@ def _launch(
         segments=[0, 1, 1, 1, 1, 1, 1, *more, len(sized), len(passing.values), 0], attributes=attributes,
     )  # fmt: skip
     return promises
+
+
+def _has_promises(launch: Launch) -> bool:
+    from cute_dialect.front.promises import Promised
+
+    return any(isinstance(x, Promised) for x in (*launch.args, *launch.kwargs.values()))
 
 
 def _beside(smem: Any, own: int | None, launch: Launch) -> Any:

@@ -10,6 +10,7 @@ The launcher looks at each call whether the promises hold; the first kernel may 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.front.tensors import Tensor
 
-__all__ = ["Promised", "promise"]
+__all__ = ["Promised", "promise", "promise_vectors"]
 
 
 class Promised(Dynamic):
@@ -107,7 +108,6 @@ def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
     from cute_dialect.algebra.text import TextError, parse_layout
     from cute_dialect.front.tensors import Tensor
     from cute_dialect.front.trace import current
-    from cute_dialect.memory_types import MemRef, MemRefType, ptr
 
     if current().kind != "host":
         raise KernelTypeError("F121", "promises are made in host functions, and kept or not at the launch")
@@ -123,10 +123,51 @@ def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
             "F121", f"the promise '{layout}' is not about a tensor of layout {weak}: it has other modes, "
             "or denies what is known",
         )  # fmt: skip
+    return _promised(tensor, strong, align or 1)
+
+
+def _promised(tensor: Tensor, strong: Any, align: int) -> Promised:
+    from cute_dialect.memory_types import MemRef, MemRefType, ptr
+
     data: Any = tensor.type.data  # pyright: ignore[reportAttributeAccessIssue]
     old = data.ptr
-    made = ptr(old.element, old.space, max(old.alignment, align or 1), old.swizzle)
+    made = ptr(old.element, old.space, max(old.alignment, align), old.swizzle)
     return Promised(tensor, MemRefType(MemRef(made, strong)))
+
+
+def promise_vectors(tensor: Tensor, elements: int) -> Tensor | Promised | None:
+    """Return a tensor of a host function, promised to be made of whole vectors of so many elements.
+
+    Its address, the extent of its contiguous mode and the strides of the others are multiples of a vector then, as in
+    ``"(?,?{div=8}):(?{div=8},1)"``.  Gives the tensor itself where that is known, None where it is known to be wrong.
+    """
+    from cute_dialect.algebra.leaf import Dyn
+    from cute_dialect.algebra.values import raw_layout
+
+    if elements == 1:
+        return tensor
+    weak: Any = tensor.payload
+    data: Any = tensor.type.data  # pyright: ignore[reportAttributeAccessIssue]
+    contiguous = tensor.leading_dim
+    if contiguous is None or any(isinstance(x, tuple) for x in (*weak.shape, *weak.stride)):
+        return None
+
+    def leaf(x: Any) -> Any:
+        """Return a leaf with the promise in it, None if it contradicts that."""
+        if isinstance(x, Dyn):
+            return Dyn(x.width, math.lcm(max(1, x.div), elements))
+        return x if x % elements == 0 else None
+
+    shape = [leaf(x) if i == contiguous else x for i, x in enumerate(weak.shape)]
+    stride = [x if i == contiguous else leaf(x) for i, x in enumerate(weak.stride)]
+    if None in (*shape, *stride):
+        return None
+    strong = raw_layout(tuple(shape), tuple(stride))
+    element: Any = tensor.element_type
+    align = element.width * elements // 8
+    if strong == weak and data.ptr.alignment >= align:
+        return tensor
+    return _promised(tensor, strong, align)
 
 
 def _leaves(weak: Any, strong: Any) -> list[bool]:

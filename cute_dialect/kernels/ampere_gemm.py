@@ -5,160 +5,226 @@ cp.async fills them while earlier ones are multiplied.  The result goes back thr
 rows of C are written in whole vectors.  What lies outside of the matrices is filled with zeros on the way in and masked
 on the way out.  The last, perhaps incomplete part of K is taken first; so the loop has no flags along K.
 
+Kernels ``gemm_16``, ``gemm_8`` and ``gemm_4`` move 16, 8 and 4 bytes at a time, and take matrices whose strides,
+extents along the contiguous mode and addresses are multiples of that; ``gemm`` takes any, by loads of single elements.
+The launch takes the first whose promises hold.
+
     gemm = AmpereGemm()
     gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
+
+>>> "cute_nvgpu.atom.simt_async_copy" in ampere_gemm_text(AmpereConfig())
+True
 """
 
-# ruff: noqa: F821  (the strings in annotations are names of extents)
 # pyright: basic
 
-import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["AmpereGemm"]
+__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text"]
+
+
+class AmpereConfig(NamedTuple):
+    """The configuration of a GEMM.
+
+    ``element``: of A, B and C, f16 or bf16; ``tile``: (M, N, K) of a block; ``warps``: along M and N; ``stages``: tiles
+    of K in shared memory; ``majors``: which index is contiguous in A and in B, "k" or "mn"; ``group``: rows of tiles
+    that are computed side by side, so that their B is shared in the L2 cache; ``vectors``: elements that one copy
+    moves, a kernel each.
+    """
+
+    element: str = "f16"
+    tile: tuple[int, int, int] = (128, 128, 32)
+    warps: tuple[int, int] = (2, 2)
+    stages: int = 3
+    majors: tuple[str, str] = ("k", "k")
+    group: int = 8
+    vectors: tuple[int, ...] = (8, 4, 2, 1)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps[0] * self.warps[1]
+
+    @property
+    def name(self) -> str:
+        """``f16-128x128x32-3-kk``"""
+        m, n, k = self.tile
+        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}"
 
 
 class AmpereGemm:
-    """A GEMM of one configuration.
+    """A GEMM of one configuration; element types and majors are those of the matrices."""
 
-    ``tile``: (M, N, K) of a block, elements; ``warps`` along M and N; ``stages`` of K in shared memory; ``group``: rows
-    of tiles that are computed side by side, so that their B is shared in the L2 cache.
-    """
+    def __init__(self, config: AmpereConfig | None = None):
+        self.config = config or AmpereConfig()
 
-    def __init__(
-        self, tile: tuple[int, int, int] = (128, 128, 32), *, warps: tuple[int, int] = (2, 2), stages: int = 3,
-        group: int = 8,
-    ):  # fmt: skip
-        self.tile, self.warps, self.stages, self.group = tile, warps, stages, group
-        self.threads = 32 * warps[0] * warps[1]
-
-    @cute.jit
-    def __call__(self, A: cute.Tensor[None, "m", "k"], B: cute.Tensor[None, "n", "k"], C: cute.Tensor[None, "m", "n"]):
+    @cute.jit(name="launch")
+    def __call__(
+        self, A: cute.Tensor[None, None, None], B: cute.Tensor[None, None, None], C: cute.Tensor[None, None, None]
+    ):
         """Multiply."""
         kinds = {x.element_type for x in (A, B, C)}
         if len(kinds) > 1 or not kinds <= {cute.Float16, cute.BFloat16}:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
-        m, n, k = self.tile
-        tiles = utils.GroupedRaster(cute.ceil_div(C.shape, (m, n)), self.group)
-        k_tiles = cute.ceil_div(A.shape[1], k)
-        vector = min(_aligned(x) for x in (A, B, C))
-        whole = A.shape[_contiguous(A)] % vector == 0 and B.shape[_contiguous(B)] % vector == 0
-        if whole:
-            self.kernel(A, B, C, tiles, k_tiles, vector).launch(grid=tiles.count(), block=self.threads)
-        else:  # rows end amid a vector
-            self.kernel(A, B, C, tiles, k_tiles, 1).launch(grid=tiles.count(), block=self.threads)
+        assert A.shape[1] == B.shape[1], "A and B must have the same K"
+        assert A.shape[0] == C.shape[0], "A and C must have the same M"
+        assert B.shape[0] == C.shape[1], "B and C must have the same N"
+        m, n, _ = self.config.tile
+        tiles = utils.GroupedRaster(cute.ceil_div(C.shape, (m, n)), self.config.group)
+        kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
+        launches = []
+        for vector in sorted(self.config.vectors, reverse=True):
+            promised = [cute.promise_vectors(x, vector) for x in (A, B, C)]
+            if all(x is not None for x in promised):
+                launches.append(kernels[vector](*promised, tiles))
+                if all(x is y for x, y in zip(promised, (A, B, C))):
+                    break  # it takes them all
+        launches[0].launch(grid=tiles.count(), block=self.config.threads, fallback=launches[1:])
 
     @cute.kernel
-    def kernel(
-        self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, k_tiles: cute.Int32, vector: cute.Constexpr
-    ):  # fmt: skip
-        """Compute one tile; copies move ``vector`` elements."""
-        m, n, k = self.tile
-        kind, thread = A.element_type, cute.arch.thread_idx().x
-        row, column = tiles.place(cute.arch.block_idx().x)
-        wm, wn = self.warps
-        # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
-        mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
-        size = max((m + n) * k * self.stages, m * n)
-        buffer = cute.smem_tensor(kind, cute.make_layout(size), 1024, cute.make_swizzle(3, 4, 3)).iterator
-        a = _Operand(self, A, m, row, buffer, vector, thread)
-        b = _Operand(self, B, n, column, buffer + m * k * self.stages, vector, thread)
-        load_a, load_b = cute.make_tiled_copy_A(a.matrices, mma), cute.make_tiled_copy_B(b.matrices, mma)
-        from_a, from_b = load_a.get_slice(thread).partition_S(a.ring), load_b.get_slice(thread).partition_S(b.ring)
-        part = mma.get_slice(thread)
-        acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
-        acc.fill(0)
+    def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+        """Multiply matrices of whole vectors of 16 bytes."""
+        _multiply(self.config, A, B, C, tiles, 8)
 
-        last = k_tiles - 1
-        left = cute.min(A.shape[1] - last * k, A.shape[1])  # nothing, if K is 0
-        for x in (a, b):
-            x.move(last, 0, x.flags_of_last(left))
+    @cute.kernel
+    def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+        """Multiply matrices of whole vectors of 8 bytes."""
+        _multiply(self.config, A, B, C, tiles, 4)
+
+    @cute.kernel
+    def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+        """Multiply matrices of whole vectors of 4 bytes."""
+        _multiply(self.config, A, B, C, tiles, 2)
+
+    @cute.kernel
+    def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+        """Multiply any matrices."""
+        _multiply(self.config, A, B, C, tiles, 1)
+
+
+def _multiply(c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, vector: int) -> None:
+    """Compute one tile; copies move ``vector`` elements."""
+    m, n, k = c.tile
+    if vector == 1:  # elements on their way are held in registers: not too many at a time
+        k = min(k, 32)
+    c = c._replace(tile=(m, n, k))
+    kind, thread = A.element_type, cute.arch.thread_idx().x
+    row, column = tiles.place(cute.arch.block_idx().x)
+    wm, wn = c.warps
+    # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
+    mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
+    size = max((m + n) * k * c.stages, m * n)
+    buffer = cute.smem_tensor(kind, cute.make_layout(size), 1024, cute.make_swizzle(3, 4, 3)).iterator
+    a = _Operand(c, A, m, row, buffer, vector, thread)
+    b = _Operand(c, B, n, column, buffer + m * k * c.stages, vector, thread)
+    load_a, load_b = cute.make_tiled_copy_A(a.matrices, mma), cute.make_tiled_copy_B(b.matrices, mma)
+    from_a, from_b = load_a.get_slice(thread).partition_S(a.ring), load_b.get_slice(thread).partition_S(b.ring)
+    part = mma.get_slice(thread)
+    acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
+    acc.fill(0)
+
+    k_tiles = cute.ceil_div(A.shape[1], k)
+    last = k_tiles - 1
+    left = cute.min(A.shape[1] - last * k, A.shape[1])  # nothing, if K is 0
+    for x in (a, b):
+        x.move(last, 0, x.flags_of_last(left))
+    _commit(vector)
+    for stage in cute.range_constexpr(1, c.stages - 1):
+        if stage < k_tiles:
+            for x in (a, b):
+                x.move(stage - 1, stage, x.flags)
+        _commit(vector)
+    read, write = cute.Int32(0), cute.Int32(c.stages - 1)
+    for i in range(k_tiles):
+        _wait(vector, c.stages - 2)
+        cute.arch.sync_threads()
+        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        ahead = i + (c.stages - 1)
+        more = ahead < k_tiles
+        held = [x.held() for x in (a, b)]
+        if more:
+            for x, h in zip((a, b), held):
+                x.begin(ahead - 1, write, h)
+        _commit(vector)
+        rA = mma.make_fragment_A(part.partition_A(a.ring[None, None, read]))
+        rB = mma.make_fragment_B(part.partition_B(b.ring[None, None, read]))
+        to_a, to_b = load_a.retile(rA), load_b.retile(rB)
+        for j in range(k // 16):
+            cute.copy(load_a, from_a[None, None, j, read], to_a[None, None, j])
+            cute.copy(load_b, from_b[None, None, j, read], to_b[None, None, j])
+        for j in range(k // 16):
+            cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
+        if more:
+            for x, h in zip((a, b), held):
+                x.end(write, h)
+        read, write = (0 if x + 1 == c.stages else x + 1 for x in (read, write))
+    _wait(vector, 0)
+    cute.arch.sync_threads()
+    _store(c, C, acc, mma, buffer, (row, column), vector, thread)
+
+
+def _commit(vector: int) -> None:
+    """Commit a stage's copies, where they are asynchronous."""
+    if vector > 1:
         cute.arch.cp_async_commit_group()
-        for stage in cute.range_constexpr(1, self.stages - 1):
-            if stage < k_tiles:
-                for x in (a, b):
-                    x.move(stage - 1, stage, x.flags)
-            cute.arch.cp_async_commit_group()
-        read, write = cute.Int32(0), cute.Int32(self.stages - 1)
-        for i in range(k_tiles):
-            cute.arch.cp_async_wait_group(self.stages - 2)
-            cute.arch.sync_threads()
-            # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
-            ahead = i + (self.stages - 1)
-            more = ahead < k_tiles
-            held = [x.held() for x in (a, b)]
-            if more:
-                for x, h in zip((a, b), held):
-                    x.begin(ahead - 1, write, h)
-            cute.arch.cp_async_commit_group()
-            rA = mma.make_fragment_A(part.partition_A(a.ring[None, None, read]))
-            rB = mma.make_fragment_B(part.partition_B(b.ring[None, None, read]))
-            to_a, to_b = load_a.retile(rA), load_b.retile(rB)
-            for j in cute.range_constexpr(k // 16):
-                cute.copy(load_a, from_a[None, None, j, read], to_a[None, None, j])
-                cute.copy(load_b, from_b[None, None, j, read], to_b[None, None, j])
-            for j in cute.range_constexpr(k // 16):
-                cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
-            if more:
-                for x, h in zip((a, b), held):
-                    x.end(write, h)
-            read, write = self._next(read), self._next(write)
-        cute.arch.cp_async_wait_group(0)
-        cute.arch.sync_threads()
-        self._store(C, acc, mma, buffer, (row, column), vector, thread)
 
-    def _next(self, stage: Any) -> Any:
-        return 0 if stage + 1 == self.stages else stage + 1
 
-    def _store(self, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any) -> None:
-        """Store the sums in the type of C to shared memory, and from there to C."""
-        m, n, _ = self.tile
-        plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)
-        sC = cute.make_tensor(buffer, _rows(m, n))
-        out = cute.make_rmem_tensor_like(acc, C.element_type)
-        out.store(acc.load().to(C.element_type))
-        to_smem = cute.make_tiled_copy_C(plain, mma).get_slice(thread)
-        cute.copy(to_smem, to_smem.retile(out), to_smem.partition_D(sC))
-        cute.arch.sync_threads()
-        copy = _tile_copy(plain, (m, n), 1, vector, self.threads).get_slice(thread)
-        ids = copy.partition_S(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), where))
-        source, target = copy.partition_S(sC), copy.partition_D(cute.local_tile(C, (m, n), where))
-        source, target, ids = (cute.group_modes(x, 1, 3) for x in (source, target, ids))
-        inside = (where[0] * m + m <= C.shape[0]) & (where[1] * n + n <= C.shape[1])
-        steps = cute.size(source, mode=[1])
-        if inside:
-            for i in range(steps):
-                held = cute.make_rmem_tensor_like(source[None, i])
-                cute.copy(copy, source[None, i], held)
-                cute.copy(copy, held, target[None, i])
-        else:  # a flag an element
-            for i in range(steps):
-                held = cute.make_rmem_tensor_like(source[None, i])
-                flags = cute.make_rmem_tensor_like(held, cute.Boolean)
-                for j in cute.range_constexpr(vector):
-                    flags[j] = cute.elem_less(ids[None, i][j], C.shape)
-                cute.copy(copy, source[None, i], held)
-                cute.copy(copy, held, target[None, i], pred=flags)
+def _wait(vector: int, stages: int) -> None:
+    """Wait until all but so many stages are there."""
+    if vector > 1:
+        cute.arch.cp_async_wait_group(stages)
+
+
+def _store(c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any) -> None:
+    """Store the sums in the type of C to shared memory, and from there to C."""
+    m, n, _ = c.tile
+    plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)
+    sC = cute.make_tensor(buffer, _rows(m, n))
+    out = cute.make_rmem_tensor_like(acc, C.element_type)
+    out.store(acc.load().to(C.element_type))
+    to_smem = cute.make_tiled_copy_C(plain, mma).get_slice(thread)
+    cute.copy(to_smem, to_smem.retile(out), to_smem.partition_D(sC))
+    cute.arch.sync_threads()
+    copy = _tile_copy(plain, (m, n), 1, vector, c.threads).get_slice(thread)
+    ids = copy.partition_S(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), where))
+    source, target = copy.partition_S(sC), copy.partition_D(cute.local_tile(C, (m, n), where))
+    source, target, ids = (cute.group_modes(x, 1, 3) for x in (source, target, ids))
+    inside = (where[0] * m + m <= C.shape[0]) & (where[1] * n + n <= C.shape[1])
+    steps = cute.size(source, mode=[1])
+    if inside:
+        for i in range(steps):
+            held = cute.make_rmem_tensor_like(source[None, i])
+            cute.copy(copy, source[None, i], held)
+            cute.copy(copy, held, target[None, i])
+    else:  # a flag an element
+        for i in range(steps):
+            held = cute.make_rmem_tensor_like(source[None, i])
+            flags = cute.make_rmem_tensor_like(held, cute.Boolean)
+            for j in range(vector):
+                flags[j] = cute.elem_less(ids[None, i][j], C.shape)
+            cute.copy(copy, source[None, i], held)
+            cute.copy(copy, held, target[None, i], pred=flags)
 
 
 class _Operand:
     """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies."""
 
-    def __init__(self, gemm: AmpereGemm, matrix: Any, rows: int, tile: Any, buffer: Any, vector: int, thread: Any):
-        kind, depth, contiguous = matrix.element_type, gemm.tile[2], _contiguous(matrix)
+    def __init__(self, c: AmpereConfig, matrix: Any, rows: int, tile: Any, buffer: Any, vector: int, thread: Any):
+        kind, depth, contiguous = matrix.element_type, c.tile[2], _contiguous(matrix)
         self.vector, self.matrices = vector, cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind)
         if vector > 1:
             mode = LoadCacheMode.GLOBAL if vector == 8 else LoadCacheMode.ALWAYS
             atom = cute.make_copy_atom(cpasync.CopyG2SOp(mode), kind, num_bits_per_copy=16 * vector)
-        self.copy = _tile_copy(atom, (rows, depth), contiguous, vector, gemm.threads).get_slice(thread)
-        stages = cute.make_layout(gemm.stages, stride=rows * depth)
+        self.copy = _tile_copy(atom, (rows, depth), contiguous, vector, c.threads).get_slice(thread)
+        stages = cute.make_layout(c.stages, stride=rows * depth)
         one = _rows(rows, depth) if contiguous == 1 else cute.select(_rows(depth, rows), [1, 0])
         self.ring = cute.make_tensor(buffer, cute.append(one, stages))
         self.source = self.copy.partition_S(cute.local_tile(matrix, (rows, depth), (tile, None)))
@@ -170,14 +236,14 @@ class _Operand:
         self.flags = cute.make_rmem_tensor(
             cute.make_layout((1, self.first, self.second), stride=(0, 1, 0)), cute.Boolean
         )
-        for i in cute.range_constexpr(self.first):
+        for i in range(self.first):
             self.flags[0, i, 0] = self.ids[0, i, 0][0] < matrix.shape[0]
 
     def flags_of_last(self, left: Any) -> Any:
         """Return flags for the last tile of K, of which ``left`` columns are left."""
         flags = cute.make_rmem_tensor((1, self.first, self.second), cute.Boolean)
-        for i in cute.range_constexpr(self.first):
-            for j in cute.range_constexpr(self.second):
+        for i in range(self.first):
+            for j in range(self.second):
                 flags[0, i, j] = self.flags[0, i, 0] & (self.ids[0, i, j][1] < left)
         return flags
 
@@ -215,14 +281,6 @@ def _contiguous(matrix: Any) -> int:
     return 0 if matrix.leading_dim == 0 else 1
 
 
-def _aligned(matrix: Any) -> int:
-    """Return how many elements a copy may move: 8, 4, 2, or 1 where rows lie anyhow."""
-    if matrix.leading_dim is None:
-        return 1
-    others = cute.max_alignment(cute.select(matrix.layout, [1 - _contiguous(matrix)]))
-    return math.gcd(matrix.iterator.alignment // 2, others, 8)
-
-
 def _rows(rows: int, columns: int) -> Any:
     """Return the layout of a tile in shared memory: its rows in runs of 128 bytes."""
     run = min(64, columns)
@@ -240,3 +298,17 @@ def _tile_copy(atom: Any, tile: tuple[int, int], contiguous: int, vector: int, t
     else:
         of_threads, of_values = cute.make_layout((runs, across)), cute.make_layout((vector, 1))
     return cute.make_tiled_copy_tv(atom, of_threads, of_values)
+
+
+def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
+    """Return kernels and host function as text: ``launch(A, B, C)``, for whole vectors of the fewest elements."""
+    config = config or AmpereConfig()
+    v = min(config.vectors)
+    d = f"?{{div={v}}}" if v > 1 else "?"
+    rows, columns = f"(?,{d}):({d},1)", f"({d},?):(1,{d})"
+
+    def matrix(layout: str) -> Any:
+        return cute.Tensor[type_of_mlir(config.element), layout, f"align<{2 * v}>"]
+
+    a, b = (rows if major == "k" else columns for major in config.majors)
+    return cute.trace(AmpereGemm(config), matrix(a), matrix(b), matrix(rows)).mlir(aliases=True)

@@ -132,6 +132,7 @@ from cute_dialect.front.printing import print_tensor as print_tensor
 from cute_dialect.front.printing import printf as printf
 from cute_dialect.front.printing import trap as trap
 from cute_dialect.front.promises import promise as promise
+from cute_dialect.front.promises import promise_vectors as promise_vectors
 from cute_dialect.front.reductions import ReductionOp as ReductionOp
 from cute_dialect.front.runtime_tensor import SymInt as SymInt
 from cute_dialect.front.runtime_tensor import from_dlpack as from_dlpack

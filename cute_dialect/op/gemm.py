@@ -151,12 +151,11 @@ def any_rows(element: str, major_a: str, major_b: str) -> Kernel:
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
     element by element.
     """
-    from cute_dialect.kernels.gemm_sm80 import GemmConfig as AnyConfig
-    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 
     majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
-    config = AnyConfig(element, majors=majors)
-    return _compiled(config.name, lambda: gemm_sm80(config)).kernel("launch")
+    config = AmpereConfig(element, majors=majors)
+    return _compiled(config.name, lambda: ampere_gemm_text(config)).kernel("launch")
 
 
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}

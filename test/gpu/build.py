@@ -97,14 +97,14 @@ def build_sync(folder: str, chip: str) -> list[str]:
 
 def build_gemm(folder: str, chip: str) -> list[str]:
     """The kernels of ``cute_dialect.op.gemm``: ``gemm/NAME``; gives what ptxas says."""
-    from cute_dialect.kernels.gemm_sm80 import GemmConfig, gemm_sm80
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
     from cute_dialect.pipelines import compile as compile_cute
     from cute_dialect.tools.bench_gemm import build
 
     said = build(str(Path(folder) / "gemm"), chip)
     for element, major_b in ((e, b) for e in ("f16", "bf16") for b in ("k", "mn")):
-        config = GemmConfig(element, majors=("k", major_b))
-        module = compile_cute(gemm_sm80(config), chip=chip, filename=f"{config.name}.mlir")
+        config = AmpereConfig(element, majors=("k", major_b))
+        module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{config.name}.mlir")
         module.save(Path(folder) / "gemm" / config.name)
         said.append(f"gemm/{config.name}: {module.report.strip()}")
     return said

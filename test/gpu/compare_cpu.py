@@ -45,8 +45,8 @@ def _gemm(
 
 def cases() -> Iterator[Case]:
     """Every family of kernels, on integers and on normal data."""
+    from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm_sm80 import gemm_sm80
     from cute_dialect.kernels.gemm_sm90 import gemm_sm90
     from cute_dialect.kernels.gemm_sm90_config import GemmConfig
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
@@ -81,7 +81,9 @@ def cases() -> Iterator[Case]:
                                             _matrix(rng, (68, 140), "float32", integers=i),
                                             np.zeros((133, 140), np.float32)])  # fmt: skip
         shape = (136, 264, 208)
-        yield Case(f"gemm sm_80 f16, {data}", gemm_sm80, "gemm", _gemm(*shape, "float16", "float16", integers=integers))
+        yield Case(
+            f"gemm sm_80 f16, {data}", ampere_gemm_text, "gemm", _gemm(*shape, "float16", "float16", integers=integers)
+        )
         for name, config, dtype, out in (
             ("f16", GemmConfig(), "float16", "float16"),
             ("f16, pingpong", turns, "float16", "float16"),

@@ -10,9 +10,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
-from cute_dialect.kernels.gemm_sm80 import GemmConfig as Sm80Config
-from cute_dialect.kernels.gemm_sm80 import gemm_sm80
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
@@ -194,7 +193,7 @@ def subjects() -> list[Subject]:
         _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, cluster=2)),
         _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, stages=1)),
         _rows("LayerNorm, a ring of rows", "layernorm", "f32", (400, 1024), RowConfig(128, stages=3)),
-        _gemm("GEMM sm_80", lambda: gemm_sm80(Sm80Config()), (136, 136, 200), (128, 128, 64)),
+        _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_sm90(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_sm90(SINGLE), (100, 200, 200)),
         _gemm("GEMM sm_90, deferred", lambda: gemm_sm90(SINGLE._replace(deferred=True, sms=1)), (192, 256, 136)),

@@ -7,16 +7,16 @@
 // ARCH-NOT:     cute.copy
 // ARCH-NOT:     cute.gemm
 // ARCH:         cute_nvgpu.arch.cp_async(%{{.*}}, %{{.*}}, %{{.*}}) {atom = !cute_nvgpu.atom.simt_async_copy<f16, cache = global, 128 b>} : (!cute.memref<f16, gmem, align<16>, "8:1">, !cute.memref<f16, smem, align<16>, S<3,4,3>, "8:1">, i1) -> ()
-// ARCH:         scf.for {{.*}} iter_args(%read = {{.*}}, %write = {{.*}}) -> (i32, i32)
+// ARCH:         scf.for {{.*}} iter_args({{.*}}, {{.*}}) -> (i32, i32)
 // ARCH-NEXT:      cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32}
 // ARCH-NEXT:      cute_nvgpu.arch.barrier()
 // ARCH:           scf.if
 // ARCH-COUNT-8:     cute_nvgpu.arch.cp_async(
 // ARCH:           cute_nvgpu.arch.cp_async_commit_group
-// ARCH:           scf.for %k
+// ARCH:           scf.for %j
 // ARCH-COUNT-8:     cute_nvgpu.arch.ldmatrix(%{{.*}}, %{{.*}}) {atom = !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 4, n>}
 // ARCH-NOT:         arch.ldmatrix(
-// ARCH:           scf.for %k
+// ARCH:           scf.for %j
 // ARCH-COUNT-32:    cute_nvgpu.arch.mma_sync(
 // ARCH-NOT:         arch.mma_sync(
 // ARCH:         gpu.return

@@ -20,7 +20,7 @@ from mma_atoms_support import register_arrays
 from tma_support import CASES, arrays, kernel_text, multicast_arrays, multicast_text
 
 from cute_dialect.cute_nvgpu.to_nvgpu import NOT_CARRIED, mma_obstacle
-from cute_dialect.kernels.gemm_sm80 import GemmConfig, gemm_sm80
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.passes.base import PassOptionError
 from cute_dialect.passes.to_base import ToBasePass
 from cute_dialect.pipelines import compile as compile_cute
@@ -99,7 +99,7 @@ def test_copies(case: CopyCase) -> None:
 
 
 def test_a_whole_gemm_gives_the_same_bits() -> None:
-    text = gemm_sm80(GemmConfig(tile=(32, 32, 32)))
+    text = ampere_gemm_text(AmpereConfig(tile=(32, 32, 32)))
     rng = np.random.default_rng(1)
     m, n, k = 40, 48, 104
     a, b = (rng.standard_normal((rows, k)).astype(np.float16) for rows in (m, n))
@@ -131,7 +131,7 @@ def test_tma_multicast() -> None:
 
 @pytest.mark.parametrize("name", ["gemm_sm80", "tma_copy"])
 def test_kernels_have_the_same_instructions(name: str) -> None:
-    small = gemm_sm80(GemmConfig(tile=(32, 32, 32), stages=2))
+    small = ampere_gemm_text(AmpereConfig(tile=(32, 32, 32), stages=2))
     one, other = both_ptx(small if name == "gemm_sm80" else (EXAMPLES / f"{name}.mlir").read_text())
     assert one == other and sum(one.values()) > 50
 

@@ -13,6 +13,7 @@ from cute_dialect.pipelines import compile as compile_cute
 
 ANY = "(?,?):(?,?)"
 STRONG = "(?,?):(?{div=4},1)"
+ROWS = "(?,?):(?,1)"
 
 
 @cute.kernel
@@ -110,3 +111,52 @@ def test_a_view_is_for_a_fallback_of_other_arguments(columns: int, offset: int, 
     x[:] = np.arange(x.size).reshape(x.shape)
     run_view(x, y, device="cpu")
     assert np.array_equal(y[0, :8], x[0, :8] + (2 if kept else 0))
+
+
+@cute.kernel
+def of_vectors(x: cute.Tensor, y: cute.Tensor, n: cute.Constexpr[int]) -> None:
+    y[0, cute.arch.thread_idx().x] = x[0, 0] * 0 + n
+
+
+@cute.jit
+def run_rows(x: cute.Tensor[None, ROWS], y: cute.Tensor[None, ROWS]) -> None:
+    launches = [of_vectors(*(cute.promise_vectors(t, n) for t in (x, y)), n) for n in (4, 2, 1)]
+    launches[0].launch(grid=1, block=1, fallback=launches[1:])
+
+
+@pytest.mark.parametrize(
+    ("columns", "offset", "widest"), [(8, 0, 4), (8, 2, 2), (8, 1, 1), (6, 0, 2), (6, 2, 2), (7, 0, 1), (7, 4, 1)]
+)
+def test_the_first_of_several_fallbacks_that_holds_is_taken(columns: int, offset: int, widest: int) -> None:
+    x, y = aligned(columns, offset), aligned(8)
+    x[:] = 0
+    run_rows(x, y, device="cpu")
+    assert y[0, 0] == widest
+
+
+def test_vectors_that_are_known_to_be_or_not_to_be() -> None:
+    found: dict[str, Any] = {}
+
+    @cute.jit
+    def look(x: Any, y: Any) -> None:
+        found["fits"] = [n for n in (1, 2, 4, 8) if cute.promise_vectors(x, n) is not None]
+        found["known"] = [n for n in (1, 2, 4, 8) if cute.promise_vectors(x, n) is x]
+        found["anyhow"] = cute.promise_vectors(y, 2)
+
+    x = cute.Tensor["f32", "(?,12):(?{div=4},1)", "align<8>"]  # pyright: ignore
+    cute.trace(look, x, cute.Tensor["f32", ANY])  # pyright: ignore
+    assert found == {"fits": [1, 2, 4], "known": [1, 2], "anyhow": None}
+
+
+def test_several_fallbacks_are_for_promises() -> None:
+    @cute.jit
+    def none(x: Any, y: Any) -> None:
+        weak(x, y).launch(grid=1, block=8, fallback=[weak(x, y), weak(x, y)])
+
+    @cute.jit
+    def last(x: Any, y: Any) -> None:
+        first, second = (strong(cute.promise(x, STRONG), y) for _ in range(2))
+        first.launch(grid=1, block=8, fallback=[second])
+
+    assert "'weak' has several fallbacks, and makes no promises" in refused(none)
+    assert "'strong' is launched with promises: what if they are not kept?" in refused(last)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
+from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
-from cute_dialect.kernels.gemm_sm80 import gemm_sm80
 from cute_dialect.kernels.gemm_sm90 import gemm_sm90
 from cute_dialect.kernels.gemm_sm90_config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
@@ -95,8 +95,8 @@ FAMILIES: dict[str, Family] = {
         for rung in RUNGS
     },
     "sgemm warptile, odd": Family(lambda: sgemm_text("warptile"), ((33, 9), (9, 41), (33, 41)), "f32", _product),
-    "gemm sm80": Family(gemm_sm80, ((72, 40), (56, 40), (72, 56)), "f16", _product_nk),
-    "gemm sm80, odd": Family(gemm_sm80, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
+    "gemm sm80": Family(ampere_gemm_text, ((72, 40), (56, 40), (72, 56)), "f16", _product_nk),
+    "gemm sm80, odd": Family(ampere_gemm_text, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
     "gemm sm90": Family(lambda: gemm_sm90(SMALL_SM90), ((72, 136), (136, 136), (72, 136)), "f16", _product_nk),
     "gemm sm90, fallback": Family(gemm_sm90, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
     "gemm sm90, clusters": Family(

@@ -284,8 +284,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 FIRST = "cute.gemm(%18, %acc, %94, %96)"  # the first product of a tile, which does not read the sums
 UNWRITTEN_SUMS = {  # of an example what is replaced by what, the kernel, and the error with the text of its line
     "sm_80": (
-        "gemm_sm80.mlir", [(" " * 6 + "cute.clear(%acc) : (!acc) -> ()\n", "")], "launch",
-        "cute.copy(%48, %rC, %tCs)",
+        "gemm_sm80.mlir", [(" " * 6 + "cute.fill(%acc, %cst) : (!acc, f32) -> ()\n", "")], "launch",
+        "cute.copy(%22, %80, %82)",
         "store of 4 bytes depends on element ((0, 0), 0, 0) of %acc",
         '"llvm.store"(%0, %1) <{alignment = 4 : i64}> : (vector<2xf16>, !llvm.ptr<3>) -> ()\n  thread (0, 0, 0)',
     ),
