@@ -43,13 +43,13 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
     kind = cute.Float16 if A.element_type.width == 8 else A.element_type
     depth = 256 // kind.width  # K of one instruction
     step = 2 * depth
-    thread = cute.Uint32(cute.arch.thread_idx().x)
+    thread = cute.arch.thread_idx().x
     # This block's tile of C, and the matrix.
-    tile = cute.Uint32(cute.arch.block_idx().x)
-    tiles_m, tiles_n = (cute.Uint32(cute.ceil_div(C.shape[i], n)) for i, n in enumerate((_ROWS, _COLUMNS)))
+    tile = cute.arch.block_idx().x
+    tiles_m, tiles_n = cute.ceil_div((C.shape[0], C.shape[1]), (_ROWS, _COLUMNS))
     if cute.rank(C) == 3:
         tiles = tiles_m * tiles_n
-        A, B, C = (x[None, None, cute.Int32(tile // tiles)] for x in (A, B, C))
+        A, B, C = (x[None, None, tile // tiles] for x in (A, B, C))
         tile = tile % tiles
     m0, n0 = (tile % tiles_m) * _ROWS, (tile // tiles_m) * _COLUMNS
 
@@ -64,8 +64,8 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
     acc.fill(0)
     pair = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=32)
     for k in range(cute.ceil_div(A.shape[1], step)):
-        _fetch(A, sA, m0, cute.Uint32(k) * step, thread)
-        _fetch(B, sB, n0, cute.Uint32(k) * step, thread)
+        _fetch(A, sA, m0, k * step, thread)
+        _fetch(B, sB, n0, k * step, thread)
         cute.arch.sync_threads()
         for j in range(step // depth):
             a, b = of_a[None, None, j], of_b[None, None, j]
@@ -78,9 +78,9 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
     cute.copy(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=64), acc, of_c)
     cute.arch.sync_threads()
     for i in range(_ROWS * _COLUMNS // _THREADS):
-        at = cute.Uint32(i) * _THREADS + thread
+        at = i * _THREADS + thread
         row, column = at // _COLUMNS, at % _COLUMNS
-        if (m0 + row < cute.Uint32(C.shape[0])) & (n0 + column < cute.Uint32(C.shape[1])):
+        if (m0 + row < C.shape[0]) & (n0 + column < C.shape[1]):
             C[m0 + row, n0 + column] = sums[row, column].to(C.element_type)
 
 
@@ -91,9 +91,9 @@ def _instruction(kind: Any) -> Any:
 def _fetch(source: Any, target: Any, first: Any, k0: Any, thread: Any) -> None:
     """Fetch a tile of A or B, one element at a time, along its contiguous mode; zeros outside of the matrix."""
     depth, kind = target.shape[1], target.element_type
-    extent, K = (cute.Uint32(n) for n in source.shape)
+    extent, K = source.shape
     for i in range(_ROWS * depth // _THREADS):
-        at = cute.Uint32(i) * _THREADS + thread
+        at = i * _THREADS + thread
         row, k = (at % _ROWS, at // _ROWS) if source.leading_dim == 0 else (at // depth, at % depth)
         value = source[cute.min(first + row, extent - 1), cute.min(k0 + k, K - 1)].to(kind)
         target[row, k] = value if (first + row < extent) & (k0 + k < K) else kind(0)

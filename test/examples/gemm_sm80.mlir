@@ -106,287 +106,283 @@ module attributes {gpu.container_module} {
       %16 = cute.atom() : !mma_sync
       %17 = cute.make_tiled_mma(%16) : !tiled_mma
       %cst = arith.constant 0.000000e+00 : f32
-      %18 = cute.static : !cute.int_tuple<"32">
-      %19 = cute.static : !cute.coord<"(_,_,_,0)">
+      %c31_i32 = arith.constant 31 : i32
+      %c5_i32 = arith.constant 5 : i32
+      %18 = cute.static : !cute.coord<"(_,_,_,0)">
       %cst_1 = arith.constant 0.000000e+00 : f16
-      %20 = cute.static : !cute.coord<"(_,_,_,1)">
+      %19 = cute.static : !cute.coord<"(_,_,_,1)">
       %c2_i32 = arith.constant 2 : i32
       %c3_i32 = arith.constant 3 : i32
-      %21 = cute.static : !layout_2
-      %22 = cute.make_tiled_copy(%8) : !tiled_copy_4
-      %23 = cute.static : !cute.shape<"(128,128)">
-      %24 = cute.make_tiled_copy(%8) : !tiled_copy_5
+      %20 = cute.static : !layout_2
+      %21 = cute.make_tiled_copy(%8) : !tiled_copy_4
+      %22 = cute.static : !cute.shape<"(128,128)">
+      %23 = cute.make_tiled_copy(%8) : !tiled_copy_5
       %c128_i32 = arith.constant 128 : i32
-      %25 = cute.static : !cute.coord<"0">
+      %24 = cute.static : !cute.coord<"0">
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %26 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %per_group = arith.muli %tiles_0, %c8_i32 : i32
-      %group = arith.divui %26, %per_group : i32
-      %27 = arith.muli %group, %per_group : i32
-      %inside = arith.subi %26, %27 : i32
+      %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %26 = arith.muli %tiles_0, %c8_i32 : i32
+      %group = arith.divui %25, %26 : i32
+      %inside = arith.remui %25, %26 : i32
       %first = arith.muli %group, %c8_i32 : i32
-      %28 = arith.subi %tiles, %first : i32
-      %rows = arith.minui %28, %c8_i32 : i32
+      %27 = arith.subi %tiles, %first : i32
+      %rows = arith.minsi %27, %c8_i32 : i32
       %column = arith.divui %inside, %rows : i32
-      %29 = arith.muli %column, %rows : i32
-      %30 = arith.subi %inside, %29 : i32
-      %row = arith.addi %first, %30 : i32
-      %31 = cute.memref.alloc_smem() : !memref
-      %buffer = cute.get_iter(%31) : !memref
-      %32 = cute.make_view(%buffer, %6) : !memref_2
-      %33 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,_)">
-      %34 = cute.local_tile(%A, %7, %33) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
-      %35 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %36 = cute.tiled.copy.partition_S(%9, %34, %35) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
-      %37 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %38 = cute.tiled.copy.partition_D(%9, %32, %37) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
-      %39 = cute.make_shape(%5#0, %5#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %40 = cute.make_identity_layout(%39) : !cute.shape<"(?,?)"> -> !layout_3
-      %41 = cute.make_view(%10, %40) : !coord_tensor
-      %42 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %ids = cute.local_tile(%41, %7, %42) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %43 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %44 = cute.tiled.copy.partition_S(%9, %ids, %43) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
-      %45 = cute.memref.alloca() : !flags
+      %row = arith.remui %inside, %rows : i32
+      %row_2 = arith.addi %first, %row : i32
+      %28 = cute.memref.alloc_smem() : !memref
+      %buffer = cute.get_iter(%28) : !memref
+      %29 = cute.make_view(%buffer, %6) : !memref_2
+      %30 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,_)">
+      %31 = cute.local_tile(%A, %7, %30) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
+      %32 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %33 = cute.tiled.copy.partition_S(%9, %31, %32) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
+      %34 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %35 = cute.tiled.copy.partition_D(%9, %29, %34) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
+      %36 = cute.make_shape(%5#0, %5#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?,?)"> -> !layout_3
+      %38 = cute.make_view(%10, %37) : !coord_tensor
+      %39 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,0)">
+      %ids = cute.local_tile(%38, %7, %39) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %40 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %41 = cute.tiled.copy.partition_S(%9, %ids, %40) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
+      %42 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%41, %94) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !cute.int_tuple<"(?,?)">
+        %97 = arith.cmpi slt, %96#0, %5#0 : i32
         %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %99 = cute.memref.load(%44, %98) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %100:2 = cute.get_scalars<{only_dynamic}> (%99) : !cute.int_tuple<"(?,?)">
-        %101 = arith.cmpi slt, %100#0, %5#0 : i32
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%45, %102, %101) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        cute.memref.store(%42, %98, %97) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %46 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
-      %47 = cute.make_view(%46, %6) : !memref_2
-      %48 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %49 = cute.local_tile(%B, %7, %48) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
-      %50 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %51 = cute.tiled.copy.partition_S(%9, %49, %50) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
-      %52 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %53 = cute.tiled.copy.partition_D(%9, %47, %52) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
-      %54 = cute.make_shape(%3#0, %3#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %55 = cute.make_identity_layout(%54) : !cute.shape<"(?,?)"> -> !layout_3
-      %56 = cute.make_view(%10, %55) : !coord_tensor
-      %57 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %ids_2 = cute.local_tile(%56, %7, %57) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %43 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
+      %44 = cute.make_view(%43, %6) : !memref_2
+      %45 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %46 = cute.local_tile(%B, %7, %45) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
+      %47 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %48 = cute.tiled.copy.partition_S(%9, %46, %47) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
+      %49 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %50 = cute.tiled.copy.partition_D(%9, %44, %49) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
+      %51 = cute.make_shape(%3#0, %3#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %52 = cute.make_identity_layout(%51) : !cute.shape<"(?,?)"> -> !layout_3
+      %53 = cute.make_view(%10, %52) : !coord_tensor
+      %54 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %ids_3 = cute.local_tile(%53, %7, %54) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %55 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %56 = cute.tiled.copy.partition_S(%9, %ids_3, %55) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
+      %57 = cute.memref.alloca() : !flags
+      scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%56, %94) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !cute.int_tuple<"(?,?)">
+        %97 = arith.cmpi slt, %96#0, %3#0 : i32
+        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%57, %98, %97) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+      }
       %58 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %59 = cute.tiled.copy.partition_S(%9, %ids_2, %58) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
-      %60 = cute.memref.alloca() : !flags
-      scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %99 = cute.memref.load(%59, %98) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %100:2 = cute.get_scalars<{only_dynamic}> (%99) : !cute.int_tuple<"(?,?)">
-        %101 = arith.cmpi slt, %100#0, %3#0 : i32
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%60, %102, %101) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
-      }
-      %61 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_a = cute.tiled.copy.partition_S(%13, %32, %61) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
-      %62 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_b = cute.tiled.copy.partition_S(%14, %47, %62) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
+      %from_a = cute.tiled.copy.partition_S(%13, %29, %58) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
+      %59 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %from_b = cute.tiled.copy.partition_S(%14, %44, %59) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
       %acc = cute.tiled.mma.make_fragment_C(%17, %15) : (!tiled_mma, !cute.shape<"((2,2),4,8)">) -> !acc
       cute.fill(%acc, %cst) : (!acc, f32) -> ()
-      %63 = cute.make_int_tuple(%5#1) : (i32) -> !cute.int_tuple<"?">
-      %64 = cute.ceil_div(%63, %18) : (!cute.int_tuple<"?">, !cute.int_tuple<"32">) -> !cute.int_tuple<"?">
-      %k_tiles = cute.get_scalars<{only_dynamic}> (%64) : !cute.int_tuple<"?">
+      %60 = arith.addi %5#1, %c31_i32 : i32
+      %k_tiles = arith.shrui %60, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
-      %65 = arith.muli %last, %c32_i32 : i32
-      %66 = arith.subi %5#1, %65 : i32
-      %left = arith.minsi %66, %5#1 : i32
+      %61 = arith.muli %last, %c32_i32 : i32
+      %62 = arith.subi %5#1, %61 : i32
+      %left = arith.minsi %62, %5#1 : i32
       %flags = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %99 = cute.memref.load(%45, %98) : (!flags, !cute.coord<"(0,?,0)">) -> i1
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%44, %100) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %102:2 = cute.get_scalars<{only_dynamic}> (%101) : !cute.int_tuple<"(?,?)">
-        %103 = arith.cmpi slt, %102#1, %left : i32
-        %104 = arith.andi %99, %103 : i1
-        %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags, %105, %104) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%42, %94) : (!flags, !cute.coord<"(0,?,0)">) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %97 = cute.memref.load(%41, %96) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !cute.int_tuple<"(?,?)">
+        %99 = arith.cmpi slt, %98#1, %left : i32
+        %100 = arith.andi %95, %99 : i1
+        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags, %101, %100) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %67 = cute.slice(%38, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-      %held = cute.make_fragment_like(%67) : !memref_6 -> !held
+      %63 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      %held = cute.make_fragment_like(%63) : !memref_6 -> !held
       cute.fill(%held, %cst_1) : (!held, f16) -> ()
-      %68 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %69 = cute.slice(%36, %68) : !memref_4, !cute.coord<"(_,_,_,?)">
-      cute.copy(%8, %69, %held, pred = %flags) : (!universal_copy, !memref_7, !held, !flags) -> ()
-      %70 = cute.slice(%38, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %held, %70) : (!universal_copy, !held, !memref_6) -> ()
-      %flags_3 = cute.memref.alloca() : !flags
+      %64 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %65 = cute.slice(%33, %64) : !memref_4, !cute.coord<"(_,_,_,?)">
+      cute.copy(%8, %65, %held, pred = %flags) : (!universal_copy, !memref_7, !held, !flags) -> ()
+      %66 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %held, %66) : (!universal_copy, !held, !memref_6) -> ()
+      %flags_4 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %99 = cute.memref.load(%60, %98) : (!flags, !cute.coord<"(0,?,0)">) -> i1
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%59, %100) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %102:2 = cute.get_scalars<{only_dynamic}> (%101) : !cute.int_tuple<"(?,?)">
-        %103 = arith.cmpi slt, %102#1, %left : i32
-        %104 = arith.andi %99, %103 : i1
-        %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags_3, %105, %104) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%57, %94) : (!flags, !cute.coord<"(0,?,0)">) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %97 = cute.memref.load(%56, %96) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !cute.int_tuple<"(?,?)">
+        %99 = arith.cmpi slt, %98#1, %left : i32
+        %100 = arith.andi %95, %99 : i1
+        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags_4, %101, %100) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %71 = cute.slice(%53, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-      %held_4 = cute.make_fragment_like(%71) : !memref_6 -> !held
-      cute.fill(%held_4, %cst_1) : (!held, f16) -> ()
-      %72 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %73 = cute.slice(%51, %72) : !memref_4, !cute.coord<"(_,_,_,?)">
-      cute.copy(%8, %73, %held_4, pred = %flags_3) : (!universal_copy, !memref_7, !held, !flags) -> ()
-      %74 = cute.slice(%53, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %held_4, %74) : (!universal_copy, !held, !memref_6) -> ()
-      %75 = arith.cmpi sgt, %k_tiles, %c1_i32 : i32
-      scf.if %75 {
-        %98 = cute.slice(%38, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_10 = cute.make_fragment_like(%98) : !memref_6 -> !held
-        cute.fill(%held_10, %cst_1) : (!held, f16) -> ()
-        %99 = cute.slice(%36, %19) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %99, %held_10, pred = %45) : (!universal_copy, !memref_7, !held, !flags) -> ()
-        %100 = cute.slice(%38, %20) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_10, %100) : (!universal_copy, !held, !memref_6) -> ()
-        %101 = cute.slice(%53, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_11 = cute.make_fragment_like(%101) : !memref_6 -> !held
+      %67 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      %held_5 = cute.make_fragment_like(%67) : !memref_6 -> !held
+      cute.fill(%held_5, %cst_1) : (!held, f16) -> ()
+      %68 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %69 = cute.slice(%48, %68) : !memref_4, !cute.coord<"(_,_,_,?)">
+      cute.copy(%8, %69, %held_5, pred = %flags_4) : (!universal_copy, !memref_7, !held, !flags) -> ()
+      %70 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %held_5, %70) : (!universal_copy, !held, !memref_6) -> ()
+      %71 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
+      scf.if %71 {
+        %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_11 = cute.make_fragment_like(%94) : !memref_6 -> !held
         cute.fill(%held_11, %cst_1) : (!held, f16) -> ()
-        %102 = cute.slice(%51, %19) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %102, %held_11, pred = %60) : (!universal_copy, !memref_7, !held, !flags) -> ()
-        %103 = cute.slice(%53, %20) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_11, %103) : (!universal_copy, !held, !memref_6) -> ()
+        %95 = cute.slice(%33, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
+        cute.copy(%8, %95, %held_11, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        %96 = cute.slice(%35, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %held_11, %96) : (!universal_copy, !held, !memref_6) -> ()
+        %97 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_12 = cute.make_fragment_like(%97) : !memref_6 -> !held
+        cute.fill(%held_12, %cst_1) : (!held, f16) -> ()
+        %98 = cute.slice(%48, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
+        cute.copy(%8, %98, %held_12, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        %99 = cute.slice(%50, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %held_12, %99) : (!universal_copy, !held, !memref_6) -> ()
       }
-      %76:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
+      %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
-        %98 = cute.slice(%38, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_10 = cute.make_fragment_like(%98) : !memref_6 -> !held
-        cute.fill(%held_10, %cst_1) : (!held, f16) -> ()
-        %99 = cute.slice(%53, %19) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_11 = cute.make_fragment_like(%99) : !memref_6 -> !held
+        %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_11 = cute.make_fragment_like(%94) : !memref_6 -> !held
         cute.fill(%held_11, %cst_1) : (!held, f16) -> ()
+        %95 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_12 = cute.make_fragment_like(%95) : !memref_6 -> !held
+        cute.fill(%held_12, %cst_1) : (!held, f16) -> ()
         scf.if %more {
-          %114 = arith.subi %ahead, %c1_i32 : i32
-          %115 = arith.extui %114 : i32 to i64
-          %116 = cute.make_coord(%115) : (i64) -> !cute.coord<"(_,_,_,?{i64})">
-          %117 = cute.slice(%36, %116) : !memref_4, !cute.coord<"(_,_,_,?{i64})">
-          cute.copy(%8, %117, %held_10, pred = %45) : (!universal_copy, !memref_7, !held, !flags) -> ()
-          %118 = arith.subi %ahead, %c1_i32 : i32
-          %119 = arith.extui %118 : i32 to i64
-          %120 = cute.make_coord(%119) : (i64) -> !cute.coord<"(_,_,_,?{i64})">
-          %121 = cute.slice(%51, %120) : !memref_4, !cute.coord<"(_,_,_,?{i64})">
-          cute.copy(%8, %121, %held_11, pred = %60) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          %110 = arith.subi %ahead, %c1_i32 : i32
+          %111 = cute.make_coord(%110) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %112 = cute.slice(%33, %111) : !memref_4, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %112, %held_11, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          %113 = arith.subi %ahead, %c1_i32 : i32
+          %114 = cute.make_coord(%113) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %115 = cute.slice(%48, %114) : !memref_4, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %115, %held_12, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
         }
+        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %97 = cute.slice(%29, %96) : !memref_2, !cute.coord<"(_,_,?)">
+        %98 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %99 = cute.tiled.mma.partition_A(%17, %97, %98) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
+        %rA = cute.tiled.mma.make_fragment_A(%17, %99) : (!tiled_mma, !memref_9) -> !rA
         %100 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %101 = cute.slice(%32, %100) : !memref_2, !cute.coord<"(_,_,?)">
+        %101 = cute.slice(%44, %100) : !memref_2, !cute.coord<"(_,_,?)">
         %102 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %103 = cute.tiled.mma.partition_A(%17, %101, %102) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
-        %rA = cute.tiled.mma.make_fragment_A(%17, %103) : (!tiled_mma, !memref_9) -> !rA
-        %104 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %105 = cute.slice(%47, %104) : !memref_2, !cute.coord<"(_,_,?)">
-        %106 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %107 = cute.tiled.mma.partition_B(%17, %105, %106) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
-        %rB = cute.tiled.mma.make_fragment_B(%17, %107) : (!tiled_mma, !memref_10) -> !rB
+        %103 = cute.tiled.mma.partition_B(%17, %101, %102) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
+        %rB = cute.tiled.mma.make_fragment_B(%17, %103) : (!tiled_mma, !memref_10) -> !rB
         %to_a = cute.tiled.copy.retile(%13, %rA) : (!tiled_copy_2, !rA) -> !to_a
         %to_b = cute.tiled.copy.retile(%14, %rB) : (!tiled_copy_3, !rB) -> !to_a
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
+          %110 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %111 = cute.slice(%from_a, %110) : !from_a, !cute.coord<"(_,_,?,?)">
+          %112 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %113 = cute.slice(%to_a, %112) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %111, %113) : (!ldsm, !memref_11, !memref_12) -> ()
           %114 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %115 = cute.slice(%from_a, %114) : !from_a, !cute.coord<"(_,_,?,?)">
+          %115 = cute.slice(%from_b, %114) : !from_a, !cute.coord<"(_,_,?,?)">
           %116 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %117 = cute.slice(%to_a, %116) : !to_a, !cute.coord<"(_,_,?)">
+          %117 = cute.slice(%to_b, %116) : !to_a, !cute.coord<"(_,_,?)">
           cute.copy(%12, %115, %117) : (!ldsm, !memref_11, !memref_12) -> ()
-          %118 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %119 = cute.slice(%from_b, %118) : !from_a, !cute.coord<"(_,_,?,?)">
-          %120 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %121 = cute.slice(%to_b, %120) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %119, %121) : (!ldsm, !memref_11, !memref_12) -> ()
         }
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %114 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %115 = cute.slice(%rA, %114) : !rA, !cute.coord<"(_,_,?)">
-          %116 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %117 = cute.slice(%rB, %116) : !rB, !cute.coord<"(_,_,?)">
-          cute.gemm(%17, %acc, %115, %117, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
+          %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %111 = cute.slice(%rA, %110) : !rA, !cute.coord<"(_,_,?)">
+          %112 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %113 = cute.slice(%rB, %112) : !rB, !cute.coord<"(_,_,?)">
+          cute.gemm(%17, %acc, %111, %113, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
         }
         scf.if %more {
-          %114 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %115 = cute.slice(%38, %114) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_10, %115) : (!universal_copy, !held, !memref_6) -> ()
-          %116 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %117 = cute.slice(%53, %116) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_11, %117) : (!universal_copy, !held, !memref_6) -> ()
+          %110 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %111 = cute.slice(%35, %110) : !memref_5, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %held_11, %111) : (!universal_copy, !held, !memref_6) -> ()
+          %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %113 = cute.slice(%50, %112) : !memref_5, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %held_12, %113) : (!universal_copy, !held, !memref_6) -> ()
         }
-        %108 = arith.addi %arg0, %c1_i32 : i32
-        %109 = arith.cmpi eq, %108, %c3_i32 : i32
-        %110 = arith.addi %arg0, %c1_i32 : i32
-        %read = arith.select %109, %c0_i32, %110 : i32
-        %111 = arith.addi %arg1, %c1_i32 : i32
-        %112 = arith.cmpi eq, %111, %c3_i32 : i32
-        %113 = arith.addi %arg1, %c1_i32 : i32
-        %write = arith.select %112, %c0_i32, %113 : i32
+        %104 = arith.addi %arg0, %c1_i32 : i32
+        %105 = arith.cmpi eq, %104, %c3_i32 : i32
+        %106 = arith.addi %arg0, %c1_i32 : i32
+        %read = arith.select %105, %c0_i32, %106 : i32
+        %107 = arith.addi %arg1, %c1_i32 : i32
+        %108 = arith.cmpi eq, %107, %c3_i32 : i32
+        %109 = arith.addi %arg1, %c1_i32 : i32
+        %write = arith.select %108, %c0_i32, %109 : i32
         scf.yield %read, %write : i32, i32
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      %sC = cute.make_view(%buffer, %21) : !sC
+      %sC = cute.make_view(%buffer, %20) : !sC
       %out = cute.make_fragment_like(%acc) [f16] : !acc -> !out
-      %77 = cute.memref.load_vec %acc : !acc
-      %78 = arith.truncf %77 : vector<128xf32> to vector<128xf16>
-      cute.memref.store_vec %78, %out : !out
-      %79 = cute.tiled.copy.retile(%22, %out) : (!tiled_copy_4, !out) -> !memref_15
-      %80 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %81 = cute.tiled.copy.partition_D(%22, %sC, %80) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
-      cute.copy(%8, %79, %81) : (!universal_copy, !memref_15, !memref_16) -> ()
+      %73 = cute.memref.load_vec %acc : !acc
+      %74 = arith.truncf %73 : vector<128xf32> to vector<128xf16>
+      cute.memref.store_vec %74, %out : !out
+      %75 = cute.tiled.copy.retile(%21, %out) : (!tiled_copy_4, !out) -> !memref_15
+      %76 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %77 = cute.tiled.copy.partition_D(%21, %sC, %76) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
+      cute.copy(%8, %75, %77) : (!universal_copy, !memref_15, !memref_16) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %82 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %83 = cute.make_identity_layout(%82) : !cute.shape<"(?,?)"> -> !layout_3
-      %84 = cute.make_view(%10, %83) : !coord_tensor
-      %85 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %86 = cute.local_tile(%84, %23, %85) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %78 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %79 = cute.make_identity_layout(%78) : !cute.shape<"(?,?)"> -> !layout_3
+      %80 = cute.make_view(%10, %79) : !coord_tensor
+      %81 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %82 = cute.local_tile(%80, %22, %81) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %83 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%23, %82, %83) : (!tiled_copy_5, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
+      %84 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %source = cute.tiled.copy.partition_S(%23, %sC, %84) : (!tiled_copy_5, !sC, !cute.coord<"?">) -> !source
+      %85 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %86 = cute.local_tile(%C, %22, %85) : (!A, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_17
       %87 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %ids_5 = cute.tiled.copy.partition_S(%24, %86, %87) : (!tiled_copy_5, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
-      %88 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %source = cute.tiled.copy.partition_S(%24, %sC, %88) : (!tiled_copy_5, !sC, !cute.coord<"?">) -> !source
-      %89 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %90 = cute.local_tile(%C, %23, %89) : (!A, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_17
-      %91 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %target = cute.tiled.copy.partition_D(%24, %90, %91) : (!tiled_copy_5, !memref_17, !cute.coord<"?">) -> !target
-      %source_6 = cute.group_modes<1, 3> (%source) : (!source) -> !source_2
-      %target_7 = cute.group_modes<1, 3> (%target) : (!target) -> !target_2
-      %ids_8 = cute.group_modes<1, 3> (%ids_5) : (!ids_2) -> !ids_3
-      %92 = arith.muli %row, %c128_i32 : i32
-      %93 = arith.addi %92, %c128_i32 : i32
-      %94 = arith.cmpi sle, %93, %1#0 : i32
-      %95 = arith.muli %column, %c128_i32 : i32
-      %96 = arith.addi %95, %c128_i32 : i32
-      %97 = arith.cmpi sle, %96, %1#1 : i32
-      %inside_9 = arith.andi %94, %97 : i1
-      scf.if %inside_9 {
+      %target = cute.tiled.copy.partition_D(%23, %86, %87) : (!tiled_copy_5, !memref_17, !cute.coord<"?">) -> !target
+      %source_7 = cute.group_modes<1, 3> (%source) : (!source) -> !source_2
+      %target_8 = cute.group_modes<1, 3> (%target) : (!target) -> !target_2
+      %ids_9 = cute.group_modes<1, 3> (%ids_6) : (!ids_2) -> !ids_3
+      %88 = arith.muli %row_2, %c128_i32 : i32
+      %89 = arith.addi %88, %c128_i32 : i32
+      %90 = arith.cmpi sle, %89, %1#0 : i32
+      %91 = arith.muli %column, %c128_i32 : i32
+      %92 = arith.addi %91, %c128_i32 : i32
+      %93 = arith.cmpi sle, %92, %1#1 : i32
+      %inside_10 = arith.andi %90, %93 : i1
+      scf.if %inside_10 {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %95 = cute.slice(%source_7, %94) : !source_2, !cute.coord<"(_,?)">
+          %held_11 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %97 = cute.slice(%source_7, %96) : !source_2, !cute.coord<"(_,?)">
+          cute.copy(%8, %97, %held_11) : (!universal_copy, !memref_18, !held_2) -> ()
           %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %99 = cute.slice(%source_6, %98) : !source_2, !cute.coord<"(_,?)">
-          %held_10 = cute.make_fragment_like(%99) : !memref_18 -> !held_2
-          %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %101 = cute.slice(%source_6, %100) : !source_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %101, %held_10) : (!universal_copy, !memref_18, !held_2) -> ()
-          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %103 = cute.slice(%target_7, %102) : !target_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %held_10, %103) : (!universal_copy, !held_2, !memref_19) -> ()
+          %99 = cute.slice(%target_8, %98) : !target_2, !cute.coord<"(_,?)">
+          cute.copy(%8, %held_11, %99) : (!universal_copy, !held_2, !memref_19) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %99 = cute.slice(%source_6, %98) : !source_2, !cute.coord<"(_,?)">
-          %held_10 = cute.make_fragment_like(%99) : !memref_18 -> !held_2
-          %flags_11 = cute.make_fragment_like(%held_10) [i1] : !held_2 -> !flags_2
-          %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %101 = cute.slice(%ids_8, %100) : !ids_3, !cute.coord<"(_,?)">
-          %102 = cute.memref.load(%101, %25) : (!coord_tensor_4, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
-          %103:2 = cute.get_scalars<{only_dynamic}> (%102) : !cute.int_tuple<"(?,?)">
-          %104 = cute.make_int_tuple(%103#0, %103#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %105 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %106 = cute.elem_less(%104, %105) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          cute.memref.store(%flags_11, %25, %106) : (!flags_2, !cute.coord<"0">, i1) -> ()
-          %107 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %108 = cute.slice(%source_6, %107) : !source_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %108, %held_10) : (!universal_copy, !memref_18, !held_2) -> ()
-          %109 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %110 = cute.slice(%target_7, %109) : !target_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %held_10, %110, pred = %flags_11) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %95 = cute.slice(%source_7, %94) : !source_2, !cute.coord<"(_,?)">
+          %held_11 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
+          %flags_12 = cute.make_fragment_like(%held_11) [i1] : !held_2 -> !flags_2
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %97 = cute.slice(%ids_9, %96) : !ids_3, !cute.coord<"(_,?)">
+          %98 = cute.memref.load(%97, %24) : (!coord_tensor_4, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+          %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !cute.int_tuple<"(?,?)">
+          %100 = cute.make_int_tuple(%99#0, %99#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %101 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %102 = cute.elem_less(%100, %101) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          cute.memref.store(%flags_12, %24, %102) : (!flags_2, !cute.coord<"0">, i1) -> ()
+          %103 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %104 = cute.slice(%source_7, %103) : !source_2, !cute.coord<"(_,?)">
+          cute.copy(%8, %104, %held_11) : (!universal_copy, !memref_18, !held_2) -> ()
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %106 = cute.slice(%target_8, %105) : !target_2, !cute.coord<"(_,?)">
+          cute.copy(%8, %held_11, %106, pred = %flags_12) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
         }
       }
       gpu.return
@@ -415,278 +411,273 @@ module attributes {gpu.container_module} {
       %16 = cute.atom() : !mma_sync
       %17 = cute.make_tiled_mma(%16) : !tiled_mma
       %cst = arith.constant 0.000000e+00 : f32
-      %18 = cute.static : !cute.int_tuple<"32">
+      %c31_i32 = arith.constant 31 : i32
+      %c5_i32 = arith.constant 5 : i32
       %c32_i32 = arith.constant 32 : i32
-      %19 = cute.static : !cute.coord<"(_,_,_,0)">
-      %20 = cute.static : !cute.coord<"(_,_,_,1)">
+      %18 = cute.static : !cute.coord<"(_,_,_,0)">
+      %19 = cute.static : !cute.coord<"(_,_,_,1)">
       %c2_i32 = arith.constant 2 : i32
       %c3_i32 = arith.constant 3 : i32
-      %21 = cute.static : !layout_2
-      %22 = cute.atom() : !universal_copy
-      %23 = cute.make_tiled_copy(%22) : !tiled_copy_4
-      %24 = cute.static : !cute.shape<"(128,128)">
-      %25 = cute.make_tiled_copy(%22) : !tiled_copy_7
+      %20 = cute.static : !layout_2
+      %21 = cute.atom() : !universal_copy
+      %22 = cute.make_tiled_copy(%21) : !tiled_copy_4
+      %23 = cute.static : !cute.shape<"(128,128)">
+      %24 = cute.make_tiled_copy(%21) : !tiled_copy_7
       %c128_i32 = arith.constant 128 : i32
       %c16_i32 = arith.constant 16 : i32
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %26 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %per_group = arith.muli %tiles_0, %c8_i32 : i32
-      %group = arith.divui %26, %per_group : i32
-      %27 = arith.muli %group, %per_group : i32
-      %inside = arith.subi %26, %27 : i32
+      %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %26 = arith.muli %tiles_0, %c8_i32 : i32
+      %group = arith.divui %25, %26 : i32
+      %inside = arith.remui %25, %26 : i32
       %first = arith.muli %group, %c8_i32 : i32
-      %28 = arith.subi %tiles, %first : i32
-      %rows = arith.minui %28, %c8_i32 : i32
+      %27 = arith.subi %tiles, %first : i32
+      %rows = arith.minsi %27, %c8_i32 : i32
       %column = arith.divui %inside, %rows : i32
-      %29 = arith.muli %column, %rows : i32
-      %30 = arith.subi %inside, %29 : i32
-      %row = arith.addi %first, %30 : i32
-      %31 = cute.memref.alloc_smem() : !memref
-      %buffer = cute.get_iter(%31) : !memref
-      %32 = cute.make_view(%buffer, %6) : !memref_2
-      %33 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,_)">
-      %34 = cute.local_tile(%A, %7, %33) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
-      %35 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %36 = cute.tiled.copy.partition_S(%9, %34, %35) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
-      %37 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %38 = cute.tiled.copy.partition_D(%9, %32, %37) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
-      %39 = cute.assume(%5#1) : (i32) -> !cute.i32<divby 8>
-      %40 = cute.make_shape(%5#0, %39) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %41 = cute.make_identity_layout(%40) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %42 = cute.make_view(%10, %41) : !coord_tensor_5
-      %43 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
-      %ids = cute.local_tile(%42, %7, %43) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %44 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %45 = cute.tiled.copy.partition_S(%9, %ids, %44) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
-      %46 = cute.memref.alloca() : !flags_3
+      %row = arith.remui %inside, %rows : i32
+      %row_1 = arith.addi %first, %row : i32
+      %28 = cute.memref.alloc_smem() : !memref
+      %buffer = cute.get_iter(%28) : !memref
+      %29 = cute.make_view(%buffer, %6) : !memref_2
+      %30 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,_)">
+      %31 = cute.local_tile(%A, %7, %30) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
+      %32 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %33 = cute.tiled.copy.partition_S(%9, %31, %32) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
+      %34 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %35 = cute.tiled.copy.partition_D(%9, %29, %34) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
+      %36 = cute.assume(%5#1) : (i32) -> !cute.i32<divby 8>
+      %37 = cute.make_shape(%5#0, %36) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %38 = cute.make_identity_layout(%37) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %39 = cute.make_view(%10, %38) : !coord_tensor_5
+      %40 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,0)">
+      %ids = cute.local_tile(%39, %7, %40) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %41 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %42 = cute.tiled.copy.partition_S(%9, %ids, %41) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
+      %43 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%45, %100) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %102:2 = cute.get_scalars<{only_dynamic}> (%101) : !int_tuple
-        %103 = arith.cmpi slt, %102#0, %5#0 : i32
-        %104 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%46, %104, %103) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%42, %95) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !int_tuple
+        %98 = arith.cmpi slt, %97#0, %5#0 : i32
+        %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%43, %99, %98) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %47 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
-      %48 = cute.make_view(%47, %6) : !memref_2
-      %49 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %50 = cute.local_tile(%B, %7, %49) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
-      %51 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %52 = cute.tiled.copy.partition_S(%9, %50, %51) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
-      %53 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %54 = cute.tiled.copy.partition_D(%9, %48, %53) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
-      %55 = cute.assume(%3#1) : (i32) -> !cute.i32<divby 8>
-      %56 = cute.make_shape(%3#0, %55) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %57 = cute.make_identity_layout(%56) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %58 = cute.make_view(%10, %57) : !coord_tensor_5
-      %59 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %ids_1 = cute.local_tile(%58, %7, %59) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %44 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
+      %45 = cute.make_view(%44, %6) : !memref_2
+      %46 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %47 = cute.local_tile(%B, %7, %46) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
+      %48 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %49 = cute.tiled.copy.partition_S(%9, %47, %48) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
+      %50 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %51 = cute.tiled.copy.partition_D(%9, %45, %50) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
+      %52 = cute.assume(%3#1) : (i32) -> !cute.i32<divby 8>
+      %53 = cute.make_shape(%3#0, %52) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %54 = cute.make_identity_layout(%53) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %55 = cute.make_view(%10, %54) : !coord_tensor_5
+      %56 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %ids_2 = cute.local_tile(%55, %7, %56) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %57 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %58 = cute.tiled.copy.partition_S(%9, %ids_2, %57) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
+      %59 = cute.memref.alloca() : !flags_3
+      scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%58, %95) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !int_tuple
+        %98 = arith.cmpi slt, %97#0, %3#0 : i32
+        %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%59, %99, %98) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+      }
       %60 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %61 = cute.tiled.copy.partition_S(%9, %ids_1, %60) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
-      %62 = cute.memref.alloca() : !flags_3
-      scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%61, %100) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %102:2 = cute.get_scalars<{only_dynamic}> (%101) : !int_tuple
-        %103 = arith.cmpi slt, %102#0, %3#0 : i32
-        %104 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%62, %104, %103) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
-      }
-      %63 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_a = cute.tiled.copy.partition_S(%13, %32, %63) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
-      %64 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_b = cute.tiled.copy.partition_S(%14, %48, %64) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
+      %from_a = cute.tiled.copy.partition_S(%13, %29, %60) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
+      %61 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %from_b = cute.tiled.copy.partition_S(%14, %45, %61) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
       %acc = cute.tiled.mma.make_fragment_C(%17, %15) : (!tiled_mma, !cute.shape<"((2,2),4,8)">) -> !acc
       cute.fill(%acc, %cst) : (!acc, f32) -> ()
-      %65 = cute.assume(%5#1) : (i32) -> !cute.i32<divby 8>
-      %66 = cute.make_int_tuple(%65) : (!cute.i32<divby 8>) -> !cute.int_tuple<"?{div=8}">
-      %67 = cute.ceil_div(%66, %18) : (!cute.int_tuple<"?{div=8}">, !cute.int_tuple<"32">) -> !cute.int_tuple<"?">
-      %k_tiles = cute.get_scalars<{only_dynamic}> (%67) : !cute.int_tuple<"?">
+      %62 = arith.addi %5#1, %c31_i32 : i32
+      %k_tiles = arith.shrui %62, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
-      %68 = arith.muli %last, %c32_i32 : i32
-      %69 = arith.subi %5#1, %68 : i32
-      %left = arith.minsi %69, %5#1 : i32
+      %63 = arith.muli %last, %c32_i32 : i32
+      %64 = arith.subi %5#1, %63 : i32
+      %left = arith.minsi %64, %5#1 : i32
       %flags = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%46, %100) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%43, %95) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %98 = cute.memref.load(%42, %97) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !int_tuple
+        %100 = arith.cmpi slt, %99#1, %left : i32
+        %101 = arith.andi %96, %100 : i1
         %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %103 = cute.memref.load(%45, %102) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %104:2 = cute.get_scalars<{only_dynamic}> (%103) : !int_tuple
-        %105 = arith.cmpi slt, %104#1, %left : i32
-        %106 = arith.andi %101, %105 : i1
-        %107 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags, %107, %106) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        cute.memref.store(%flags, %102, %101) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %70 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %71 = cute.slice(%36, %70) : !memref_21, !cute.coord<"(_,_,_,?)">
-      %72 = cute.slice(%38, %19) : !memref_22, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %71, %72, pred = %flags) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
-      %flags_2 = cute.memref.alloca() : !flags_3
+      %65 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %66 = cute.slice(%33, %65) : !memref_21, !cute.coord<"(_,_,_,?)">
+      %67 = cute.slice(%35, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %66, %67, pred = %flags) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %flags_3 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %101 = cute.memref.load(%62, %100) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%59, %95) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %98 = cute.memref.load(%58, %97) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !int_tuple
+        %100 = arith.cmpi slt, %99#1, %left : i32
+        %101 = arith.andi %96, %100 : i1
         %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %103 = cute.memref.load(%61, %102) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %104:2 = cute.get_scalars<{only_dynamic}> (%103) : !int_tuple
-        %105 = arith.cmpi slt, %104#1, %left : i32
-        %106 = arith.andi %101, %105 : i1
-        %107 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags_2, %107, %106) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        cute.memref.store(%flags_3, %102, %101) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %73 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %74 = cute.slice(%52, %73) : !memref_21, !cute.coord<"(_,_,_,?)">
-      %75 = cute.slice(%54, %19) : !memref_22, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %74, %75, pred = %flags_2) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %68 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %69 = cute.slice(%49, %68) : !memref_21, !cute.coord<"(_,_,_,?)">
+      %70 = cute.slice(%51, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %69, %70, pred = %flags_3) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %76 = arith.cmpi sgt, %k_tiles, %c1_i32 : i32
-      scf.if %76 {
-        %100 = cute.slice(%36, %19) : !memref_21, !cute.coord<"(_,_,_,0)">
-        %101 = cute.slice(%38, %20) : !memref_22, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %100, %101, pred = %46) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
-        %102 = cute.slice(%52, %19) : !memref_21, !cute.coord<"(_,_,_,0)">
-        %103 = cute.slice(%54, %20) : !memref_22, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %102, %103, pred = %62) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %71 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
+      scf.if %71 {
+        %95 = cute.slice(%33, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
+        %96 = cute.slice(%35, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %95, %96, pred = %43) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+        %97 = cute.slice(%49, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
+        %98 = cute.slice(%51, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %97, %98, pred = %59) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
       }
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %77:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
+      %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         scf.if %more {
+          %109 = arith.subi %ahead, %c1_i32 : i32
+          %110 = cute.make_coord(%109) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %111 = cute.slice(%33, %110) : !memref_21, !cute.coord<"(_,_,_,?)">
+          %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %113 = cute.slice(%35, %112) : !memref_22, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %111, %113, pred = %43) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
           %114 = arith.subi %ahead, %c1_i32 : i32
-          %115 = arith.extui %114 : i32 to i64
-          %116 = cute.make_coord(%115) : (i64) -> !cute.coord<"(_,_,_,?{i64})">
-          %117 = cute.slice(%36, %116) : !memref_21, !cute.coord<"(_,_,_,?{i64})">
-          %118 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %119 = cute.slice(%38, %118) : !memref_22, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %117, %119, pred = %46) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
-          %120 = arith.subi %ahead, %c1_i32 : i32
-          %121 = arith.extui %120 : i32 to i64
-          %122 = cute.make_coord(%121) : (i64) -> !cute.coord<"(_,_,_,?{i64})">
-          %123 = cute.slice(%52, %122) : !memref_21, !cute.coord<"(_,_,_,?{i64})">
-          %124 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %125 = cute.slice(%54, %124) : !memref_22, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %123, %125, pred = %62) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+          %115 = cute.make_coord(%114) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %116 = cute.slice(%49, %115) : !memref_21, !cute.coord<"(_,_,_,?)">
+          %117 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %118 = cute.slice(%51, %117) : !memref_22, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %116, %118, pred = %59) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
         }
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-        %100 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %101 = cute.slice(%32, %100) : !memref_2, !cute.coord<"(_,_,?)">
-        %102 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %103 = cute.tiled.mma.partition_A(%17, %101, %102) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
-        %rA = cute.tiled.mma.make_fragment_A(%17, %103) : (!tiled_mma, !memref_9) -> !rA
-        %104 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %105 = cute.slice(%48, %104) : !memref_2, !cute.coord<"(_,_,?)">
-        %106 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %107 = cute.tiled.mma.partition_B(%17, %105, %106) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
-        %rB = cute.tiled.mma.make_fragment_B(%17, %107) : (!tiled_mma, !memref_10) -> !rB
+        %95 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %96 = cute.slice(%29, %95) : !memref_2, !cute.coord<"(_,_,?)">
+        %97 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %98 = cute.tiled.mma.partition_A(%17, %96, %97) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
+        %rA = cute.tiled.mma.make_fragment_A(%17, %98) : (!tiled_mma, !memref_9) -> !rA
+        %99 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %100 = cute.slice(%45, %99) : !memref_2, !cute.coord<"(_,_,?)">
+        %101 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %102 = cute.tiled.mma.partition_B(%17, %100, %101) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
+        %rB = cute.tiled.mma.make_fragment_B(%17, %102) : (!tiled_mma, !memref_10) -> !rB
         %to_a = cute.tiled.copy.retile(%13, %rA) : (!tiled_copy_2, !rA) -> !to_a
         %to_b = cute.tiled.copy.retile(%14, %rB) : (!tiled_copy_3, !rB) -> !to_a
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %114 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %115 = cute.slice(%from_a, %114) : !from_a, !cute.coord<"(_,_,?,?)">
-          %116 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %117 = cute.slice(%to_a, %116) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %115, %117) : (!ldsm, !memref_11, !memref_12) -> ()
-          %118 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %119 = cute.slice(%from_b, %118) : !from_a, !cute.coord<"(_,_,?,?)">
-          %120 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %121 = cute.slice(%to_b, %120) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %119, %121) : (!ldsm, !memref_11, !memref_12) -> ()
+          %109 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %110 = cute.slice(%from_a, %109) : !from_a, !cute.coord<"(_,_,?,?)">
+          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%to_a, %111) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %110, %112) : (!ldsm, !memref_11, !memref_12) -> ()
+          %113 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %114 = cute.slice(%from_b, %113) : !from_a, !cute.coord<"(_,_,?,?)">
+          %115 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %116 = cute.slice(%to_b, %115) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %114, %116) : (!ldsm, !memref_11, !memref_12) -> ()
         }
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %114 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %115 = cute.slice(%rA, %114) : !rA, !cute.coord<"(_,_,?)">
-          %116 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %117 = cute.slice(%rB, %116) : !rB, !cute.coord<"(_,_,?)">
-          cute.gemm(%17, %acc, %115, %117, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
+          %109 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %110 = cute.slice(%rA, %109) : !rA, !cute.coord<"(_,_,?)">
+          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%rB, %111) : !rB, !cute.coord<"(_,_,?)">
+          cute.gemm(%17, %acc, %110, %112, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
         }
         scf.if %more {
         }
-        %108 = arith.addi %arg0, %c1_i32 : i32
-        %109 = arith.cmpi eq, %108, %c3_i32 : i32
-        %110 = arith.addi %arg0, %c1_i32 : i32
-        %read = arith.select %109, %c0_i32, %110 : i32
-        %111 = arith.addi %arg1, %c1_i32 : i32
-        %112 = arith.cmpi eq, %111, %c3_i32 : i32
-        %113 = arith.addi %arg1, %c1_i32 : i32
-        %write = arith.select %112, %c0_i32, %113 : i32
+        %103 = arith.addi %arg0, %c1_i32 : i32
+        %104 = arith.cmpi eq, %103, %c3_i32 : i32
+        %105 = arith.addi %arg0, %c1_i32 : i32
+        %read = arith.select %104, %c0_i32, %105 : i32
+        %106 = arith.addi %arg1, %c1_i32 : i32
+        %107 = arith.cmpi eq, %106, %c3_i32 : i32
+        %108 = arith.addi %arg1, %c1_i32 : i32
+        %write = arith.select %107, %c0_i32, %108 : i32
         scf.yield %read, %write : i32, i32
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %sC = cute.make_view(%buffer, %21) : !sC
+      %sC = cute.make_view(%buffer, %20) : !sC
       %out = cute.make_fragment_like(%acc) [f16] : !acc -> !out
-      %78 = cute.memref.load_vec %acc : !acc
-      %79 = arith.truncf %78 : vector<128xf32> to vector<128xf16>
-      cute.memref.store_vec %79, %out : !out
-      %80 = cute.tiled.copy.retile(%23, %out) : (!tiled_copy_4, !out) -> !memref_15
-      %81 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %82 = cute.tiled.copy.partition_D(%23, %sC, %81) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
-      cute.copy(%22, %80, %82) : (!universal_copy, !memref_15, !memref_16) -> ()
+      %73 = cute.memref.load_vec %acc : !acc
+      %74 = arith.truncf %73 : vector<128xf32> to vector<128xf16>
+      cute.memref.store_vec %74, %out : !out
+      %75 = cute.tiled.copy.retile(%22, %out) : (!tiled_copy_4, !out) -> !memref_15
+      %76 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %77 = cute.tiled.copy.partition_D(%22, %sC, %76) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
+      cute.copy(%21, %75, %77) : (!universal_copy, !memref_15, !memref_16) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %83 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
-      %84 = cute.make_shape(%1#0, %83) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %85 = cute.make_identity_layout(%84) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %86 = cute.make_view(%10, %85) : !coord_tensor_5
-      %87 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %88 = cute.local_tile(%86, %24, %87) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
-      %89 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %ids_3 = cute.tiled.copy.partition_S(%25, %88, %89) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
-      %90 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %source = cute.tiled.copy.partition_S(%25, %sC, %90) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_3
-      %91 = cute.make_coord(%row, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %92 = cute.local_tile(%C, %24, %91) : (!A_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_25
-      %93 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %target = cute.tiled.copy.partition_D(%25, %92, %93) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_3
-      %source_4 = cute.group_modes<1, 3> (%source) : (!source_3) -> !source_4
-      %target_5 = cute.group_modes<1, 3> (%target) : (!target_3) -> !target_4
-      %ids_6 = cute.group_modes<1, 3> (%ids_3) : (!ids_4) -> !ids_5
-      %94 = arith.muli %row, %c128_i32 : i32
-      %95 = arith.addi %94, %c128_i32 : i32
-      %96 = arith.cmpi sle, %95, %1#0 : i32
-      %97 = arith.muli %column, %c128_i32 : i32
-      %98 = arith.addi %97, %c128_i32 : i32
-      %99 = arith.cmpi sle, %98, %1#1 : i32
-      %inside_7 = arith.andi %96, %99 : i1
-      scf.if %inside_7 {
+      %78 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
+      %79 = cute.make_shape(%1#0, %78) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %80 = cute.make_identity_layout(%79) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %81 = cute.make_view(%10, %80) : !coord_tensor_5
+      %82 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %83 = cute.local_tile(%81, %23, %82) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %84 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %ids_4 = cute.tiled.copy.partition_S(%24, %83, %84) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
+      %85 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %source = cute.tiled.copy.partition_S(%24, %sC, %85) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_3
+      %86 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %87 = cute.local_tile(%C, %23, %86) : (!A_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_25
+      %88 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %target = cute.tiled.copy.partition_D(%24, %87, %88) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_3
+      %source_5 = cute.group_modes<1, 3> (%source) : (!source_3) -> !source_4
+      %target_6 = cute.group_modes<1, 3> (%target) : (!target_3) -> !target_4
+      %ids_7 = cute.group_modes<1, 3> (%ids_4) : (!ids_4) -> !ids_5
+      %89 = arith.muli %row_1, %c128_i32 : i32
+      %90 = arith.addi %89, %c128_i32 : i32
+      %91 = arith.cmpi sle, %90, %1#0 : i32
+      %92 = arith.muli %column, %c128_i32 : i32
+      %93 = arith.addi %92, %c128_i32 : i32
+      %94 = arith.cmpi sle, %93, %1#1 : i32
+      %inside_8 = arith.andi %91, %94 : i1
+      scf.if %inside_8 {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %101 = cute.slice(%source_4, %100) : !source_4, !cute.coord<"(_,?)">
-          %held = cute.make_fragment_like(%101) : !memref_26 -> !held_3
-          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %103 = cute.slice(%source_4, %102) : !source_4, !cute.coord<"(_,?)">
-          cute.copy(%22, %103, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %104 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %105 = cute.slice(%target_5, %104) : !target_4, !cute.coord<"(_,?)">
-          cute.copy(%22, %held, %105) : (!universal_copy, !held_3, !memref_27) -> ()
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %96 = cute.slice(%source_5, %95) : !source_4, !cute.coord<"(_,?)">
+          %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
+          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %98 = cute.slice(%source_5, %97) : !source_4, !cute.coord<"(_,?)">
+          cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
+          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %100 = cute.slice(%target_6, %99) : !target_4, !cute.coord<"(_,?)">
+          cute.copy(%21, %held, %100) : (!universal_copy, !held_3, !memref_27) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %101 = cute.slice(%source_4, %100) : !source_4, !cute.coord<"(_,?)">
-          %held = cute.make_fragment_like(%101) : !memref_26 -> !held_3
-          %flags_8 = cute.make_fragment_like(%held) [i1] : !held_3 -> !flags_4
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %96 = cute.slice(%source_5, %95) : !source_4, !cute.coord<"(_,?)">
+          %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
+          %flags_9 = cute.make_fragment_like(%held) [i1] : !held_3 -> !flags_4
           scf.for %j = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-            %106 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %107 = cute.slice(%ids_6, %106) : !ids_5, !cute.coord<"(_,?)">
-            %108 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
-            %109 = cute.memref.load(%107, %108) : (!coord_tensor_7, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-            %110:2 = cute.get_scalars<{only_dynamic}> (%109) : !cute.int_tuple<"(?,?)">
-            %111 = cute.make_int_tuple(%110#0, %110#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-            %112 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
-            %113 = cute.make_int_tuple(%1#0, %112) : (i32, !cute.i32<divby 8>) -> !int_tuple
-            %114 = cute.elem_less(%111, %113) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-            %115 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
-            cute.memref.store(%flags_8, %115, %114) : (!flags_4, !cute.coord<"?">, i1) -> ()
+            %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %102 = cute.slice(%ids_7, %101) : !ids_5, !cute.coord<"(_,?)">
+            %103 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
+            %104 = cute.memref.load(%102, %103) : (!coord_tensor_7, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+            %105:2 = cute.get_scalars<{only_dynamic}> (%104) : !cute.int_tuple<"(?,?)">
+            %106 = cute.make_int_tuple(%105#0, %105#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %107 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
+            %108 = cute.make_int_tuple(%1#0, %107) : (i32, !cute.i32<divby 8>) -> !int_tuple
+            %109 = cute.elem_less(%106, %108) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+            %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
+            cute.memref.store(%flags_9, %110, %109) : (!flags_4, !cute.coord<"?">, i1) -> ()
           }
-          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %103 = cute.slice(%source_4, %102) : !source_4, !cute.coord<"(_,?)">
-          cute.copy(%22, %103, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %104 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %105 = cute.slice(%target_5, %104) : !target_4, !cute.coord<"(_,?)">
-          cute.copy(%22, %held, %105, pred = %flags_8) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
+          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %98 = cute.slice(%source_5, %97) : !source_4, !cute.coord<"(_,?)">
+          cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
+          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %100 = cute.slice(%target_6, %99) : !target_4, !cute.coord<"(_,?)">
+          cute.copy(%21, %held, %100, pred = %flags_9) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
         }
       }
       gpu.return

@@ -285,7 +285,7 @@ FIRST = "cute.gemm(%18, %acc, %94, %96)"  # the first product of a tile, which d
 UNWRITTEN_SUMS = {  # of an example what is replaced by what, the kernel, and the error with the text of its line
     "sm_80": (
         "gemm_sm80.mlir", [(" " * 6 + "cute.fill(%acc, %cst) : (!acc, f32) -> ()\n", "")], "launch",
-        "cute.copy(%22, %80, %82)",
+        "cute.copy(%21, %75, %77)",
         "store of 4 bytes depends on element ((0, 0), 0, 0) of %acc",
         '"llvm.store"(%0, %1) <{alignment = 4 : i64}> : (vector<2xf16>, !llvm.ptr<3>) -> ()\n  thread (0, 0, 0)',
     ),
