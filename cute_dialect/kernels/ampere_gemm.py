@@ -195,22 +195,30 @@ def _store(c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any,
     copy = _tile_copy(plain, (m, n), 1, vector, c.threads).get_slice(thread)
     ids = copy.partition_S(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), where))
     source, target = copy.partition_S(sC), copy.partition_D(cute.local_tile(C, (m, n), where))
-    source, target, ids = (cute.group_modes(x, 1, 3) for x in (source, target, ids))
     inside = (where[0] * m + m <= C.shape[0]) & (where[1] * n + n <= C.shape[1])
-    steps = cute.size(source, mode=[1])
+    _, first, second = cute.shape(source)
     if inside:
-        for i in range(steps):
-            held = cute.make_rmem_tensor_like(source[None, i])
-            cute.copy(copy, source[None, i], held)
-            cute.copy(copy, held, target[None, i])
+        for i in range(first * second):
+            at = _place(i, first, second)
+            held = cute.make_rmem_tensor_like(source[at])
+            cute.copy(copy, source[at], held)
+            cute.copy(copy, held, target[at])
     else:  # a flag an element
-        for i in range(steps):
-            held = cute.make_rmem_tensor_like(source[None, i])
+        for i in range(first * second):
+            at = _place(i, first, second)
+            held = cute.make_rmem_tensor_like(source[at])
             flags = cute.make_rmem_tensor_like(held, cute.Boolean)
             for j in range(vector):
-                flags[j] = cute.elem_less(ids[None, i][j], C.shape)
-            cute.copy(copy, source[None, i], held)
-            cute.copy(copy, held, target[None, i], pred=flags)
+                flags[j] = cute.elem_less(ids[at][j], C.shape)
+            cute.copy(copy, source[at], held)
+            cute.copy(copy, held, target[at], pred=flags)
+
+
+def _place(i: Any, first: int, second: int) -> Any:
+    """Return the coordinate of copy ``i`` in a partition of ``first`` by ``second``."""
+    if second == 1:
+        return (None, i, 0)
+    return (None, 0, i) if first == 1 else (None, i % first, i // first)
 
 
 class _Operand:

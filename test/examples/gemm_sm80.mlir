@@ -45,9 +45,6 @@
 !source = !cute.memref<f16, smem, S<3,4,3>, "((1,1),128,1):((0,0),64,0)">
 !memref_17 = !cute.memref<f16, gmem, "(128,128):(?,1)">
 !target = !cute.memref<f16, gmem, "((1,1),128,1):((0,0),?,0)">
-!source_2 = !cute.memref<f16, smem, S<3,4,3>, "((1,1),(128,1)):((0,0),(64,0))">
-!target_2 = !cute.memref<f16, gmem, "((1,1),(128,1)):((0,0),(?,0))">
-!ids_3 = !cute.coord_tensor<"(?{div=128},?)", "((1,1),(128,1)):((0,0),(1@0,0))">
 !memref_18 = !cute.memref<f16, smem, S<3,4,3>, "((1,1)):((0,0))">
 !held_2 = !cute.memref<f16, rmem, "((1,1)):((0,0))">
 !memref_19 = !cute.memref<f16, gmem, "((1,1)):((0,0))">
@@ -68,13 +65,10 @@
 !int_tuple = !cute.int_tuple<"(?,?{div=8})">
 !memref_23 = !cute.memref<f16, gmem, align<16>, "((8,1),4,1):((1,0),?{div=256},0)">
 !memref_24 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,1),4,1):((1,0),1024,0)">
-!ids_4 = !cute.coord_tensor<"(?,?{div=8})", "((1,8),16,1):((0,1@1),8@0,0)">
-!source_3 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
+!ids_3 = !cute.coord_tensor<"(?,?{div=8})", "((1,8),16,1):((0,1@1),8@0,0)">
+!source_2 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),16,1):((0,1),512,0)">
 !memref_25 = !cute.memref<f16, gmem, align<16>, "(128,128):(?{div=8},1)">
-!target_3 = !cute.memref<f16, gmem, align<16>, "((1,8),16,1):((0,1),?{div=64},0)">
-!source_4 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8),(16,1)):((0,1),(512,0))">
-!target_4 = !cute.memref<f16, gmem, align<16>, "((1,8),(16,1)):((0,1),(?{div=64},0))">
-!ids_5 = !cute.coord_tensor<"(?,?{div=8})", "((1,8),(16,1)):((0,1@1),(8@0,0))">
+!target_2 = !cute.memref<f16, gmem, align<16>, "((1,8),16,1):((0,1),?{div=64},0)">
 !memref_26 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((1,8)):((0,1))">
 !held_3 = !cute.memref<f16, rmem, align<16>, "((1,8)):((0,1))">
 !memref_27 = !cute.memref<f16, gmem, align<16>, "((1,8)):((0,1))">
@@ -234,39 +228,39 @@ module attributes {gpu.container_module} {
       %71 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
       scf.if %71 {
         %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_11 = cute.make_fragment_like(%94) : !memref_6 -> !held
-        cute.fill(%held_11, %cst_1) : (!held, f16) -> ()
+        %held_8 = cute.make_fragment_like(%94) : !memref_6 -> !held
+        cute.fill(%held_8, %cst_1) : (!held, f16) -> ()
         %95 = cute.slice(%33, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %95, %held_11, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        cute.copy(%8, %95, %held_8, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
         %96 = cute.slice(%35, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_11, %96) : (!universal_copy, !held, !memref_6) -> ()
+        cute.copy(%8, %held_8, %96) : (!universal_copy, !held, !memref_6) -> ()
         %97 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_12 = cute.make_fragment_like(%97) : !memref_6 -> !held
-        cute.fill(%held_12, %cst_1) : (!held, f16) -> ()
+        %held_9 = cute.make_fragment_like(%97) : !memref_6 -> !held
+        cute.fill(%held_9, %cst_1) : (!held, f16) -> ()
         %98 = cute.slice(%48, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %98, %held_12, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        cute.copy(%8, %98, %held_9, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
         %99 = cute.slice(%50, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_12, %99) : (!universal_copy, !held, !memref_6) -> ()
+        cute.copy(%8, %held_9, %99) : (!universal_copy, !held, !memref_6) -> ()
       }
       %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_11 = cute.make_fragment_like(%94) : !memref_6 -> !held
-        cute.fill(%held_11, %cst_1) : (!held, f16) -> ()
+        %held_8 = cute.make_fragment_like(%94) : !memref_6 -> !held
+        cute.fill(%held_8, %cst_1) : (!held, f16) -> ()
         %95 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_12 = cute.make_fragment_like(%95) : !memref_6 -> !held
-        cute.fill(%held_12, %cst_1) : (!held, f16) -> ()
+        %held_9 = cute.make_fragment_like(%95) : !memref_6 -> !held
+        cute.fill(%held_9, %cst_1) : (!held, f16) -> ()
         scf.if %more {
           %110 = arith.subi %ahead, %c1_i32 : i32
           %111 = cute.make_coord(%110) : (i32) -> !cute.coord<"(_,_,_,?)">
           %112 = cute.slice(%33, %111) : !memref_4, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %112, %held_11, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          cute.copy(%8, %112, %held_8, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
           %113 = arith.subi %ahead, %c1_i32 : i32
           %114 = cute.make_coord(%113) : (i32) -> !cute.coord<"(_,_,_,?)">
           %115 = cute.slice(%48, %114) : !memref_4, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %115, %held_12, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          cute.copy(%8, %115, %held_9, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
         }
         %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
         %97 = cute.slice(%29, %96) : !memref_2, !cute.coord<"(_,_,?)">
@@ -302,10 +296,10 @@ module attributes {gpu.container_module} {
         scf.if %more {
           %110 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
           %111 = cute.slice(%35, %110) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_11, %111) : (!universal_copy, !held, !memref_6) -> ()
+          cute.copy(%8, %held_8, %111) : (!universal_copy, !held, !memref_6) -> ()
           %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
           %113 = cute.slice(%50, %112) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_12, %113) : (!universal_copy, !held, !memref_6) -> ()
+          cute.copy(%8, %held_9, %113) : (!universal_copy, !held, !memref_6) -> ()
         }
         %104 = arith.addi %arg0, %c1_i32 : i32
         %105 = arith.cmpi eq, %104, %c3_i32 : i32
@@ -341,48 +335,45 @@ module attributes {gpu.container_module} {
       %86 = cute.local_tile(%C, %22, %85) : (!A, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_17
       %87 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
       %target = cute.tiled.copy.partition_D(%23, %86, %87) : (!tiled_copy_5, !memref_17, !cute.coord<"?">) -> !target
-      %source_7 = cute.group_modes<1, 3> (%source) : (!source) -> !source_2
-      %target_8 = cute.group_modes<1, 3> (%target) : (!target) -> !target_2
-      %ids_9 = cute.group_modes<1, 3> (%ids_6) : (!ids_2) -> !ids_3
       %88 = arith.muli %row_2, %c128_i32 : i32
       %89 = arith.addi %88, %c128_i32 : i32
       %90 = arith.cmpi sle, %89, %1#0 : i32
       %91 = arith.muli %column, %c128_i32 : i32
       %92 = arith.addi %91, %c128_i32 : i32
       %93 = arith.cmpi sle, %92, %1#1 : i32
-      %inside_10 = arith.andi %90, %93 : i1
-      scf.if %inside_10 {
+      %inside_7 = arith.andi %90, %93 : i1
+      scf.if %inside_7 {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %95 = cute.slice(%source_7, %94) : !source_2, !cute.coord<"(_,?)">
-          %held_11 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
-          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %97 = cute.slice(%source_7, %96) : !source_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %97, %held_11) : (!universal_copy, !memref_18, !held_2) -> ()
-          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %99 = cute.slice(%target_8, %98) : !target_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %held_11, %99) : (!universal_copy, !held_2, !memref_19) -> ()
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %95 = cute.slice(%source, %94) : !source, !cute.coord<"(_,?,0)">
+          %held_8 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %97 = cute.slice(%source, %96) : !source, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %97, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
+          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %99 = cute.slice(%target, %98) : !target, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %held_8, %99) : (!universal_copy, !held_2, !memref_19) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %95 = cute.slice(%source_7, %94) : !source_2, !cute.coord<"(_,?)">
-          %held_11 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
-          %flags_12 = cute.make_fragment_like(%held_11) [i1] : !held_2 -> !flags_2
-          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %97 = cute.slice(%ids_9, %96) : !ids_3, !cute.coord<"(_,?)">
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %95 = cute.slice(%source, %94) : !source, !cute.coord<"(_,?,0)">
+          %held_8 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
+          %flags_9 = cute.make_fragment_like(%held_8) [i1] : !held_2 -> !flags_2
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %97 = cute.slice(%ids_6, %96) : !ids_2, !cute.coord<"(_,?,0)">
           %98 = cute.memref.load(%97, %24) : (!coord_tensor_4, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
           %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !cute.int_tuple<"(?,?)">
           %100 = cute.make_int_tuple(%99#0, %99#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
           %101 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
           %102 = cute.elem_less(%100, %101) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          cute.memref.store(%flags_12, %24, %102) : (!flags_2, !cute.coord<"0">, i1) -> ()
-          %103 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %104 = cute.slice(%source_7, %103) : !source_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %104, %held_11) : (!universal_copy, !memref_18, !held_2) -> ()
-          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %106 = cute.slice(%target_8, %105) : !target_2, !cute.coord<"(_,?)">
-          cute.copy(%8, %held_11, %106, pred = %flags_12) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
+          cute.memref.store(%flags_9, %24, %102) : (!flags_2, !cute.coord<"0">, i1) -> ()
+          %103 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %104 = cute.slice(%source, %103) : !source, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %104, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
+          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %106 = cute.slice(%target, %105) : !target, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %held_8, %106, pred = %flags_9) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
         }
       }
       gpu.return
@@ -624,44 +615,41 @@ module attributes {gpu.container_module} {
       %82 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
       %83 = cute.local_tile(%81, %23, %82) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
       %84 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %ids_4 = cute.tiled.copy.partition_S(%24, %83, %84) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_4
+      %ids_4 = cute.tiled.copy.partition_S(%24, %83, %84) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_3
       %85 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %source = cute.tiled.copy.partition_S(%24, %sC, %85) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_3
+      %source = cute.tiled.copy.partition_S(%24, %sC, %85) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_2
       %86 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
       %87 = cute.local_tile(%C, %23, %86) : (!A_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_25
       %88 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %target = cute.tiled.copy.partition_D(%24, %87, %88) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_3
-      %source_5 = cute.group_modes<1, 3> (%source) : (!source_3) -> !source_4
-      %target_6 = cute.group_modes<1, 3> (%target) : (!target_3) -> !target_4
-      %ids_7 = cute.group_modes<1, 3> (%ids_4) : (!ids_4) -> !ids_5
+      %target = cute.tiled.copy.partition_D(%24, %87, %88) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_2
       %89 = arith.muli %row_1, %c128_i32 : i32
       %90 = arith.addi %89, %c128_i32 : i32
       %91 = arith.cmpi sle, %90, %1#0 : i32
       %92 = arith.muli %column, %c128_i32 : i32
       %93 = arith.addi %92, %c128_i32 : i32
       %94 = arith.cmpi sle, %93, %1#1 : i32
-      %inside_8 = arith.andi %91, %94 : i1
-      scf.if %inside_8 {
+      %inside_5 = arith.andi %91, %94 : i1
+      scf.if %inside_5 {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %96 = cute.slice(%source_5, %95) : !source_4, !cute.coord<"(_,?)">
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %96 = cute.slice(%source, %95) : !source_2, !cute.coord<"(_,?,0)">
           %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
-          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %98 = cute.slice(%source_5, %97) : !source_4, !cute.coord<"(_,?)">
+          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %98 = cute.slice(%source, %97) : !source_2, !cute.coord<"(_,?,0)">
           cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %100 = cute.slice(%target_6, %99) : !target_4, !cute.coord<"(_,?)">
+          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %100 = cute.slice(%target, %99) : !target_2, !cute.coord<"(_,?,0)">
           cute.copy(%21, %held, %100) : (!universal_copy, !held_3, !memref_27) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %96 = cute.slice(%source_5, %95) : !source_4, !cute.coord<"(_,?)">
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %96 = cute.slice(%source, %95) : !source_2, !cute.coord<"(_,?,0)">
           %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
-          %flags_9 = cute.make_fragment_like(%held) [i1] : !held_3 -> !flags_4
+          %flags_6 = cute.make_fragment_like(%held) [i1] : !held_3 -> !flags_4
           scf.for %j = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-            %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %102 = cute.slice(%ids_7, %101) : !ids_5, !cute.coord<"(_,?)">
+            %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+            %102 = cute.slice(%ids_4, %101) : !ids_3, !cute.coord<"(_,?,0)">
             %103 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
             %104 = cute.memref.load(%102, %103) : (!coord_tensor_7, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
             %105:2 = cute.get_scalars<{only_dynamic}> (%104) : !cute.int_tuple<"(?,?)">
@@ -670,14 +658,14 @@ module attributes {gpu.container_module} {
             %108 = cute.make_int_tuple(%1#0, %107) : (i32, !cute.i32<divby 8>) -> !int_tuple
             %109 = cute.elem_less(%106, %108) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
             %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
-            cute.memref.store(%flags_9, %110, %109) : (!flags_4, !cute.coord<"?">, i1) -> ()
+            cute.memref.store(%flags_6, %110, %109) : (!flags_4, !cute.coord<"?">, i1) -> ()
           }
-          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %98 = cute.slice(%source_5, %97) : !source_4, !cute.coord<"(_,?)">
+          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %98 = cute.slice(%source, %97) : !source_2, !cute.coord<"(_,?,0)">
           cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %100 = cute.slice(%target_6, %99) : !target_4, !cute.coord<"(_,?)">
-          cute.copy(%21, %held, %100, pred = %flags_9) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
+          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %100 = cute.slice(%target, %99) : !target_2, !cute.coord<"(_,?,0)">
+          cute.copy(%21, %held, %100, pred = %flags_6) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
         }
       }
       gpu.return
