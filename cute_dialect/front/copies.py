@@ -259,9 +259,10 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
     tracer = in_kernel(what)
     source = tensor_operand(tensor, what, "source")
     if found.type.TENSOR_MAP:
+        from cute_dialect.front.im2col import Im2colOp, prefetch_columns
         from cute_dialect.front.tma import prefetch_tile
 
-        prefetch_tile(found, source, what)
+        (prefetch_columns if isinstance(found.op, Im2colOp) else prefetch_tile)(found, source, what)
         return
     if source.memspace != "gmem":
         raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got {source!r}")

@@ -1,14 +1,16 @@
 """TMA copies of columns of pixels: cases, their kernels and what these give; shared by the CPU and the GPU tests."""
 
+# pyright: basic
+
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from cute_dialect.kernels.values import Value
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import cpasync
 
 
 class Case(NamedTuple):
@@ -36,125 +38,126 @@ CASES = [
 CHANNELS = 64
 
 
-def words(case: Case, writes: bool = False) -> str:
-    """What the type of an atom says; what is written begins with the first pixel."""
-    lower = tuple(0 if writes else -p for p in case.padding)
-    upper = tuple(p - (t - 1) * d for p, t, d in zip(case.padding, case.taps, case.dilation))
-    found = [f"channels = {case.channels}", f"pixels = {case.pixels}"]
-    found += [f"{k} = ({', '.join(map(str, v))})" for k, v in (("lower", lower), ("upper", upper))]
-    found += [f"pixel_strides = ({', '.join(map(str, case.stride))})"] if case.stride else []
-    found += [f"swizzle = {case.swizzle}"] if case.swizzle else []
-    return ", ".join(found)
+def atom(op: Any, image: Any, case: Case) -> Any:
+    """The atom of a case; what is written begins with the first pixel."""
+    writes = not isinstance(op, cpasync.CopyBulkTensorIm2colG2SOp)
+    return cpasync.make_im2col_tma_atom(
+        op, image, channels=case.channels, pixels=case.pixels,
+        lower=[0 if writes else -p for p in case.padding],
+        upper=[p - (t - 1) * d for p, t, d in zip(case.padding, case.taps, case.dilation)],
+        pixel_strides=case.stride or None, swizzle=case.swizzle,
+    )  # fmt: skip
 
 
-def atom(case: Case) -> str:
-    return f"!cute_nvgpu.atom.tma_load_im2col<f16, {words(case)}>"
+def buffer(case: Case, layout: Any) -> Any:
+    """A tile of f16 in shared memory, swizzled as the case says."""
+    swizzle = cute.Swizzle({64: 2, 128: 3}[case.swizzle], 4, 3) if case.swizzle else None
+    return cute.smem_tensor(cute.Float16, layout, 1024, swizzle)
+
+
+def barrier() -> Any:
+    """An mbarrier of one arrival."""
+    bar = cute.arch.alloc_smem(cute.Int64, 1)
+    if cute.arch.thread_idx().x == 0:
+        cute.arch.mbarrier_init(bar, 1)
+        cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    return bar
+
+
+def tap(case: Case) -> tuple[Any, ...]:
+    """How far the pixels of this block's tap are from the first ones."""
+    offsets, rest = [], cute.arch.block_idx().x
+    for t, d in zip(case.taps, case.dilation):
+        offsets.append(rest % t * d)
+        rest = rest // t
+    return tuple(offsets)
+
+
+def pixels(case: Case, channels: int, first: tuple[int, ...]) -> Any:
+    """Coordinates of channels of the pixels from ``first`` on."""
+    return cute.make_tensor((0, *first, 0), cute.layout(f"({channels},{case.pixels}):(1@0,0)"))
+
+
+def types(case: Case, n: int) -> tuple[Any, Any]:
+    """The annotations of an image, and of ``n`` numbers a tap."""
+    rank = len(case.spatial) + 2
+    image = f"({','.join('?' * rank)}):(1,{','.join('?' * (rank - 1))})"
+    return cute.Tensor[cute.Float16, image], cute.Tensor[cute.Float16, f"({n},?):(1,{n})"]
 
 
 def text(case: Case) -> str:
     """``@launch(X, Y)``: block b loads the columns from base pixel 0 on, of tap b, channels from 0 on, to ``Y[b]``."""
-    from cute_dialect.kernels.builder import Builder
+    n = case.pixels * case.channels
 
-    b = Builder()
-    rank, n = len(case.spatial) + 2, case.pixels * case.channels
-    x = f'!cute.memref<f16, gmem, "({",".join("?" * rank)}):(1,{",".join(["?"] * (rank - 1))})">'
-    y = f'!cute.memref<f16, gmem, "({n},?):(1,{n})">'
-    taps = int(np.prod(case.taps))
-    bits = {0: "", 64: ", S<2,4,3>", 128: ", S<3,4,3>"}[case.swizzle]
-    with b.host("launch", {"X": x, "Y": y}) as (m_x, m_y):
-        load = b.op("cute_nvgpu.make_tma_load_im2col", m_x, type=atom(case))
-        b.launch("columns", [load, m_y], grid=b.constant(taps), threads=32)
-    with b.kernel("columns", {"load": atom(case), "Y": y}, threads=32) as (load, m_y):
-        smem = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>{bits}, "{n}:1">')
-        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
-        tid, block = b.thread_id(), b.block_id()
-        with b.if_(tid.eq(0)):
-            b.run("mbarrier_init", bar, 1)
-            b.run("fence_mbarrier_init")
-        b.run("barrier")
-        with b.if_(tid.eq(0)):
-            b.run("mbarrier_arrive_expect_tx", bar, 2 * n)
-            offsets: list[Value] = []
-            rest = block
-            for t, d in zip(case.taps, case.dilation):
-                offsets.append(b.op("arith.trunci", (rest % t) * d, type="i16"))
-                rest = rest // t
-            at = [b.constant(c) for c in (0, *[-p for p in case.padding], 0)]
-            b.run("tma_load_im2col", load, *at, b.iterator(smem), bar, *offsets)
-        b.run("mbarrier_wait", bar, 0)
-        with b.for_(tid, n, 32) as loop:
-            b.store(m_y, (loop.iv, block), b.load(smem, loop.iv))
-    return b.text()
+    @cute.kernel
+    def columns(load: Any, Y: Any):
+        tid = cute.arch.thread_idx().x
+        tile = buffer(case, cute.make_layout((case.channels, case.pixels)))
+        bar = barrier()
+        load.set("im2col_offsets", tap(case))
+        if tid == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(bar, 2 * n)
+            cute.copy(load, pixels(case, case.channels, tuple(-p for p in case.padding)), tile, tma_bar_ptr=bar)
+        cute.arch.mbarrier_wait(bar, 0)
+        for i in range(tid, n, 32):
+            Y[i, cute.arch.block_idx().x] = tile[i]
+
+    @cute.jit
+    def launch(X: Any, Y: Any):
+        load = atom(cpasync.CopyBulkTensorIm2colG2SOp(), X, case)
+        columns(load, Y).launch(grid=int(np.prod(case.taps)), block=32)
+
+    return cute.trace(launch, *types(case, n)).mlir()
 
 
-def copy_text(case: Case, tiled: bool) -> str:
-    """``@launch(X, Y, Z)``: as :func:`text`, by ``cute.copy`` of all channels at once, or by ``cute.tiled_copy``; what
-    was loaded with offset zero is then stored to Z and added to it, from the first pixel on.
+def copy_text(case: Case, tiled: bool, first: int = 0) -> str:
+    """``@launch(X, Y, Z)``: as :func:`text`, by ``cute.copy`` of all channels at once, or by a tiled copy; what was
+    loaded with offset zero is then stored to Z and added to it, from the first pixel (``first`` along W) on.
     """
-    from cute_dialect.kernels.builder import Builder
+    n, parts, c = case.pixels * CHANNELS, CHANNELS // case.channels, case.channels
 
-    b = Builder()
-    rank, n = len(case.spatial) + 2, case.pixels * CHANNELS
-    x = f'!cute.memref<f16, gmem, "({",".join("?" * rank)}):(1,{",".join(["?"] * (rank - 1))})">'
-    y = f'!cute.memref<f16, gmem, "({n},?):(1,{n})">'
-    taps, parts = int(np.prod(case.taps)), CHANNELS // case.channels
-    store = f"!cute_nvgpu.atom.tma_store_im2col<f16, {words(case, True)}>"
-    reduce = f"!cute_nvgpu.atom.tma_reduce_im2col<f16, add, {words(case, True)}>"
-    bits = {0: "", 64: ", S<2,4,3>", 128: ", S<3,4,3>"}[case.swizzle]
-    with b.host("launch", {"X": x, "Y": y, "Z": x}) as (m_x, m_y, m_z):
-        atoms = [
-            b.op(f"cute_nvgpu.make_tma_{kind}_im2col", m, type=t)
-            for kind, m, t in (("load", m_x, atom(case)), ("store", m_z, store), ("reduce", m_z, reduce))
-        ]
-        b.launch("columns", [*atoms, m_y], grid=b.constant(taps), threads=32)
-    parameters = {"load": atom(case), "store": store, "reduce": reduce, "Y": y}
-    with b.kernel("columns", parameters, threads=32) as (load, store_, reduce_, m_y):
-        c = case.channels
-        mode = f"({c},{parts})" if parts > 1 else f"{c}"
-        step = f"(1,{c * case.pixels})" if parts > 1 else "1"
-        layout = f"({mode},{case.pixels}):({step},{c})"
-        smem = b.alloc_smem(f'!cute.memref<f16, smem, align<1024>{bits}, "{layout}">')
-        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
-        tid, block = b.thread_id(), b.block_id()
-        with b.if_(tid.eq(0)):
-            b.run("mbarrier_init", bar, 1)
-            b.run("fence_mbarrier_init")
-        b.run("barrier")
-        first = tid.eq(0)
-        at = b.int_tuple((0, *[-p for p in case.padding], 0))
-        tile = b.view(at, f"({CHANNELS},{case.pixels}):(1@0,0)")
-        target = b.view(b.int_tuple((0,) * rank), f"({CHANNELS},{case.pixels}):(1@0,0)")
+    def move(atom: Any, source: Any, target: Any, bar: Any = None) -> None:
+        if tiled:
+            whole = cute.make_layout((1, n), stride=(0, 1))
+            copy = cute.make_tiled_copy(atom, whole, (CHANNELS, case.pixels))
+            cute.copy(copy, source, target, thread=0, tma_bar_ptr=bar)
+        else:
+            cute.copy(atom, source, target, tma_bar_ptr=bar)
 
-        def copy(a: Value, source: Value, target: Value) -> None:
-            if not tiled:
-                b.copy(a, source, target)
-                return
-            tv = f'layout_copy_tv = <"(1,{n}):(0,1)">, tiler_mn = <"[{CHANNELS}:1;{case.pixels}:1]">'
-            tc = b.op("cute.make_tiled_copy", a, type=f"!cute.tiled_copy<{a.type}, {tv}>")
-            b.do("cute.tiled_copy", tc, source, target, b.coord(0))
+    @cute.kernel
+    def columns(load: Any, store: Any, reduce: Any, Y: Any):
+        tid, block = cute.arch.thread_idx().x, cute.arch.block_idx().x
+        of_channels = (c, parts) if parts > 1 else c
+        strides = (1, c * case.pixels) if parts > 1 else 1
+        tile = buffer(case, cute.make_layout((of_channels, case.pixels), stride=(strides, c)))
+        bar = barrier()
+        load.set("im2col_offsets", tap(case))
+        target = pixels(case, CHANNELS, (first, *(0 for _ in case.padding[1:])))
+        if tid == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(bar, 2 * n)
+            cute.prefetch(load, pixels(case, c, tuple(0 for _ in case.padding)))
+            move(load, pixels(case, CHANNELS, tuple(-p for p in case.padding)), tile, bar)
+        cute.arch.mbarrier_wait(bar, 0)
+        for i in range(tid, n, 32):
+            Y[i, block] = tile[i]
+        if tid == 0 and block == 0:
+            for atom in (store, reduce):
+                move(atom, tile, target)
+                cute.arch.cp_async_bulk_commit_group()
+                cute.arch.cp_async_bulk_wait_group(0)
 
-        with b.if_(first):
-            b.run("mbarrier_arrive_expect_tx", bar, 2 * n)
-            offsets: list[Value] = []
-            rest = block
-            for t, d in zip(case.taps, case.dilation):
-                offsets.append((rest % t) * d)
-                rest = rest // t
-            b.run("tma_prefetch_im2col", load, *[b.constant(0) for _ in range(rank)],
-                  *[b.constant(0, "i16") for _ in case.spatial])  # fmt: skip
-            moved = b.op("cute.atom.set_value", load, b.coord(tuple(offsets)), field='"im2col_offsets"')
-            copy(b.op("cute.atom.set_value", moved, bar, field='"tma_bar"'), tile, smem)
-        b.run("mbarrier_wait", bar, 0)
-        with b.for_(tid, n, 32) as loop:
-            b.store(m_y, (loop.iv, block), b.load(smem, loop.iv))
-        with b.if_(b.binary("and", first, block.eq(0))):
-            copy(store_, smem, target)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
-            copy(reduce_, smem, target)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
-    return b.text()
+    @cute.jit
+    def launch(X: Any, Y: Any, Z: Any):
+        load = atom(cpasync.CopyBulkTensorIm2colG2SOp(), X, case)
+        store, reduce = (
+            atom(op, Z, case)
+            for op in (cpasync.CopyBulkTensorIm2colS2GOp(), cpasync.CopyReduceBulkTensorIm2colS2GOp("add"))
+        )
+        columns(load, store, reduce, Y).launch(grid=int(np.prod(case.taps)), block=32)
+
+    image, numbers = types(case, n)
+    return cute.trace(launch, image, numbers, image).mlir()
 
 
 def stored(case: Case, x: np.ndarray, y: np.ndarray) -> np.ndarray:

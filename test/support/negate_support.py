@@ -1,8 +1,16 @@
 """Negated operands of wgmma: a kernel for each pair of signs; shared by the CPU and the GPU tests."""
 
+# pyright: basic
+
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from kernel_modules import Use, module_text
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import warpgroup
 
 SIGNS = {"": 1, ", negate_a": -1, ", negate_b": -1, ", negate_a, negate_b": 1}
 """What an atom's type says -> the sign of the product."""
@@ -14,40 +22,39 @@ CASES = {
 
 def text(source: str, negate: str) -> str:
     """``D = 3 + A B`` for 64 x 8 x 16, the signs of A and B as ``negate`` says; A from ``source``."""
-    from cute_dialect.kernels.builder import Builder
+    signs = {"negate_a": "negate_a" in negate, "negate_b": "negate_b" in negate}
+    op = warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, 8, 16), source, **signs)
 
-    b = Builder()
-    atom = f"!cute_nvgpu.atom.wgmma<64x8x16, (f32,f16,f16,f32), A = {source}, major = (k, k){negate}>"
-    tiles = [(name, f'!cute.memref<f16, gmem, "({x},16):(16,1)">', x) for name, x in (("A", 64), ("B", 8))]
-    parameters = {name: t for name, t, _ in tiles} | {"D": '!cute.memref<f32, gmem, "(64,8):(8,1)">'}
-    with b.kernel("k", parameters, threads=128) as (pa, pb, pd):
-        tid = b.thread_id()
-        mma_type = f'!cute.tiled_mma<{atom}, atom_layout_MNK = <"(1,1,1):(0,0,0)">>'
-        mma = b.op("cute.make_tiled_mma", b.atom(atom), type=mma_type)
-        plain = [b.atom(f"!cute_nvgpu.atom.universal_copy<{t}>") for t in ("f16", "f32")]
-        parts = {}
-        for (name, _, x), given in zip(tiles, (pa, pb)):
-            if name == "A" and source == "rmem":
-                there = b.partition("A", mma, given, tid)
-                parts[name] = b.op("cute.tiled.mma.make_fragment_A", mma, there)
-                b.copy(plain[0], there, parts[name])
-                continue
-            layout = f"((8,{x // 8}),(8,2)):((8,128),(1,64))"
-            smem = b.alloc_smem(f'!cute.memref<f16, smem, align<128>, "{layout}">')
-            with b.for_(tid, x * 16, 128) as loop:
-                b.store(smem, loop.iv, b.load(given, loop.iv))
-            parts[name] = b.partition(name, mma, smem, tid)
-        b.run("fence_proxy_async")
-        b.run("barrier")
-        there = b.partition("C", mma, pd, tid)
-        acc = b.op("cute.tiled.mma.make_fragment_C", mma, there)
-        b.do("cute.fill", acc, b.constant(3.0, "f32"))
-        b.run("wgmma_fence", acc)
-        b.gemm(mma, acc, parts["A"], parts["B"], acc)
-        b.run("wgmma_commit_group")
-        b.run("wgmma_wait_group", acc, n=0)
-        b.copy(plain[1], acc, there)
-    return b.text()
+    def shared(tensor: Any):
+        tid = cute.arch.thread_idx().x
+        plain = warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_INTER, cute.Float16)
+        tile = cute.smem_tensor(cute.Float16, cute.tile_to_shape(plain, tensor.shape, (0, 1)), 128)
+        for i in range(tid, cute.size(tensor), 128):
+            tile[i] = tensor[i]
+        return tile
+
+    @cute.kernel
+    def k(A: Any, B: Any, D: Any):
+        mma = cute.make_tiled_mma(op)
+        thread = mma.get_slice(cute.arch.thread_idx().x)
+        if source == "rmem":
+            a = mma.make_fragment_A(thread.partition_A(A))
+            cute.autovec_copy(thread.partition_A(A), a)
+        else:
+            a = thread.partition_A(shared(A))
+        b = thread.partition_B(shared(B))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        acc = mma.make_fragment_C(thread.partition_C(D))
+        acc.fill(3.0)
+        warpgroup.fence(acc)
+        cute.gemm(mma, acc, a, b, acc)
+        warpgroup.commit_group()
+        warpgroup.wait_group(0, acc)
+        cute.autovec_copy(acc, thread.partition_C(D))
+
+    a, b = (cute.Tensor[cute.Float16, f"({rows},16):(16,1)"] for rows in (64, 8))
+    return module_text([Use(k, (a, b, cute.Tensor[cute.Float32, "(64,8):(8,1)"]), threads=128)])
 
 
 def arrays(negate: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -5,9 +5,14 @@ stores that (or reduces it into global memory).  So both directions of TMA meet 
 tensor.  Run on the CPU by unit tests, on the GPU from what :func:`build_all` compiled.
 """
 
+# pyright: basic
+
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import cpasync
 
 
 class Case(NamedTuple):
@@ -17,7 +22,7 @@ class Case(NamedTuple):
     name: str
     element: str
     gmem: str
-    tile: str
+    tile: tuple[int, ...]
     smem: str
     swizzle: int
     shape: tuple[int, ...]
@@ -27,82 +32,75 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("f16_k", "f16", "(?,?):(?,1)", "[64:1;64:1]", "(64,64):(64,1)", 128, (150, 104), (1, 0)),
-    Case("f16_two_boxes", "f16", "(?,?):(?,1)", "[32:1;128:1]", "(32,(64,2)):(64,(1,2048))", 128, (70, 200), (1, 0)),
-    Case("bf16_mn", "bf16", "(?,?):(1,?)", "[64:1;32:1]", "(64,32):(1,64)", 128, (136, 40), (0, 1)),
-    Case("f32_64", "f32", "(?,?):(?,1)", "[16:1;16:1]", "(16,16):(16,1)", 64, (33, 36), (1, 0)),
-    Case("i8_32", "i8", "(?,?):(?,1)", "[40:1;32:1]", "(40,32):(32,1)", 32, (90, 80), (1, 0)),
-    Case("f32_plain", "f32", "(?,?):(?,1)", "[8:1;20:1]", "(8,20):(20,1)", 0, (20, 44), (1, 0)),
-    Case("f16_batch", "f16", "(?,?,?):(?,1,?)", "[32:1;64:1;1:1]", "(32,64,1):(64,1,0)", 128, (40, 72, 3), (1, 0, 2)),
-    Case("f32_vector", "f32", "?:1", "[64:1]", "64:1", 0, (200,), (0,)),
-    Case("f32_add", "f32", "(?,?):(?,1)", "[32:1;32:1]", "(32,32):(32,1)", 128, (50, 40), (1, 0), "add"),
-    Case("f16_max", "f16", "(?,?):(?,1)", "[32:1;64:1]", "(32,64):(64,1)", 128, (50, 72), (1, 0), "max"),
-    Case("i32_xor", "i32", "(?,?):(?,1)", "[16:1;32:1]", "(16,32):(32,1)", 128, (20, 36), (1, 0), "xor"),
+    Case("f16_k", "f16", "(?,?):(?,1)", (64, 64), "(64,64):(64,1)", 128, (150, 104), (1, 0)),
+    Case("f16_two_boxes", "f16", "(?,?):(?,1)", (32, 128), "(32,(64,2)):(64,(1,2048))", 128, (70, 200), (1, 0)),
+    Case("bf16_mn", "bf16", "(?,?):(1,?)", (64, 32), "(64,32):(1,64)", 128, (136, 40), (0, 1)),
+    Case("f32_64", "f32", "(?,?):(?,1)", (16, 16), "(16,16):(16,1)", 64, (33, 36), (1, 0)),
+    Case("i8_32", "i8", "(?,?):(?,1)", (40, 32), "(40,32):(32,1)", 32, (90, 80), (1, 0)),
+    Case("f32_plain", "f32", "(?,?):(?,1)", (8, 20), "(8,20):(20,1)", 0, (20, 44), (1, 0)),
+    Case("f16_batch", "f16", "(?,?,?):(?,1,?)", (32, 64, 1), "(32,64,1):(64,1,0)", 128, (40, 72, 3), (1, 0, 2)),
+    Case("f32_vector", "f32", "?:1", (64,), "64:1", 0, (200,), (0,)),
+    Case("f32_add", "f32", "(?,?):(?,1)", (32, 32), "(32,32):(32,1)", 128, (50, 40), (1, 0), "add"),
+    Case("f16_max", "f16", "(?,?):(?,1)", (32, 64), "(32,64):(64,1)", 128, (50, 72), (1, 0), "max"),
+    Case("i32_xor", "i32", "(?,?):(?,1)", (16, 32), "(16,32):(32,1)", 128, (20, 36), (1, 0), "xor"),
 )
+
+
+NUMBERS = {
+    "f16": cute.Float16, "bf16": cute.BFloat16, "f32": cute.Float32, "i32": cute.Int32, "i8": cute.Int8,
+}  # fmt: skip
 
 
 def kernel_text(case: Case) -> str:
     """The file: kernel ``@move`` and host function ``@launch`` (A, B)."""
-    from cute_dialect.kernels.builder import Builder
+    dtype = NUMBERS[case.element]
+    swizzle = cute.Swizzle({32: 1, 64: 2, 128: 3}[case.swizzle], 4, 3) if case.swizzle else None
+    n = cute.size(cute.layout(case.smem))
 
-    b = Builder()
-    gmem = f'!cute.memref<{case.element}, gmem, "{case.gmem}">'
-    swizzle = {"swizzle": case.swizzle} if case.swizzle else {}
-    bits = {0: "", 32: ", S<1,4,3>", 64: ", S<2,4,3>", 128: ", S<3,4,3>"}[case.swizzle]
-    align = max(128, 8 * case.swizzle)
-    with b.host("launch", {"mA": gmem, "mB": gmem}) as (m_a, m_b):
-        tile, layout = b.tile(case.tile), b.layout(case.smem)
-        oob = {"oob": f'"{case.oob}"'} if case.oob else {}
-        load, c_a = b.results("cute_nvgpu.make_tma_load", m_a, layout, tile, **swizzle, **oob)
-        if case.reduction:
-            kind = {"reduction": f'"{case.reduction}"'}
-            store, c_b = b.results("cute_nvgpu.make_tma_reduce", m_b, layout, tile, **swizzle, **kind)
-        else:
-            store, c_b = b.results("cute_nvgpu.make_tma_store", m_b, layout, tile, **swizzle)
-        tiles = b.op("cute.size", b.op("cute.zipped_divide", c_b, tile), mode="array<i32: 1>")
-        grid = b.op("cute.get_scalars", tiles, type="i32")
-        b.launch("move", [load, c_a, store, c_b], grid=grid, threads=64)
-    parameters = {"load": load.type, "mA": c_a.type, "store": store.type, "mB": c_b.type}
-    with b.kernel("move", parameters, threads=64) as (load, c_a, store, c_b):
-        smem = f'!cute.memref<{case.element}, smem, align<{align}>{bits}, "{case.smem}">'
-        there, here = b.alloc_smem(smem), b.alloc_smem(smem)
-        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
-        tile = b.tile(case.tile)
-        where = b.coord((None, b.block_id()))
-        tile_a, tile_b = (b.op("cute.slice", b.op("cute.zipped_divide", c, tile), where) for c in (c_a, c_b))
-        tid = b.thread_id()
-        n = _elements(case)
-        with b.if_(tid.eq(0)):
-            b.run("mbarrier_init", bar, 1)
-            b.run("fence_mbarrier_init")
-        b.run("barrier")
-        with b.if_(tid.eq(0)):
-            b.run("mbarrier_arrive_expect_tx", bar, n * element_bytes(case.element))
-            b.copy(b.op("cute.atom.set_value", load, bar, field='"tma_bar"'), tile_a, there)
-        b.run("mbarrier_wait", bar, 0)
-        with b.for_(tid, n, 64) as loop:
-            b.store(here, loop.iv, b.load(there, loop.iv))
-        b.run("fence_proxy_async")
-        b.run("barrier")
-        with b.if_(tid.eq(0)):
-            b.copy(store, here, tile_b)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
-    return b.text()
+    @cute.kernel
+    def move(load: Any, mA: Any, store: Any, mB: Any):
+        there, here = (
+            cute.smem_tensor(dtype, cute.layout(case.smem), max(128, 8 * case.swizzle), swizzle) for _ in range(2)
+        )
+        bar = cute.arch.alloc_smem(cute.Int64, 1)
+        where = (None, cute.arch.block_idx().x)
+        from_, to = (cute.zipped_divide(x, case.tile)[where] for x in (mA, mB))
+        tid = cute.arch.thread_idx().x
+        if tid == 0:
+            cute.arch.mbarrier_init(bar, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        if tid == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(bar, n * dtype.width // 8)
+            cute.copy(load, from_, there, tma_bar_ptr=bar)
+        cute.arch.mbarrier_wait(bar, 0)
+        for i in range(tid, n, 64):
+            here[i] = there[i]
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_threads()
+        if tid == 0:
+            cute.copy(store, here, to)
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0)
+
+    @cute.jit
+    def launch(mA: Any, mB: Any):
+        layout = cute.layout(case.smem)
+        if swizzle is not None:
+            layout = cute.make_composed_layout(swizzle, 0, layout)
+        loads = cpasync.make_tiled_tma_atom(cpasync.G2S(), mA, layout, case.tile, oob=case.oob or "zero")
+        back = cpasync.CopyReduceBulkTensorTileS2GOp(case.reduction) if case.reduction else cpasync.S2G()
+        stores = cpasync.make_tiled_tma_atom(back, mB, layout, case.tile)
+        tiles = cute.size(cute.zipped_divide(stores[1], case.tile), mode=[1])
+        move(*loads, *stores).launch(grid=tiles, block=64)
+
+    matrix = cute.Tensor[dtype, case.gmem]
+    return cute.trace(launch, matrix, matrix).mlir()
 
 
 def element_bytes(element: str) -> int:
     """Bytes of an element."""
     return {"f16": 2, "bf16": 2, "f32": 4, "i32": 4, "i8": 1}[element]
-
-
-def _elements(case: Case) -> int:
-    from cute_dialect.algebra.evaluation import size
-    from cute_dialect.algebra.text import parse_layout
-
-    n = size(parse_layout(case.smem))
-    assert isinstance(n, int)
-    return n
 
 
 def build_all(folder: str, chip: str) -> list[str]:
@@ -145,43 +143,43 @@ def arrays(case: Case, seed: int = 0) -> tuple[object, object, object]:
 def multicast_text() -> str:
     """The file: clusters of two blocks read tiles of 64 x 64 of A (f16) together, each half of it for both, and each
     block writes the whole tile: rows 128 t to 128 t + 63 and the 64 after them of B are tile t of A."""
-    from cute_dialect.kernels.builder import Builder
 
-    b = Builder()
-    gmem = '!cute.memref<f16, gmem, align<16>, "(?,64):(64,1)">'
-    with b.host("launch", {"mA": gmem, "mB": gmem}) as (m_a, m_b):
-        tile, layout = b.tile("[64:1;64:1]"), b.layout("(64,64):(64,1)")
-        load, c_a = b.results("cute_nvgpu.make_tma_load", m_a, layout, tile, swizzle=128, multicast=2)
-        store, c_b = b.results("cute_nvgpu.make_tma_store", m_b, layout, tile, swizzle=128)
-        tiles = b.op("cute.size", b.op("cute.zipped_divide", c_b, tile), mode="array<i32: 1>")
-        b.launch("move", [load, c_a, store, c_b], grid=b.op("cute.get_scalars", tiles, type="i32"), threads=32)
-    parameters = {"load": load.type, "mA": c_a.type, "store": store.type, "mB": c_b.type}
-    with b.kernel("move", parameters, threads=32, cluster=(2, 1, 1)) as (load, c_a, store, c_b):
-        smem = b.alloc_smem('!cute.memref<f16, smem, align<1024>, S<3,4,3>, "((32,2),64):((64,2048),1)">')
-        bar = b.iterator(b.alloc_smem('!cute.memref<i64, smem, "1:0">'))
-        rank, block, first = b.arch("cluster_rank"), b.block_id(), b.thread_id().eq(0)
-        halves = b.op("cute.zipped_divide", c_a, b.tile("[32:1;64:1]"))
+    @cute.kernel
+    def move(load: Any, mA: Any, store: Any, mB: Any):
+        layout = cute.make_layout(((32, 2), 64), stride=((64, 2048), 1))
+        tile = cute.smem_tensor(cute.Float16, layout, 1024, cute.Swizzle(3, 4, 3))
+        bar = cute.arch.alloc_smem(cute.Int64, 1)
+        first = cute.arch.thread_idx().x == 0
         # Two blocks after one another are a cluster: half number block is half number rank of their tile.
-        half = b.op("cute.slice", halves, b.coord((None, block)))
-        tile = b.op("cute.slice", b.op("cute.zipped_divide", c_b, b.tile("[64:1;64:1]")), b.coord((None, block)))
-        with b.if_(first):
-            b.run("mbarrier_init", bar, 1)
-            b.run("fence_mbarrier_init")
-        b.run("cluster_arrive")
-        b.run("cluster_wait")
-        with b.if_(first):
-            b.run("mbarrier_arrive_expect_tx", bar, 64 * 64 * 2)
-            atom = b.op("cute.atom.set_value", load, bar, field='"tma_bar"')
-            atom = b.op("cute.atom.set_value", atom, b.constant(3, "i16"), field='"multicast_mask"')
-            b.copy(atom, half, b.slice(smem, (None, rank), None))
-        b.run("mbarrier_wait", bar, 0)
-        with b.if_(first):
-            b.copy(store, smem, tile)
-            b.run("bulk_commit_group")
-            b.run("bulk_wait_group", n=0)
-        b.run("cluster_arrive")
-        b.run("cluster_wait")
-    return b.text()
+        where = (None, cute.arch.block_idx().x)
+        half, whole = cute.zipped_divide(mA, (32, 64))[where], cute.zipped_divide(mB, (64, 64))[where]
+        if first:
+            cute.arch.mbarrier_init(bar, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+        if first:
+            cute.arch.mbarrier_arrive_and_expect_tx(bar, 64 * 64 * 2)
+            mine = tile[(None, cute.arch.block_idx_in_cluster()), None]
+            cute.copy(load, half, mine, tma_bar_ptr=bar, mcast_mask=3)
+        cute.arch.mbarrier_wait(bar, 0)
+        if first:
+            cute.copy(store, tile, whole)
+            cute.arch.cp_async_bulk_commit_group()
+            cute.arch.cp_async_bulk_wait_group(0)
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    @cute.jit
+    def launch(mA: Any, mB: Any):
+        layout = cute.layout("S<3,4,3> o 0 o (64,64):(64,1)")
+        loads = cpasync.make_tiled_tma_atom(cpasync.G2SMulticast(), mA, layout, (64, 64), 2)
+        stores = cpasync.make_tiled_tma_atom(cpasync.S2G(), mB, layout, (64, 64))
+        tiles = cute.size(cute.zipped_divide(stores[1], (64, 64)), mode=[1])
+        move(*loads, *stores).launch(grid=tiles, block=32, cluster=(2, 1, 1))
+
+    matrix = cute.Tensor[cute.Float16, "(?,64):(64,1)", "align<16>"]
+    return cute.trace(launch, matrix, matrix).mlir()
 
 
 def multicast_arrays(tiles: int) -> tuple[object, object, object]:

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from cute_dialect.front.atoms import CopyOp
 from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.im2col import Im2colOp as Im2colOp
+from cute_dialect.front.im2col import make_im2col_tma_atom as make_im2col_tma_atom
 from cute_dialect.front.tma import TmaOp as TmaOp
 from cute_dialect.front.tma import create_tma_multicast_mask as create_tma_multicast_mask
 from cute_dialect.front.tma import make_tiled_tma_atom as make_tiled_tma_atom
@@ -17,14 +19,18 @@ from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
 __all__ = [
     "G2S",
     "S2G",
+    "CopyBulkTensorIm2colG2SOp",
+    "CopyBulkTensorIm2colS2GOp",
     "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp",
     "CopyBulkTensorTileS2GOp",
     "CopyG2SOp",
+    "CopyReduceBulkTensorIm2colS2GOp",
     "CopyReduceBulkTensorTileS2GOp",
     "G2SMulticast",
     "LoadCacheMode",
     "create_tma_multicast_mask",
+    "make_im2col_tma_atom",
     "make_tiled_tma_atom",
     "prefetch_descriptor",
     "tma_partition",
@@ -76,6 +82,29 @@ class CopyBulkTensorTileS2GOp(TmaOp):
 @dataclass(frozen=True)
 class CopyReduceBulkTensorTileS2GOp(TmaOp):
     """TMA: a tile of shared memory combined with a global tensor: add, min, max, inc, dec, and, or, xor."""
+
+    reduction_kind: str = "add"
+    direction: ClassVar[str] = "reduce"
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorIm2colG2SOp(Im2colOp):
+    """TMA: columns of pixels of a global image to shared memory; an mbarrier counts their bytes."""
+
+    direction: ClassVar[str] = "load"
+    needs_barrier: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorIm2colS2GOp(Im2colOp):
+    """TMA: columns of pixels from shared memory to a global image, in a bulk group."""
+
+    direction: ClassVar[str] = "store"
+
+
+@dataclass(frozen=True)
+class CopyReduceBulkTensorIm2colS2GOp(Im2colOp):
+    """TMA: columns of pixels of shared memory combined with a global image: add, min, max, inc, dec, and, or, xor."""
 
     reduction_kind: str = "add"
     direction: ClassVar[str] = "reduce"

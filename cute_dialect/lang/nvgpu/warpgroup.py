@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -66,9 +66,16 @@ def _text(
     )
 
 
+def _negated(op: Any) -> tuple[str, str]:
+    return "negate_a" if op.negate_a else "", "negate_b" if op.negate_b else ""
+
+
 @dataclass(frozen=True)
 class MmaF16BF16Op(MmaOp):
-    """``wgmma`` 64xNx16 of Float16 or BFloat16; A and B may be K-major or MN-major in shared memory."""
+    """``wgmma`` 64xNx16 of Float16 or BFloat16; A and B may be K-major or MN-major in shared memory.
+
+    ``negate_a``, ``negate_b`` (of all products of floats): -A or -B is multiplied instead.
+    """
 
     ab_dtype: Any
     acc_dtype: Any
@@ -76,6 +83,8 @@ class MmaF16BF16Op(MmaOp):
     a_src: Any = OperandSource.SMEM
     a_major_mode: Any = OperandMajorMode.K
     b_major_mode: Any = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
@@ -83,7 +92,8 @@ class MmaF16BF16Op(MmaOp):
         check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"{what}, ab_dtype")
         check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
         types = (self.acc_dtype, self.ab_dtype, self.ab_dtype)
-        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+        majors = (self.a_major_mode, self.b_major_mode)
+        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,8 @@ class MmaF8Op(MmaOp):
     a_src: Any = OperandSource.SMEM
     a_major_mode: Any = OperandMajorMode.K
     b_major_mode: Any = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
@@ -105,7 +117,8 @@ class MmaF8Op(MmaOp):
             check_kind(t, ("Float8E4M3FN", "Float8E5M2"), f"{what}, {n}")
         check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
         types = (self.acc_dtype, self.a_dtype, self.b_dtype)
-        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+        majors = (self.a_major_mode, self.b_major_mode)
+        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
 
 
 @dataclass(frozen=True)
@@ -144,13 +157,16 @@ class MmaTF32Op(MmaOp):
     a_src: Any = OperandSource.SMEM
     a_major_mode: Any = OperandMajorMode.K
     b_major_mode: Any = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
 
     def atom_text(self) -> str:
         what = f"warpgroup.{self.name}"
         check_kind(self.acc_dtype, ("Float32",), f"{what}, acc_dtype")
         types = (Float32, TFloat32, TFloat32)
-        return _text(self.instruction_shape, types, self.a_src, (self.a_major_mode, self.b_major_mode), what)
+        majors = (self.a_major_mode, self.b_major_mode)
+        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
 
 
 @dataclass(frozen=True)

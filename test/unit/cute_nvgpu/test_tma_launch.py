@@ -14,6 +14,7 @@ from pipelines_support import FakeArray, FakeDriver
 from tma_support import CASES, Case, arrays, kernel_text, multicast_arrays, multicast_text
 
 from cute_dialect.algebra import text as algebra_text
+from cute_dialect.algebra.trees import shape_to_tile
 from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.arch.tensor_map_codes import ELEMENT_CODES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
@@ -149,7 +150,7 @@ def derived(case: Case) -> TensorMapSpec:
         gmem, smem = Layout((gmem.shape,), (gmem.stride,)), Layout((smem.shape,), (smem.stride,))  # type: ignore[arg-type]
     swizzle = {0: None, 32: "S<1,4,3>", 64: "S<2,4,3>", 128: "S<3,4,3>"}[case.swizzle]
     pointer = algebra_text.parse_swizzle(swizzle) if swizzle else None
-    return derive(gmem, smem, algebra_text.parse_tile(case.tile), case.element, pointer_swizzle=pointer)  # type: ignore[arg-type]
+    return derive(gmem, smem, shape_to_tile(case.tile), case.element, pointer_swizzle=pointer)  # type: ignore[arg-type]
 
 
 def lowered_argument(given: Given, dynamic: list[int]) -> object:

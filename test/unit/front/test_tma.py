@@ -270,3 +270,57 @@ def test_errors_of_kernels(message: str) -> None:
     caught.value.place = None
     caught.value.calls = []
     assert str(caught.value) == f"error {message}"
+
+
+def columns(op: Any, body: Any = None, dtype: Any = cute.Float16, **changes: Any) -> None:
+    """Trace a host function that makes an im2col atom, and a kernel that has it."""
+    given = {"channels": 32, "pixels": 8, "lower": [-1], "upper": [1], **changes}
+
+    @cute.kernel
+    def moved(atom: Any):
+        if body is not None:
+            body(atom)
+
+    @cute.jit
+    def launch(x: Any):
+        moved(cpasync.make_im2col_tma_atom(op, x, **given)).launch(grid=1, block=32)
+
+    cute.trace(launch, cute.Tensor[dtype, "(?,?,?):(1,?,?)"])
+
+
+LOAD = cpasync.CopyBulkTensorIm2colG2SOp()
+COLUMN_ERRORS = {
+    "F250: make_im2col_tma_atom(CopyBulkTensorTileG2SOp): expected a TMA copy of columns of pixels": (
+        lambda: columns(cpasync.G2S())
+    ),
+    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected a lower corner of 1 to 3 numbers (W, H, D), got "
+    "4": (
+        lambda: columns(LOAD, lower=[0] * 4, upper=[0] * 4)
+    ),
+    "F250: make_im2col_tma_atom(CopyBulkTensorIm2colS2GOp): expected a lower corner of numbers from 0 on in what is "
+    "written, got (-1,)": lambda: columns(cpasync.CopyBulkTensorIm2colS2GOp()),
+    "F254: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): expected modes (C,W,H,N) of operand #0, as the "
+    "atom has, got (?,?,?):(1,?,?)": (
+        lambda: columns(LOAD, lower=[0, 0], upper=[0, 0])
+    ),
+    "F254: cute.prefetch by CopyBulkTensorIm2colG2SOp: expected coordinates of what one instruction loads (256 "
+    "elements), got tensor<(0,0,0) o (64,8):(1@0,0)>": (
+        lambda: columns(
+            LOAD, lambda atom: cute.prefetch(atom, cute.make_tensor((0, 0, 0), cute.layout("(64,8):(1@0,0)")))
+        )
+    ),
+    "F260: make_im2col_tma_atom(CopyBulkTensorIm2colG2SOp): a tensor map is made on the host, not in a kernel": (
+        lambda: columns(LOAD, lambda atom: cpasync.make_im2col_tma_atom(
+            LOAD, cute.make_rmem_tensor(4, cute.Float16), channels=32, pixels=8, lower=[0], upper=[0]
+        ))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", COLUMN_ERRORS)
+def test_errors_of_columns_of_pixels(message: str) -> None:
+    with pytest.raises(CuteError) as caught:
+        COLUMN_ERRORS[message]()
+    caught.value.place = None
+    caught.value.calls = []
+    assert str(caught.value).startswith(f"error {message}")

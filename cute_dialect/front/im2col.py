@@ -1,0 +1,90 @@
+"""TMA of columns of pixels: tensor maps of images, which the host makes.
+
+On the host ``atom = cute.nvgpu.cpasync.make_im2col_tma_atom(op, image, channels=64, pixels=128, …)``, which goes to a
+kernel.  There ``cute.copy(atom, …)`` moves channels of pixels that follow each other in the box of the map: one side is
+a tensor of coordinates, the channels along dimension 0, the pixels a mode of stride 0, beginning at the first pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cute_dialect.front.atoms import CopyAtom, check_target, parsed_atom, refuse
+from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.front.tma import TmaOp
+
+if TYPE_CHECKING:
+    from cute_dialect.front.tensors import Tensor
+
+__all__ = ["Im2colOp", "make_im2col_tma_atom", "prefetch_columns"]
+
+
+class Im2colOp(TmaOp):
+    """The base of the descriptors of TMA copies of columns of pixels."""
+
+    multicast: ClassVar[bool | None] = None
+
+
+def make_im2col_tma_atom(
+    op: Im2colOp, gmem_tensor: Tensor, *, channels: int, pixels: int, lower: Sequence[int], upper: Sequence[int],
+    pixel_strides: Sequence[int] | None = None, swizzle: int = 0, oob: str = "zero", l2_promotion: int = 128,
+) -> CopyAtom:  # fmt: skip
+    """Return the TMA atom of an image (C, W, …, N), of which C is contiguous; on the host.
+
+    ``channels``, ``pixels``: of one instruction.  ``lower``, ``upper`` (W first): the corners of the box of first
+    pixels, from the image's first and last one.  For a filter of S taps along W, padding p, dilation d: ``lower`` is
+    -p, ``upper`` p - (S - 1) * d; a copy for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.  ``pixel_strides``:
+    of the convolution; ``swizzle``: bytes of the rows in shared memory.
+    """
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.front.tiled_copies import tensor_operand
+    from cute_dialect.front.trace import current
+
+    what = f"make_im2col_tma_atom({getattr(op, 'name', op)})"
+    if not isinstance(op, Im2colOp):
+        raise KernelTypeError("F250", f"{what}: expected a TMA copy of columns of pixels")
+    tracer = current()
+    if tracer.kind != "host":
+        raise KernelTypeError(
+            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
+            hint="make it in the function under @cute.jit that launches, and pass the atom",
+        )  # fmt: skip
+    check_target(op.name, op.chip)
+    source = tensor_operand(gmem_tensor, what, "global tensor")
+    if source.element_type is None:
+        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+    words: list[str] = [str(source.type.data.ptr.element)]
+    words += [reduction] if (reduction := getattr(op, "reduction_kind", "")) else []
+    words += [f"channels = {int(channels)}", f"pixels = {int(pixels)}"]
+    for name, numbers in (("lower", lower), ("upper", upper), ("pixel_strides", pixel_strides)):
+        if numbers is not None:
+            words.append(f"{name} = ({', '.join(str(int(n)) for n in numbers)})")
+    given = (("swizzle", swizzle, 0), ("oob", oob, "zero"), ("l2", l2_promotion, 128))
+    words += [f"{name} = {value}" for name, value, usual in given if value != usual]
+    type = parsed_atom(f"!cute_nvgpu.atom.tma_{op.direction}_im2col<{', '.join(words)}>", what)
+    made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}_im2col", [source.ssa], [type])
+    try:
+        made.check_types()  # the type is given, so nothing has looked whether the tensor fits it
+    except AlgebraError as e:
+        refuse("F254", what, e, hint=f"the tensor is {source!r}")
+    return CopyAtom(type, op, made.results[0])
+
+
+def prefetch_columns(atom: CopyAtom, coords: Any, what: str) -> None:
+    """Fetch what one instruction of a load of columns would read into the L2 cache."""
+    from cute_dialect.algebra.evaluation import size
+    from cute_dialect.front.dtypes import Int16, Int32
+    from cute_dialect.front.machine import in_kernel
+
+    kind: Any = atom.type
+    if coords.is_memory or not kind.LOADS:
+        raise KernelTypeError("F254", f"{what}: expected a TMA load and a tensor of its coordinates, got {coords!r}")
+    moved = kind.data.channels * kind.data.pixels
+    if size(coords.shape_payload) != moved:
+        raise KernelTypeError(
+            "F254", f"{what}: expected coordinates of what one instruction loads ({moved} elements), got {coords!r}"
+        )
+    offsets = dict(atom.state).get("im2col_offsets", (0,) * kind.data.spatial)
+    where = [*[Int32(x).ssa for x in coords.iterator], *[Int16(x).ssa for x in offsets]]
+    in_kernel(what).op("cute_nvgpu.arch.tma_prefetch_im2col", [atom.ssa, *where])
