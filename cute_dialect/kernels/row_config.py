@@ -6,7 +6,6 @@ RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0, grou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,6 +37,9 @@ SHARED_MEMORY = 224 * 1024
 
 STREAM = 8
 """Vectors a thread has under way in a sum over long rows."""
+
+PART = 32
+"""Elements in registers that a thread works on while it waits for the next ones."""
 
 LONG_ROW = 16384
 """Rows that are longer are shared out as :data:`LONG` says."""
@@ -233,52 +235,38 @@ def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
     return slots * share
 
 
-@dataclass(frozen=True)
 class Plan:
     """What one kernel is made for: an operation on rows of ``n`` elements, in accesses of ``width``.
 
-    A thread has ``values`` elements of its row, in ``chunks`` vectors that lie as many vectors apart as threads share
-    the row, so that a warp reads 512 bytes at a time.  What is left of a row after whole chunks, if anything, is one
-    more chunk, the ``tail``, that only the first threads have.
+    The part of a row that a thread has is ``count`` chunks of ``width`` elements, which lie ``step`` elements apart, so
+    that a warp reads 512 bytes at a time.  What is left of a row after ``chunks`` whole ones, if anything, is one more
+    that only the first ``tail`` threads have.  The first ``far`` chunks are in shared memory, the rest in registers.
     """
 
-    op: str
-    element: str
-    n: int
-    config: RowConfig
-    width: int
-    eps: float = 1e-5
-
-    @property
-    def step(self) -> int:
-        """Elements of a row that all its threads read at once."""
-        return self.config.sharing * self.width
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of :data:`STREAM` chunks that a sum over a long row adds up as they come, before the rest."""
-        chunks = self.n // self.step
-        return chunks // STREAM if self.op == "sum" and chunks >= 2 * STREAM else 0
-
-    @property
-    def chunks(self) -> int:
-        """Whole chunks that a thread has of a row (of what rounds leave of it)."""
-        return self.n // self.step - self.rounds * STREAM
-
-    @property
-    def tail(self) -> int:
-        """Threads that have a part of the last chunk; 0 if there is no such chunk."""
-        return self.n % self.step // self.width
-
-    @property
-    def values(self) -> int:
-        """Elements that a thread has of a row (of what rounds leave of it)."""
-        return (self.chunks + (self.tail > 0)) * self.width
-
-    @property
-    def far(self) -> int:
-        """Chunks that are in shared memory where a row comes in parts; the rest of the row is in registers."""
-        return self.chunks - self.config.kept // self.width
+    def __init__(self, op: str, element: str, n: int, config: RowConfig, width: int, eps: float = 1e-5):
+        c = config
+        self.op, self.element, self.n, self.config, self.width, self.eps = op, element, n, config, width, eps
+        self.step = c.sharing * width
+        chunks = n // self.step
+        # A sum over a long row adds up rounds of STREAM chunks as they come, before the rest.
+        self.rounds = chunks // STREAM if op == "sum" and chunks >= 2 * STREAM else 0
+        self.chunks = chunks - self.rounds * STREAM
+        self.tail = n % self.step // width
+        self.count = self.chunks + (self.tail > 0)
+        self.far = self.chunks - c.kept // width if c.in_parts else self.count if c.stages else 0
+        # In shared memory chunks lie as far apart as the threads of a block need.
+        self.block_step = c.threads * width
+        self.share = self.block_step * self.far
+        self.bits = width * BITS[element]
+        # Blocks that an SM should hold at once, and those that it must: single 16-bit elements take a register each
+        # before they are packed.
+        self.resident = c.resident or max(1, 1024 // c.block)
+        if c.stages:
+            self.resident = min(self.resident, max(1, SHARED_MEMORY // max(1, shared_bytes(op, element, n, c))))
+        values = self.count * width * c.together
+        self.min_blocks = 1 if self.bits < 32 and values > 32 else self.resident
+        # Whether a thread has registers for all its elements as f32, where rows are in shared memory.
+        self.spare = not c.in_parts and values + 28 <= DEFAULT_TARGET.sm_registers // (c.block * self.resident)
 
     @property
     def groups(self) -> list[tuple[int, int]]:
@@ -287,57 +275,27 @@ class Plan:
         return [(start, end - start) for start, end in pairwise(ends)] if self.far else []
 
     @property
+    def parts(self) -> list[tuple[int, int]]:
+        """The parts in which a row is reduced: those in shared memory as they come, then what is in registers."""
+        most = PART // self.width if self.config.in_parts else self.count
+        return self.groups + [(i, min(most, self.count - i)) for i in range(self.far, self.count, most)]
+
+    @property
     def spans(self) -> list[tuple[int, int]]:
-        """Chunks that are written together, up to eight elements: the first one, and how many; the tail by itself."""
+        """The parts in which a row is written, up to eight elements of a thread; the tail is one by itself."""
         most = max(1, 8 // self.width)
-        ends = [0, self.far, self.chunks] if self.config.in_parts else [0, self.chunks]
-        spans = [(i, min(most, end - i)) for begin, end in pairwise(ends) for i in range(begin, end, most)]
-        return [*spans, (self.chunks, 1)] if self.tail else spans
+        ends = pairwise(sorted({0, min(self.far, self.chunks), self.chunks}))
+        whole = [(i, min(most, end - i)) for begin, end in ends for i in range(begin, end, most)]
+        return whole + [(self.chunks, 1)] * (self.tail > 0)
 
     @property
-    def block_step(self) -> int:
-        """Elements of one chunk that the threads of a block have: how far chunks lie apart in shared memory."""
-        return self.config.threads * self.width
-
-    @property
-    def share(self) -> int:
-        """Elements of a row in the shared memory of a block."""
-        return self.config.threads * (self.far * self.width if self.config.in_parts else self.values)
-
-    @property
-    def bits(self) -> int:
-        """Bits of an access."""
-        return self.width * BITS[self.element]
-
-    @property
-    def resident(self) -> int:
-        """Blocks that an SM should hold at once."""
-        c = self.config
-        blocks = c.resident or max(1, 1024 // c.block)
-        if c.stages:
-            size = shared_bytes(self.op, self.element, self.n, c)
-            blocks = min(blocks, max(1, SHARED_MEMORY // max(1, size)))
-        return blocks
-
-    @property
-    def min_blocks(self) -> int:
-        """Blocks that an SM must hold; single 16-bit elements take a register each before they are packed."""
-        return 1 if self.bits < 32 and self.values * self.config.together > 32 else self.resident
-
-    @property
-    def spare(self) -> bool:
-        """Tell whether a thread has registers for all its elements as ``f32``, where rows are in shared memory."""
-        threads = self.config.block * self.resident
-        return self.values * self.config.together + 28 <= DEFAULT_TARGET.sm_registers // threads
-
-    @property
-    def early_weights(self) -> bool:
-        """Tell whether there are registers for all weights while the warps exchange their numbers.
-
-        Rows are then elsewhere, and the weights not in shared memory.
-        """
-        registers = WEIGHTS[self.op] * self.values * BITS[self.element] // 32
-        return self.config.stages == 1 and not self.config.in_parts and registers <= 32
+    def early(self) -> int:
+        """Spans of the weights that are loaded while the warps exchange their numbers: as many as have registers."""
+        c, weights = self.config, WEIGHTS[self.op]
+        if c.in_parts:
+            return 1 if weights == 1 else 0
+        fit = weights * self.count * self.bits <= 32 * 32
+        return len(self.spans) if c.stages == 1 and fit else 0
 
     @property
     def messages(self) -> bool:
@@ -346,7 +304,8 @@ class Plan:
         That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; norms with
         all of a row in shared memory, whose weights are on their way meanwhile, are 3 to 6 % faster with the barrier.
         """
-        return self.op == "softmax" or self.config.stages != 1 or self.config.kept > 0
+        c = self.config
+        return c.cluster > 1 and (self.op == "softmax" or c.stages != 1 or c.kept > 0)
 
     def clusters(self, sms: int) -> int:
         """Return clusters that a GPU holds at once.  The SMs of a GPC, 16 or 18 on H100 and H200, hold whole ones."""

@@ -32,8 +32,7 @@ class Sharing:
     """
 
     def __init__(self, plan: Plan):
-        self.plan, self.config = plan, plan.config
-        self.messages = plan.messages and self.config.cluster > 1
+        self.config, self.messages = plan.config, plan.messages
         self.tid, self.row = cute.arch.thread_idx().x, cute.arch.block_idx().x
         self.lane = cute.arch.lane_idx()
         self.thread = self.tid

@@ -15,7 +15,7 @@ what becomes of an element.  Two kernels, one body: ``softmax_v`` takes rows of 
 # Operators and element types are those of values in a trace.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
-from dataclasses import replace
+import functools
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -61,44 +61,51 @@ def wide(x: Any) -> Any:
     return x.to(cute.Float32)
 
 
+def power(x: Any, m: Any) -> Any:
+    """Return ``e^(x - m)``."""
+    return cute.math.exp2((x - m) * LOG2_E, fastmath=True)
+
+
 # ------------------------------------------------------------------------------------------------------ operations
 
 
 class Sums:
-    """One sum for each row at hand: what lanes, warps and blocks have is added."""
+    """Sums over the rows at hand, one a row: what threads, warps and blocks have is added.
 
-    def __init__(self, plan: Plan, sharing: Sharing, memory: RowMemory):
-        self.plan, self.sharing, self.memory = plan, sharing, memory
+    An operation says more: ``of_warp`` gives the numbers of this warp, ``over_lanes`` and ``merged`` combine those of
+    several, ``of_row`` takes the numbers of the rows, and ``element`` makes elements of the result.
+    """
+
+    def __init__(self, memory: RowMemory, lines: list[Line]):
+        self.memory, self.lines = memory, lines
+        self.plan, self.lanes = memory.plan, memory.sharing.lanes
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
-        """Combine groups of lanes."""
+        """Combine groups of lanes; each has the numbers of so many threads."""
         return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
 
     def merged(self, lists: list[list[Any]], threads: int) -> list[Any]:
-        """Combine some lists of numbers."""
+        """Combine lists of numbers; each is that of so many threads."""
         return [tree(list(x), add) for x in zip(*lists)]
 
 
 class RmsNorm(Sums):
-    """Divide by the root of the mean square, multiply by weights."""
+    """``x / sqrt(mean square + eps) * w``."""
 
-    kept = None
-
-    def of_warp(self, lines: list[Line]) -> list[Any]:
-        """Return the numbers of this warp: the sum of squares of each row."""
+    def of_warp(self) -> list[Any]:
+        """Return the sum of squares of each row."""
 
         def square(v: Any) -> Any:
             return wide(v) * wide(v)
 
         def total(line: Line) -> Any:
-            parts = range(len(self.memory.parts()))
-            sums = [combined(self.memory.arrived(line, i), add, square) for i in parts]
-            return sum(sums[1:], sums[0])
+            parts = [self.memory.arrived(line, i) for i in range(len(self.plan.parts))]
+            return functools.reduce(add, [combined(x, add, square) for x in parts])
 
-        return self.over_lanes([total(line) for line in lines], self.sharing.lanes)
+        return self.over_lanes([total(line) for line in self.lines], self.lanes)
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the numbers of the rows."""
+        """Take the sums of squares."""
         self.by = [cute.arch.rsqrt_approx(x * (1 / self.plan.n) + self.plan.eps) for x in numbers]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
@@ -107,32 +114,34 @@ class RmsNorm(Sums):
 
 
 class Softmax(Sums):
-    """``2^((x - m) log2 e)`` with each warp's own maximum ``m``, then one exchange of (maximum, sum)."""
+    """``e^(x - m) / sum``; a warp has its own maximum ``m`` until the one exchange of (maximum, sum)."""
 
-    def of_warp(self, lines: list[Line]) -> list[Any]:
-        """Return the largest element of this warp and the sum of powers beside it."""
-        memory, line, self.kept = self.memory, lines[0], None
+    def of_warp(self) -> list[Any]:
+        """Return the largest element and the sum of powers beside it."""
+        memory, (line,) = self.memory, self.lines
+        parts, self.kept = len(self.plan.parts), False
         if self.plan.config.in_parts:
             # The largest element so far, and the sum of powers beside it; both of the thread, then of the warp.
             largest, total = cute.Float32(LOWEST), cute.Float32(0)
-            for i in cute.range_constexpr(len(memory.parts())):
+            for i in cute.range_constexpr(parts):
                 x = memory.arrived(line, i)
                 own = cute.max(largest, wide(combined(x, cute.max, lambda v: v)))
                 total = total * power(largest, own) + combined(x, add, lambda v, m=own: power(wide(v), m))
                 largest = own
-            self.largest = cute.arch.warp_reduction(largest, cute.max, self.sharing.lanes)
+            self.largest = cute.arch.warp_reduction(largest, cute.max, self.lanes)
             total = total * power(largest, self.largest)
         else:
-            own = wide(combined(memory.values_of(line), cute.max, lambda v: v))
+            own = wide(combined(memory.arrived(line, 0), cute.max, lambda v: v))
             # Finite, so that a warp of infinities does not make NaN of it; a NaN stays one.
-            self.largest = cute.max(cute.arch.warp_reduction(own, cute.max, self.sharing.lanes), LOWEST)
-            x = memory.values_of(line)
-            if line.slot is not None and not self.plan.spare:
-                total = combined(x, add, lambda v: power(wide(v), self.largest))
+            self.largest = cute.max(cute.arch.warp_reduction(own, cute.max, self.lanes), LOWEST)
+            x = memory.read(line, 0, self.plan.count)
+            if line.far == 0 or self.plan.spare:
+                powers = mapped(x, lambda v: power(v, self.largest))
+                self.lines, self.kept = [line._replace(values=powers, far=0)], True
+                total = combined(powers, add, lambda v: v)
             else:
-                self.kept = mapped(x, lambda v: power(v, self.largest))
-                total = combined(self.kept, add, lambda v: v)
-        return [self.largest, cute.arch.warp_reduction(total, add, self.sharing.lanes)]
+                total = combined(x, add, lambda v: power(wide(v), self.largest))
+        return [self.largest, cute.arch.warp_reduction(total, add, self.lanes)]
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
         """Combine groups of lanes."""
@@ -145,40 +154,59 @@ class Softmax(Sums):
         return [m, tree([x[1] * power(x[0], m) for x in lists], add)]
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the largest element and the sum of the row."""
+        """Take the largest element and the sum."""
         self.m, self.by = numbers[0], cute.arch.rcp_approx(numbers[1])
-        if self.kept is not None and self.plan.config.warps > 1:
+        if self.kept and self.plan.config.warps > 1:
             self.by = power(self.largest, self.m) * self.by
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
-        """Return some powers as shares of the sum; made again where there were no registers to keep them."""
-        return (power(v, self.m) if self.kept is None else v) * self.by
-
-
-def power(x: Any, m: Any) -> Any:
-    """Return ``e^(x - m)``."""
-    return cute.math.exp2((x - m) * LOG2_E, fastmath=True)
+        """Return shares of the sum; powers are made again where there were no registers to keep them."""
+        return (v if self.kept else power(v, self.m)) * self.by
 
 
 class Moments(NamedTuple):
-    """Means and squared deviations from them of some elements of each row; how many is static where it is known."""
+    """Means of some elements of each row and squared deviations from them; how many, a float where it is static."""
 
     means: list[Any]
     deviations: list[Any]
     elements: Any
 
+    @property
+    def numbers(self) -> list[Any]:
+        """What of them is known at run time only."""
+        return [*self.means, *self.deviations, *([] if isinstance(self.elements, float) else [self.elements])]
+
 
 class LayerNorm(Sums):
-    """Mean and squared deviations from it, combined from groups of elements (Chan, Golub, LeVeque 1979)."""
+    """``(x - mean) / sqrt(variance + eps) * w + b``.
 
-    kept = None
+    Mean and squared deviations are combined from groups of elements (Chan, Golub, LeVeque 1979).
+    """
 
-    def of_warp(self, lines: list[Line]) -> list[Any]:
-        """Return the numbers of this warp."""
-        own = [self.of_thread(line) for line in lines]
+    def of_warp(self) -> list[Any]:
+        """Return the moments of each row."""
+        own = [self.of_thread(line) for line in self.lines]
         found = Moments([x.means[0] for x in own], [x.deviations[0] for x in own], own[0].elements)
         self.each = found.elements if isinstance(found.elements, float) else None
-        return numbers_of(over(found, self.sharing.lanes))
+        return over(found, self.lanes).numbers
+
+    def of_thread(self, line: Line) -> Moments:
+        """Return those of this thread's elements of a row; nothing of the neutral ones where it has none."""
+        w, groups, last = self.plan.width, [], None
+        for i, (start, count) in enumerate(self.plan.parts):
+            x = self.memory.arrived(line, i)
+            end = min(count, self.plan.chunks - start) * w
+            groups += [of_group(part(x, at, min(GROUP, end - at))) for at in range(0, end, GROUP)]
+            last = of_group(part(x, end, w)) if end < count * w else None
+        total = functools.reduce(merge, groups) if groups else Moments([cute.Float32(0)], [cute.Float32(0)], 0.0)
+        if last is None:
+            return total
+        more, has = merge(total, last) if groups else last, self.memory.in_tail
+        return Moments(
+            [cute.where(has, more.means[0], total.means[0])],
+            [cute.where(has, more.deviations[0], total.deviations[0])],
+            cute.where(has, cute.Float32(more.elements), cute.Float32(total.elements)),
+        )
 
     def moments(self, numbers: list[Any], threads: int) -> Moments:
         """Return the moments that are these numbers of so many threads."""
@@ -188,36 +216,14 @@ class LayerNorm(Sums):
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
         """Combine groups of lanes."""
-        return numbers_of(over(self.moments(numbers, threads), lanes))
+        return over(self.moments(numbers, threads), lanes).numbers
 
     def merged(self, lists: list[list[Any]], threads: int) -> list[Any]:
         """Combine some lists of numbers."""
-        return numbers_of(tree([self.moments(x, threads) for x in lists], merge))
-
-    def of_thread(self, line: Line) -> Moments:
-        """Return those of this thread's elements of a row; nothing of the neutral ones where it has none."""
-        plan, memory = self.plan, self.memory
-        groups, last = [], None
-        for i, (first, n) in enumerate(memory.parts()):
-            x = memory.arrived(line, i)
-            end = min(n, plan.chunks * plan.width - first)
-            groups += [of_group(part(x, start, min(GROUP, end - start))) for start in range(0, end, GROUP)]
-            last = of_group(part(x, end, plan.width)) if n > end else None
-        total = groups[0] if groups else Moments([cute.Float32(0)], [cute.Float32(0)], 0.0)
-        for x in groups[1:]:
-            total = merge(total, x)
-        if last is None:
-            return total
-        more = merge(total, last) if groups else last
-        has = memory.in_tail
-        return Moments(
-            [cute.where(has, more.means[0], total.means[0])],
-            [cute.where(has, more.deviations[0], total.deviations[0])],
-            cute.where(has, cute.Float32(more.elements), cute.Float32(total.elements)),
-        )
+        return tree([self.moments(x, threads) for x in lists], merge).numbers
 
     def of_row(self, numbers: list[Any]) -> None:
-        """Take the numbers of the rows."""
+        """Take the moments of the rows."""
         self.means, deviations, _ = self.moments(numbers, self.plan.config.sharing)
         self.by = [cute.arch.rsqrt_approx(x * (1 / self.plan.n) + self.plan.eps) for x in deviations]
 
@@ -244,33 +250,24 @@ def merge(x: Moments, y: Moments) -> Moments:
     """Return the moments of the elements of both; the same, bit for bit, whichever is first."""
     m, n = x.elements, y.elements
     apart = [a - b for a, b in zip(x.means, y.means)]
-    deviations = [a + b for a, b in zip(x.deviations, y.deviations)]
     if not isinstance(m, float):
         by = cute.arch.rcp_approx(cute.max(m + n, 1.0))
-        means = [(a * m + b * n) * by for a, b in zip(x.means, y.means)]
-        share = m * n * by
+        means, share = [(a * m + b * n) * by for a, b in zip(x.means, y.means)], m * n * by
     elif m == n:
         means, share = [(a + b) * 0.5 for a, b in zip(x.means, y.means)], m / 2
     else:
         means, share = [a - d * (n / (m + n)) for a, d in zip(x.means, apart)], m * n / (m + n)
-    return Moments(means, [v + d * d * share for v, d in zip(deviations, apart)], m + n)
+    return Moments(means, [a + b + d * d * share for a, b, d in zip(x.deviations, y.deviations, apart)], m + n)
 
 
 def over(x: Moments, lanes: int) -> Moments:
     """Combine groups of lanes; all of them get the result."""
     for i in cute.range_constexpr(lanes.bit_length() - 1):
-        distance = lanes >> (i + 1)
-
-        known = isinstance(x.elements, float)
-        elements = x.elements if known else cute.arch.shuffle_sync_bfly(x.elements, distance)
-        means, deviations = (cute.arch.shuffle_sync_bfly(tuple(v), distance) for v in (x.means, x.deviations))
-        x = merge(x, Moments(means, deviations, elements))
+        numbers = [cute.arch.shuffle_sync_bfly(v, lanes >> (i + 1)) for v in x.numbers]
+        rows = len(x.means)
+        elements = x.elements if isinstance(x.elements, float) else numbers[-1]
+        x = merge(x, Moments(numbers[:rows], numbers[rows : 2 * rows], elements))
     return x
-
-
-def numbers_of(x: Moments) -> list[Any]:
-    """Return what of some moments is known at run time only."""
-    return [*x.means, *x.deviations, *([] if isinstance(x.elements, float) else [x.elements])]
 
 
 OPERATIONS = {"softmax": Softmax, "rmsnorm": RmsNorm, "layernorm": LayerNorm}
@@ -280,103 +277,93 @@ OPERATIONS = {"softmax": Softmax, "rmsnorm": RmsNorm, "layernorm": LayerNorm}
 
 def rows_kernel(x: cute.Tensor, w: Any, b: Any, y: cute.Tensor, plan: cute.Constexpr[Plan]):
     """Work on the rows of this block."""
-    sharing = Sharing(plan)
-    memory = RowMemory(plan, sharing, x, [v for v in (w, b) if v is not None], y)
+    memory = RowMemory(plan, Sharing(plan), x, [v for v in (w, b) if v is not None], y)
     if plan.op == "sum":
-        sum_rows(plan, sharing, memory)
+        sum_rows(memory)
     elif plan.config.stages > 1:
-        in_turn(plan, sharing, memory)
+        in_turn(memory)
     else:
-        at_once(plan, sharing, memory)
+        at_once(memory)
 
 
-def sum_rows(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
-    """Write the sum of a row."""
+def sum_rows(memory: RowMemory) -> None:
+    """Write the sum of a row; nothing of it is kept."""
+    plan, sharing = memory.plan, memory.sharing
     source, exists = memory.existing(sharing.row) if plan.config.rows > 1 else (sharing.row, True)
-    begin, total = memory.row_of(memory.x, source), None
+    begin, total = memory.begin(memory.x, source), None
     if plan.rounds:
         fours = cute.full(min(4, STREAM * plan.width), 0.0, cute.Float32)
         for i in range(plan.rounds):
-            values = memory.registers(STREAM * plan.width)
+            values = memory.registers(STREAM)
             under_way = memory.chunks(begin + i * (STREAM * plan.step), 0, STREAM)
             cute.autovec_copy(under_way, memory.in_registers(values, 0, STREAM))
             groups = grouped(values)
             for k in range(groups.shape[1]):
                 fours = fours + wide(groups[None, k].load())
         total = fours.sum()
-    if plan.values:
-        rest = combined(memory.load(begin, plan.rounds * STREAM), add, wide)
+        begin = begin + plan.rounds * STREAM * plan.step
+    if plan.count:
+        rest = combined(memory.load(begin, 0, plan.count), add, wide)
         total = rest if total is None else total + rest
-    sums = Sums(plan, sharing, memory)
+    sums = Sums(memory, [])
     (total,) = sharing.exchange(sums, sums.over_lanes([total], sharing.lanes))
     if sharing.thread == 0 and exists:
         memory.y[sharing.row] = total.to(memory.dtype)
 
 
-def at_once(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
-    """Work on the rows of this block, each in registers or in a slot of shared memory."""
-    c = plan.config
-    if c.together > 1:
-        numbers = [sharing.row * c.together + i for i in range(c.together)]
-        rows = [(row, *memory.existing(row)) for row in numbers]
-    elif c.rows > 1:
-        rows = [(sharing.row, *memory.existing(sharing.row))]
-    else:
-        rows = [(sharing.row, sharing.row, None)]
-    if not c.stages:
-        lines = [Line(row, exists, memory.load(memory.row_of(memory.x, source)), None) for row, source, exists in rows]
-    else:
-        if not c.in_parts or plan.far:
-            memory.make_slots(c.together)
-        if c.in_parts:
-            lines = memory.fetch_parts(rows)
-        else:
-            for i, (_, source, _) in enumerate(rows):
-                memory.fetch_row(source, memory.slot(i))
+def at_once(memory: RowMemory) -> None:
+    """Work on the rows of this block; all that is loaded of them is under way at once."""
+    plan, c, first = memory.plan, memory.config, memory.sharing.row
+    numbers = [first * c.together + i for i in range(c.together)]
+    existing = [memory.existing(row) if c.rows * c.together > 1 else (row, True) for row in numbers]
+    begins = [memory.begin(memory.x, source) for source, _ in existing]
+    slots = memory.make_slots(c.together) if plan.far else [None] * c.together
+    for begin, slot in zip(begins, slots):
+        for start, count in plan.groups:
+            memory.fetch(begin, slot, start, count)
             cute.arch.cp_async_commit_group()
-            cute.arch.cp_async_wait_group(0)
-            lines = [Line(row, exists, None, memory.slot(i)) for i, (row, _, exists) in enumerate(rows)]
-    work(plan, sharing, memory, lines)
+    lines: list[Line] = []
+    for i, (row, (_, exists), begin, slot) in enumerate(zip(numbers, existing, begins, slots)):
+        near = plan.count - plan.far
+        values = memory.load(begin, plan.far, near) if near else None
+        lines.append(Line(row, exists, slot, values, plan.far, (c.together - i) * len(plan.groups)))
+    work(memory, lines)
 
 
-def in_turn(plan: Plan, sharing: Sharing, memory: RowMemory) -> None:
+def in_turn(memory: RowMemory) -> None:
     """Work on this block's rows; while it works on one, the next ones come into other slots of shared memory."""
-    c, rows = plan.config, memory.x.shape[0]
-    # Weights stay in shared memory; each thread reads back what it has written.
-    memory.held = [memory.hold(w) for w in memory.weights]
+    plan, c, first, rows = memory.plan, memory.config, memory.sharing.row, memory.x.shape[0]
+    memory.hold_weights()
     memory.make_slots(c.stages)
     step = cute.arch.grid_dim().x // c.cluster
+
+    def fetch(row: Any, slot: Any) -> None:
+        if row < rows:
+            memory.fetch(memory.begin(memory.x, row), memory.slot(slot), 0, plan.count)
+        cute.arch.cp_async_commit_group()
+
     for i in cute.range_constexpr(c.stages - 1):
-        fetch_ahead(memory, sharing.row + step * i, rows, i)
+        fetch(first + step * i, i)
     if c.cluster > 1:
         cute.arch.cluster_wait()
     slot, turn = cute.Int32(0), cute.Int32(0)
-    for row in range(sharing.row, rows, step):
+    for row in range(first, rows, step):
         last = slot + (c.stages - 1)
-        fetch_ahead(memory, row + step * (c.stages - 1), rows, cute.where(last >= c.stages, last - c.stages, last))
+        fetch(row + step * (c.stages - 1), cute.where(last >= c.stages, last - c.stages, last))
         # All groups but the latest have arrived: this row is there, as far as this thread reads it.
         cute.arch.cp_async_wait_group(c.stages - 1)
-        line = Line(row, None, None, memory.slot(slot))
-        work(plan, sharing, memory, [line], Turn(turn & 1, turn >> 1 & 1))
+        work(memory, [Line(row, True, memory.slot(slot), None, plan.far)], Turn(turn & 1, turn >> 1 & 1))
         slot, turn = cute.where(slot + 1 == c.stages, 0, slot + 1), turn + 1
 
 
-def fetch_ahead(memory: RowMemory, row: Any, rows: Any, slot: Any) -> None:
-    """Begin to copy a row into a slot, if there is such a row, as a group of copies."""
-    if row < rows:
-        memory.fetch_row(row, memory.slot(slot))
-    cute.arch.cp_async_commit_group()
-
-
-def work(plan: Plan, sharing: Sharing, memory: RowMemory, lines: list[Line], turn: Turn | None = None) -> None:
+def work(memory: RowMemory, lines: list[Line], turn: Turn | None = None) -> None:
     """Do the operation on the rows at hand: reduce, exchange, write."""
-    operation = OPERATIONS[plan.op](plan, sharing, memory)
-    numbers = operation.of_warp(lines)
-    weights = memory.all_weights() if plan.early_weights else []
-    spans = memory.early_spans()
-    operation.of_row(sharing.exchange(operation, numbers, turn))
-    weights = weights or memory.all_weights()
-    memory.finish(lines, operation.element, weights, spans, operation.kept)
+    plan = memory.plan
+    operation = OPERATIONS[plan.op](memory, lines)
+    numbers = operation.of_warp()
+    weights = [memory.weights_of(*span) for span in plan.spans[: plan.early]]
+    operation.of_row(memory.sharing.exchange(operation, numbers, turn))
+    memory.write(operation.lines, operation.element, weights)
 
 
 # ------------------------------------------------------------------------------------------------------------ host
@@ -413,7 +400,7 @@ def launch(x: Any, w: Any, b: Any, y: Any, plan: Plan, sms: int) -> None:
     if c.stages > 1:
         grid = cute.min(grid, plan.clusters(sms))
     sizes = {"grid": grid * c.cluster, "block": c.block, "cluster": c.cluster}
-    one = replace(plan, width=1)
+    one = Plan(plan.op, plan.element, plan.n, c, 1, plan.eps)
     if plan.width == 1:
         made(one)(x, w, b, y, one).launch(**sizes)
         return

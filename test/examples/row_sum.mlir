@@ -15,8 +15,8 @@
 !memref_4 = !cute.memref<f32, gmem, align<16>, "(4096):(1)">
 !begin = !cute.ptr<f32, gmem, align<16>>
 !values_2 = !cute.memref<f32, rmem, align<32>, "16:1">
-!whole = !cute.memref<f32, rmem, align<32>, "(4,4):(1,4)">
 !memref_5 = !cute.memref<f32, gmem, align<16>, "(4,4):(1,1024)">
+!groups_2 = !cute.memref<f32, rmem, align<32>, "(4,4):(1,4)">
 !memref_6 = !cute.memref<f32, rmem, align<32>, "(4):(1)">
 !layout_2 = !cute.layout<"(?,4096):(?,1)">
 module attributes {gpu.container_module} {
@@ -31,88 +31,90 @@ module attributes {gpu.container_module} {
       %c0_i32 = arith.constant 0 : i32
       %c2_i32 = arith.constant 2 : i32
       %c1_i32 = arith.constant 1 : i32
+      %4 = cute.static : !cute.int_tuple<"4096">
       %c16_i32 = arith.constant 16 : i32
       %c8_i32 = arith.constant 8 : i32
       %c4_i32 = arith.constant 4 : i32
       %c5_i32 = arith.constant 5 : i32
       %c7_i32 = arith.constant 7 : i32
-      %4 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %5 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %source = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %5 = cute_nvgpu.arch.lane_id() : () -> i32
-      %6 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
-      %7 = cute.slice(%x, %6) : !x, !cute.coord<"(?,_)">
-      %8 = cute.get_iter(%7) : !memref
-      %9 = cute.make_int_tuple(%4) : (i32) -> !cute.int_tuple<"?">
-      %begin = cute.add_offset(%8, %9) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?">) -> !cute.ptr<f32, gmem>
+      %6 = cute_nvgpu.arch.lane_id() : () -> i32
+      %7 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
+      %8 = cute.slice(%x, %7) : !x, !cute.coord<"(?,_)">
+      %9 = cute.get_iter(%8) : !memref
+      %10 = cute.make_int_tuple(%5) : (i32) -> !cute.int_tuple<"?">
+      %begin = cute.add_offset(%9, %10) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?">) -> !cute.ptr<f32, gmem>
       %fours = vector.broadcast %cst : f32 to vector<4xf32>
-      %10 = scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 iter_args(%arg0 = %fours) -> (vector<4xf32>) : i32 {
+      %11 = scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 iter_args(%arg0 = %fours) -> (vector<4xf32>) : i32 {
         %values = cute.memref.alloca() : !values
-        %37 = cute.get_iter(%values) : !values
         %38 = cute.get_iter(%values) : !values
-        %39 = arith.muli %i, %c2048_i32 : i32
-        %40 = cute.assume(%39) : (i32) -> !cute.i32<divby 2048>
-        %41 = cute.make_int_tuple(%40) : (!cute.i32<divby 2048>) -> !int_tuple
-        %42 = cute.add_offset(%begin, %41) : (!cute.ptr<f32, gmem>, !int_tuple) -> !cute.ptr<f32, gmem>
-        %under_way = cute.make_view(%42, %0) : !under_way
-        %43 = cute.make_view(%38, %1) : !memref_2
-        cute.copy(%2, %under_way, %43) : (!universal_copy, !under_way, !memref_2) -> ()
-        %groups = cute.make_view(%37, %3) : !groups
-        %44 = scf.for %k = %c0_i32 to %c2_i32 step %c1_i32 iter_args(%arg1 = %arg0) -> (vector<4xf32>) : i32 {
-          %45 = cute.make_coord(%k) : (i32) -> !cute.coord<"(_,?)">
-          %46 = cute.slice(%groups, %45) : !groups, !cute.coord<"(_,?)">
-          %47 = cute.memref.load_vec %46 : !memref_3
-          %fours_2 = arith.addf %arg1, %47 fastmath<contract> : vector<4xf32>
-          scf.yield %fours_2 : vector<4xf32>
+        %39 = cute.get_iter(%values) : !values
+        %40 = arith.muli %i, %c2048_i32 : i32
+        %41 = cute.assume(%40) : (i32) -> !cute.i32<divby 2048>
+        %42 = cute.make_int_tuple(%41) : (!cute.i32<divby 2048>) -> !int_tuple
+        %43 = cute.add_offset(%begin, %42) : (!cute.ptr<f32, gmem>, !int_tuple) -> !cute.ptr<f32, gmem>
+        %under_way = cute.make_view(%43, %0) : !under_way
+        %44 = cute.make_view(%39, %1) : !memref_2
+        cute.copy(%2, %under_way, %44) : (!universal_copy, !under_way, !memref_2) -> ()
+        %groups = cute.make_view(%38, %3) : !groups
+        %45 = scf.for %k = %c0_i32 to %c2_i32 step %c1_i32 iter_args(%arg1 = %arg0) -> (vector<4xf32>) : i32 {
+          %46 = cute.make_coord(%k) : (i32) -> !cute.coord<"(_,?)">
+          %47 = cute.slice(%groups, %46) : !groups, !cute.coord<"(_,?)">
+          %48 = cute.memref.load_vec %47 : !memref_3
+          %fours_3 = arith.addf %arg1, %48 fastmath<contract> : vector<4xf32>
+          scf.yield %fours_3 : vector<4xf32>
         }
-        scf.yield %44 : vector<4xf32>
+        scf.yield %45 : vector<4xf32>
       }
-      %11 = vector.shuffle %10, %10 [0, 2] : vector<4xf32>, vector<4xf32>
-      %12 = vector.shuffle %10, %10 [1, 3] : vector<4xf32>, vector<4xf32>
-      %13 = arith.addf %11, %12 fastmath<contract> : vector<2xf32>
-      %14 = vector.shuffle %13, %13 [0] : vector<2xf32>, vector<2xf32>
-      %15 = vector.shuffle %13, %13 [1] : vector<2xf32>, vector<2xf32>
-      %16 = arith.addf %14, %15 fastmath<contract> : vector<1xf32>
-      %total = vector.extract %16[0] : f32 from vector<1xf32>
-      %17 = cute_nvgpu.arch.shfl_sync(%total, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %18 = arith.addf %total, %17 fastmath<contract> : f32
-      %19 = cute_nvgpu.arch.shfl_sync(%18, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %20 = arith.addf %18, %19 fastmath<contract> : f32
-      %21 = cute_nvgpu.arch.shfl_sync(%20, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %22 = arith.addf %20, %21 fastmath<contract> : f32
-      %23 = cute_nvgpu.arch.shfl_sync(%22, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %24 = arith.addf %22, %23 fastmath<contract> : f32
-      %25 = cute_nvgpu.arch.shfl_sync(%24, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %x_0 = arith.addf %24, %25 fastmath<contract> : f32
-      %26 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %27 = arith.shrui %26, %c5_i32 : i32
-      %warp = cute_nvgpu.arch.shfl_sync(%27, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %12 = vector.shuffle %11, %11 [0, 2] : vector<4xf32>, vector<4xf32>
+      %13 = vector.shuffle %11, %11 [1, 3] : vector<4xf32>, vector<4xf32>
+      %14 = arith.addf %12, %13 fastmath<contract> : vector<2xf32>
+      %15 = vector.shuffle %14, %14 [0] : vector<2xf32>, vector<2xf32>
+      %16 = vector.shuffle %14, %14 [1] : vector<2xf32>, vector<2xf32>
+      %17 = arith.addf %15, %16 fastmath<contract> : vector<1xf32>
+      %total = vector.extract %17[0] : f32 from vector<1xf32>
+      %begin_0 = cute.add_offset(%begin, %4) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"4096">) -> !cute.ptr<f32, gmem>
+      %18 = cute_nvgpu.arch.shfl_sync(%total, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %19 = arith.addf %total, %18 fastmath<contract> : f32
+      %20 = cute_nvgpu.arch.shfl_sync(%19, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %21 = arith.addf %19, %20 fastmath<contract> : f32
+      %22 = cute_nvgpu.arch.shfl_sync(%21, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %23 = arith.addf %21, %22 fastmath<contract> : f32
+      %24 = cute_nvgpu.arch.shfl_sync(%23, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %25 = arith.addf %23, %24 fastmath<contract> : f32
+      %26 = cute_nvgpu.arch.shfl_sync(%25, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %x_1 = arith.addf %25, %26 fastmath<contract> : f32
+      %27 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %28 = arith.shrui %27, %c5_i32 : i32
+      %warp = cute_nvgpu.arch.shfl_sync(%28, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
       %table = cute.memref.alloc_smem() : !table
-      %28 = arith.cmpi eq, %5, %c0_i32 : i32
-      scf.if %28 {
-        %37 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%table, %37, %x_0) : (!table, !cute.coord<"?">, f32) -> ()
+      %29 = arith.cmpi eq, %6, %c0_i32 : i32
+      scf.if %29 {
+        %38 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%table, %38, %x_1) : (!table, !cute.coord<"?">, f32) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      %column = arith.andi %5, %c7_i32 : i32
-      %29 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
-      %30 = cute.memref.load(%table, %29) : (!table, !cute.coord<"?">) -> f32
-      %31 = cute_nvgpu.arch.shfl_sync(%30, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %32 = arith.addf %30, %31 fastmath<contract> : f32
-      %33 = cute_nvgpu.arch.shfl_sync(%32, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %34 = arith.addf %32, %33 fastmath<contract> : f32
-      %35 = cute_nvgpu.arch.shfl_sync(%34, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %total_1 = arith.addf %34, %35 fastmath<contract> : f32
-      %36 = arith.cmpi eq, %4, %c0_i32 : i32
-      scf.if %36 {
-        %37 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%y, %37, %total_1) : (!y, !cute.coord<"?">, f32) -> ()
+      %column = arith.andi %6, %c7_i32 : i32
+      %30 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
+      %31 = cute.memref.load(%table, %30) : (!table, !cute.coord<"?">) -> f32
+      %32 = cute_nvgpu.arch.shfl_sync(%31, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %33 = arith.addf %31, %32 fastmath<contract> : f32
+      %34 = cute_nvgpu.arch.shfl_sync(%33, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %35 = arith.addf %33, %34 fastmath<contract> : f32
+      %36 = cute_nvgpu.arch.shfl_sync(%35, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %total_2 = arith.addf %35, %36 fastmath<contract> : f32
+      %37 = arith.cmpi eq, %5, %c0_i32 : i32
+      scf.if %37 {
+        %38 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%y, %38, %total_2) : (!y, !cute.coord<"?">, f32) -> ()
       }
       gpu.return
     }
     gpu.func @sum_v(%x: !x_2, %y: !y) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
       %c4_i32 = arith.constant 4 : i32
-      %0 = cute.static : !cute.layout<"(4,4):(1,4)">
-      %1 = cute.static : !layout
+      %0 = cute.static : !layout
+      %1 = cute.static : !cute.layout<"(4,4):(1,4)">
       %2 = cute.atom() : !universal_copy
       %3 = cute.static : !cute.coord<"(_,0)">
       %c1_i32 = arith.constant 1 : i32
@@ -136,59 +138,59 @@ module attributes {gpu.container_module} {
       %values = cute.memref.alloca() : !values_2
       %13 = cute.get_iter(%values) : !values_2
       %14 = cute.get_iter(%values) : !values_2
-      %whole = cute.make_view(%14, %0) : !whole
-      %15 = cute.make_view(%begin, %1) : !memref_5
-      cute.copy(%2, %15, %whole) : (!universal_copy, !memref_5, !whole) -> ()
-      %groups = cute.make_view(%13, %0) : !whole
-      %16 = cute.slice(%groups, %3) : !whole, !cute.coord<"(_,0)">
-      %total = cute.memref.load_vec %16 : !memref_6
-      %17 = scf.for %i = %c1_i32 to %c4_i32 step %c1_i32 iter_args(%arg0 = %total) -> (vector<4xf32>) : i32 {
-        %44 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-        %45 = cute.slice(%groups, %44) : !whole, !cute.coord<"(_,?)">
-        %46 = cute.memref.load_vec %45 : !memref_3
-        %total_2 = arith.addf %arg0, %46 fastmath<contract> : vector<4xf32>
+      %15 = cute.make_view(%begin, %0) : !memref_5
+      %16 = cute.make_view(%14, %1) : !groups_2
+      cute.copy(%2, %15, %16) : (!universal_copy, !memref_5, !groups_2) -> ()
+      %groups = cute.make_view(%13, %1) : !groups_2
+      %17 = cute.slice(%groups, %3) : !groups_2, !cute.coord<"(_,0)">
+      %total = cute.memref.load_vec %17 : !memref_6
+      %18 = scf.for %i = %c1_i32 to %c4_i32 step %c1_i32 iter_args(%arg0 = %total) -> (vector<4xf32>) : i32 {
+        %45 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+        %46 = cute.slice(%groups, %45) : !groups_2, !cute.coord<"(_,?)">
+        %47 = cute.memref.load_vec %46 : !memref_3
+        %total_2 = arith.addf %arg0, %47 fastmath<contract> : vector<4xf32>
         scf.yield %total_2 : vector<4xf32>
       }
-      %18 = vector.extract %17[0] : f32 from vector<4xf32>
-      %19 = vector.extract %17[1] : f32 from vector<4xf32>
-      %20 = vector.extract %17[2] : f32 from vector<4xf32>
-      %21 = vector.extract %17[3] : f32 from vector<4xf32>
-      %22 = arith.addf %18, %19 fastmath<contract> : f32
-      %23 = arith.addf %20, %21 fastmath<contract> : f32
-      %rest = arith.addf %22, %23 fastmath<contract> : f32
-      %24 = cute_nvgpu.arch.shfl_sync(%rest, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %25 = arith.addf %rest, %24 fastmath<contract> : f32
-      %26 = cute_nvgpu.arch.shfl_sync(%25, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %27 = arith.addf %25, %26 fastmath<contract> : f32
-      %28 = cute_nvgpu.arch.shfl_sync(%27, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %29 = arith.addf %27, %28 fastmath<contract> : f32
-      %30 = cute_nvgpu.arch.shfl_sync(%29, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %31 = arith.addf %29, %30 fastmath<contract> : f32
-      %32 = cute_nvgpu.arch.shfl_sync(%31, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %x_0 = arith.addf %31, %32 fastmath<contract> : f32
-      %33 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %34 = arith.shrui %33, %c5_i32 : i32
-      %warp = cute_nvgpu.arch.shfl_sync(%34, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %19 = vector.extract %18[0] : f32 from vector<4xf32>
+      %20 = vector.extract %18[1] : f32 from vector<4xf32>
+      %21 = vector.extract %18[2] : f32 from vector<4xf32>
+      %22 = vector.extract %18[3] : f32 from vector<4xf32>
+      %23 = arith.addf %19, %20 fastmath<contract> : f32
+      %24 = arith.addf %21, %22 fastmath<contract> : f32
+      %rest = arith.addf %23, %24 fastmath<contract> : f32
+      %25 = cute_nvgpu.arch.shfl_sync(%rest, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %26 = arith.addf %rest, %25 fastmath<contract> : f32
+      %27 = cute_nvgpu.arch.shfl_sync(%26, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %28 = arith.addf %26, %27 fastmath<contract> : f32
+      %29 = cute_nvgpu.arch.shfl_sync(%28, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %30 = arith.addf %28, %29 fastmath<contract> : f32
+      %31 = cute_nvgpu.arch.shfl_sync(%30, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %32 = arith.addf %30, %31 fastmath<contract> : f32
+      %33 = cute_nvgpu.arch.shfl_sync(%32, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %x_0 = arith.addf %32, %33 fastmath<contract> : f32
+      %34 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %35 = arith.shrui %34, %c5_i32 : i32
+      %warp = cute_nvgpu.arch.shfl_sync(%35, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
       %table = cute.memref.alloc_smem() : !table
-      %35 = arith.cmpi eq, %5, %c0_i32 : i32
-      scf.if %35 {
-        %44 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%table, %44, %x_0) : (!table, !cute.coord<"?">, f32) -> ()
+      %36 = arith.cmpi eq, %5, %c0_i32 : i32
+      scf.if %36 {
+        %45 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%table, %45, %x_0) : (!table, !cute.coord<"?">, f32) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
       %column = arith.andi %5, %c7_i32 : i32
-      %36 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
-      %37 = cute.memref.load(%table, %36) : (!table, !cute.coord<"?">) -> f32
-      %38 = cute_nvgpu.arch.shfl_sync(%37, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %39 = arith.addf %37, %38 fastmath<contract> : f32
-      %40 = cute_nvgpu.arch.shfl_sync(%39, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %41 = arith.addf %39, %40 fastmath<contract> : f32
-      %42 = cute_nvgpu.arch.shfl_sync(%41, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %total_1 = arith.addf %41, %42 fastmath<contract> : f32
-      %43 = arith.cmpi eq, %4, %c0_i32 : i32
-      scf.if %43 {
-        %44 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%y, %44, %total_1) : (!y, !cute.coord<"?">, f32) -> ()
+      %37 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
+      %38 = cute.memref.load(%table, %37) : (!table, !cute.coord<"?">) -> f32
+      %39 = cute_nvgpu.arch.shfl_sync(%38, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %40 = arith.addf %38, %39 fastmath<contract> : f32
+      %41 = cute_nvgpu.arch.shfl_sync(%40, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %42 = arith.addf %40, %41 fastmath<contract> : f32
+      %43 = cute_nvgpu.arch.shfl_sync(%42, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %total_1 = arith.addf %42, %43 fastmath<contract> : f32
+      %44 = arith.cmpi eq, %4, %c0_i32 : i32
+      scf.if %44 {
+        %45 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%y, %45, %total_1) : (!y, !cute.coord<"?">, f32) -> ()
       }
       gpu.return
     }

@@ -9,8 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import cute_dialect.lang as cute
 from cute_dialect.kernels.row_config import SHARED_MEMORY, shared_bytes
-from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_text, vector_width
+from cute_dialect.kernels.rows import BITS, OPS, RowConfig, default_config, row_program, row_text, vector_width
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
 
@@ -196,6 +197,21 @@ def test_the_trace_is_the_example() -> None:
     y = np.zeros(3, np.float32)
     compile_cute(str(EXAMPLE), emit="base").kernel("sum")(x, y, device="cpu")
     assert np.allclose(y, x.sum(1, dtype=np.float64), atol=1e-4)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_programs_are_called_with_arrays(op: str) -> None:
+    """Any number of rows and rows with gaps, by one program; other rows are refused."""
+    program = row_program(op, "f16", 200, eps=EPS)
+    for rows, ld in ((4, 208), (3, 201)):
+        data = inputs(op, "f16", rows, 200, ld)
+        y = np.full(rows if op == "sum" else (rows, 200), np.nan, np.float16)
+        program(*data, y, device="cpu", checks=("race", "uninit", "sync", "oob"))
+        close(op, "f16", y, data)
+    data = inputs(op, "f16", 4, 208, 208)
+    y = np.zeros(4 if op == "sum" else (4, 208), np.float16)
+    with pytest.raises(cute.ShapeError, match="argument x, mode 1: expected extent 200, got 208"):
+        program(*data, y, device="cpu")
 
 
 def test_rows_that_do_not_agree_are_refused() -> None:
