@@ -108,6 +108,12 @@ class Cache:
             _warn(f"cannot read {self._path(key)}: {e.strerror}; compiled again")
         return None
 
+    def has(self, key: str) -> bool:
+        """Tell whether there is an entry under ``key``, damaged or not."""
+        with contextlib.suppress(OSError, Damaged), self._shard(key[:2]) as shard:
+            return size_of(shard, key) is not None
+        return False
+
     def look(self, entry: Entry) -> Artifact | dict[str, bytes] | None:
         """Return the module of an entry, or its files if it holds another thing; ``None`` for a damaged one.
 

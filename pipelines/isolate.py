@@ -25,7 +25,7 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cute_dialect.pipelines.upstream_error import UpstreamError, UpstreamMissing, clip
 from cute_dialect.pipelines.worker import receive, send
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Worker", "WorkerModule", "borrowed", "start"]
 
+Serve: TypeAlias = Literal["serve", "serve_compilations"]
 _KEPT = 4
 """The number of workers that wait for more at most; as many are there as threads compile at a time."""
 _BACK_END = "LLVM's NVPTX back end"
@@ -44,7 +45,7 @@ _BACK_END = "LLVM's NVPTX back end"
 
 def start() -> None:
     """Start the worker that :func:`borrowed` will give, if none waits; errors come with the first module."""
-    idle = _idle(os.getpid())
+    idle = _idle(os.getpid(), "serve")
     if not idle:
         idle.append(Worker())
         with suppress(UpstreamError):
@@ -52,10 +53,13 @@ def start() -> None:
 
 
 @contextmanager
-def borrowed() -> Generator[Worker]:
-    """Give a worker for as long as the block runs, one of those that this process keeps."""
-    idle = _idle(os.getpid())
-    worker = idle.pop() if idle else Worker()
+def borrowed(serve: Serve = "serve") -> Generator[Worker]:
+    """Give a worker for as long as the block runs, one of those that this process keeps.
+
+    ``serve``: what it does, a function of :mod:`.worker`.
+    """
+    idle = _idle(os.getpid(), serve)
+    worker = idle.pop() if idle else Worker(serve)
     try:
         yield worker
     finally:
@@ -65,8 +69,8 @@ def borrowed() -> Generator[Worker]:
             worker.close()
 
 
-@lru_cache(maxsize=1)
-def _idle(pid: int) -> list[Worker]:
+@lru_cache(maxsize=2)
+def _idle(pid: int, serve: Serve) -> list[Worker]:
     """Give the workers that nobody uses, of this process, which is ``pid``: after a fork the new one has its own."""
     return []
 
@@ -85,13 +89,13 @@ def _python() -> str:
 class _Process:
     """A process that serves, from here.  Only descriptors: nothing has to be closed at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, serve: Serve) -> None:
         python = _python()
         # What it prints; where the platform has no such files, that is lost.
         self._log = os.memfd_create("mlir") if hasattr(os, "memfd_create") else os.open(os.devnull, os.O_RDWR)
         source, self._requests = os.pipe()
         self._replies, sink = os.pipe()
-        code = f"import sys; sys.path[:] = {sys.path!r}; from cute_dialect.pipelines.worker import serve; serve()"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from cute_dialect.pipelines.worker import {serve}; {serve}()"
         streams = ((source, 0), (sink, 1), (self._log, 2))
         try:
             self.pid = os.posix_spawn(
@@ -137,9 +141,10 @@ class _Process:
 
 
 class Worker:
-    """A process that runs upstream MLIR, and its successors."""
+    """A process that runs upstream MLIR (or that compiles), and its successors."""
 
-    def __init__(self) -> None:
+    def __init__(self, serve: Serve = "serve") -> None:
+        self._serve: Serve = serve
         self._process: _Process | None = None
 
     @property
@@ -152,7 +157,7 @@ class Worker:
         if self._process is not None and not self._process.lives():
             self.close()
         if self._process is None:
-            self._process = _Process()
+            self._process = _Process(self._serve)
 
     def module(self, text: str, filename: str = "-", call_sites: CallSites | None = None) -> WorkerModule:
         """Parse and verify ``text`` there.  Raises as :meth:`.upstream.UpstreamModule.from_text` does.
@@ -162,6 +167,11 @@ class Worker:
         self.start()
         self.call("from_text", text, filename)
         return WorkerModule(self, filename, call_sites)
+
+    def compiled(self, keywords: dict[str, object]) -> dict[str, bytes]:
+        """Compile there; gives the files of the compiled module.  Raises UpstreamError."""
+        self.start()
+        return self.call("compile", keywords, {n: x for n, x in os.environ.items() if n.startswith("CUTE_")})
 
     def call(self, method: str, *arguments: object, filename: str = "-") -> Any:
         """Have the process carry out ``method``; gives the result.  Raises UpstreamError."""

@@ -37,6 +37,7 @@ __all__ = [
     "CompileError",
     "Emit",
     "Timing",
+    "compile_elsewhere",
     "compile_module",
     "compiled_before",
     "lower_to_base",
@@ -171,6 +172,33 @@ def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None) 
     from cute_dialect.pipelines.cache import key_of
 
     return key_of(_with_source(_key_parts("nvptx", _given_options(chip, opt_level), emit), (text, "-")))
+
+
+def compile_elsewhere(
+    module: ModuleOp, *, emit: Emit, chip: str | None, opt_level: int | None, lineinfo: bool, cache: bool,
+    text: str | None,
+) -> CompiledModule:  # fmt: skip
+    """Compile as :func:`compile_module` does, in another process, so that several threads compile at a time."""
+    from cute_dialect.ir.printing import ir_text
+    from cute_dialect.pipelines.cache import default_cache
+    from cute_dialect.pipelines.isolate import borrowed
+    from cute_dialect.pipelines.upstream_error import UpstreamError
+    from cute_dialect.runtime.artifact import read_artifact
+
+    given: dict[str, object] = {
+        "emit": emit, "chip": chip, "opt_level": opt_level, "lineinfo": lineinfo, "cache": cache, "text": text,
+    }  # fmt: skip
+    disk = default_cache() if cache and text is not None else None
+    if disk is None or text is None or not disk.has(text_key(text, emit=emit, chip=chip, opt_level=opt_level)):
+        source = ir_text(module, source_names=True, debuginfo=True)
+        try:
+            with borrowed("serve_compilations") as worker:
+                files = worker.compiled({"source": source, **given})
+            artifact = read_artifact("-", files.__getitem__)
+            return CompiledModule(artifact, lowered=lowered_when_asked(lambda: module))
+        except UpstreamError:
+            pass  # here it is said as it always is
+    return compile_module(module, emit=emit, chip=chip, opt_level=opt_level, lineinfo=lineinfo, cache=cache, text=text)
 
 
 def _given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:

@@ -1,8 +1,11 @@
-"""The process that runs upstream MLIR for :mod:`.isolate`: what runs in it, and the messages between the two.
+"""The processes of :mod:`.isolate`, one runs upstream MLIR, the other compiles: what runs in them, and the messages.
 
 A message is :mod:`marshal` data after its length in 8 bytes.  Requests are ``(method, arguments)``, for the methods of
 :class:`.upstream.UpstreamModule` and ``"drop"``, which has no reply; replies are ``("ok", result)``,
 ``("error", arguments of UpstreamError)`` or ``("missing", (message,))``.
+
+The process that compiles knows one method, ``"compile"``: its arguments are the keywords of
+:func:`.stages.compile_module` and the settings (``CUTE_…``) of who asks, its result the files of the compiled module.
 
 >>> source, sink = os.pipe()
 >>> send(sink, ("ok", 3)); os.close(sink)
@@ -26,7 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.pipelines.upstream import UpstreamModule
 
-__all__ = ["receive", "send", "serve"]
+__all__ = ["receive", "send", "serve", "serve_compilations"]
 
 
 def send(pipe: int, data: Any) -> None:
@@ -86,6 +89,31 @@ def serve() -> NoReturn:  # pragma: no cover  (another process)
             reply = ("missing", (e.message,))
         except UpstreamError as e:
             reply = ("error", (e.message, e.line, e.col, e.filename))
+        except Exception as e:
+            reply = ("error", (f"{type(e).__name__}: {e}",))
+        send(sink, reply)
+    os._exit(0)
+
+
+def serve_compilations() -> NoReturn:  # pragma: no cover  (another process)
+    """Answer requests to compile from standard input on standard output until nobody is there to ask; then end."""
+    from cute_dialect.pipelines.stages import CompileError, compile_module
+    from cute_dialect.runtime.artifact import artifact_files
+
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    while (request := receive(0)) is not None:
+        method, arguments = request
+        if method == "drop":
+            continue
+        try:
+            keywords, settings = arguments
+            for name in [n for n in os.environ if n.startswith("CUTE_") and n not in settings]:
+                del os.environ[name]
+            os.environ.update(settings)
+            reply = ("ok", artifact_files(compile_module(**keywords).artifact))
+        except CompileError as e:
+            reply = ("error", (str(e),))
         except Exception as e:
             reply = ("error", (f"{type(e).__name__}: {e}",))
         send(sink, reply)

@@ -245,8 +245,11 @@ class Compiled:
         check_symbols(self._symbols, leaves)
         return self.kernel(cpu=False).bind(*leaves)
 
-    def kernel(self, *, cpu: bool) -> Kernel:
-        """Return its host function, ready to call; for the CPU no machine code is made."""
+    def kernel(self, *, cpu: bool, elsewhere: bool = False) -> Kernel:
+        """Return its host function, ready to call; for the CPU no machine code is made.
+
+        ``elsewhere``: what must be compiled is compiled in another process.
+        """
         found = self._kernels.get(cpu)
         if found is None:
             with self._lock:
@@ -255,16 +258,18 @@ class Compiled:
                     if cpu and False in self._kernels:
                         module = self._kernels[False].module
                     else:
-                        module = self._compile("base" if cpu else "auto")
+                        module = self._compile("base" if cpu else "auto", elsewhere=elsewhere)
                     _check_parameters(module)
                     found = self._kernels[cpu] = module.kernel(self.outcome.name)
         return found
 
-    def _compile(self, emit: Emit, *, keep_stages: bool = False) -> CompiledModule:
+    def _compile(self, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False) -> CompiledModule:
         from cute_dialect.front.keys import compile_traced
 
         with needs_compiler(self.name, "it is not in the compile cache for these arguments"):
-            made, key = compile_traced(self.program.module, self.options, emit, keep_stages=keep_stages)
+            made, key = compile_traced(
+                self.program.module, self.options, emit, keep_stages=keep_stages, elsewhere=elsewhere
+            )
         if self.plan is not None and key is not None and emit == "auto":
             self.plan.keep(key, self.outcome, self.notes)
             self.plan = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from cute_dialect.front.compiled import Compiled, Options, options_of
@@ -183,28 +185,45 @@ def _options(chip: str, cache: bool, text: str, given: Sequence[CompileOption]) 
 
 
 def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:
-    """Compile in the background: ``cute.compile_async(f, x).result()``."""
+    """Compile in the background: ``cute.compile_async(f, x).result()``.
+
+    It is traced in a thread of this process, and compiled in another process.
+    """
     import contextvars
 
-    return _pool().submit(contextvars.copy_context().run, compile, function, *args, **kwargs)
+    return _pool().submit(contextvars.copy_context().run, _elsewhere, function, *args, **kwargs)
 
 
 def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None = None) -> list[Compiled]:
     """Compile many kinds, each a function with its arguments; what fails raises when all are done.
 
-    ``workers``: how many at once.
+    All are traced in this process, one after the other, and compiled in ``workers`` others at once, by default one a
+    CPU that this process may use.
     """
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        made = [pool.submit(compile, function, *args) for function, args in calls]
+    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    with concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cute-compile") as pool:
+        made: list[concurrent.futures.Future[Compiled]] = []
+        for function, args in calls:
+            try:
+                kind = trace(function, *args)
+            except Exception as e:
+                made.append(concurrent.futures.Future())
+                made[-1].set_exception(e)
+            else:
+                made.append(pool.submit(_ready, kind))
         concurrent.futures.wait(made)
     return [m.result() for m in made]
 
 
+def _elsewhere(function: Any, *args: Any, **kwargs: Any) -> Compiled:
+    return _ready(trace(function, *args, **kwargs))
+
+
+def _ready(kind: Compiled) -> Compiled:
+    kind.kernel(cpu=kind.device == "cpu" or (kind.device is None and _on_cpu()), elsewhere=True)
+    return kind
+
+
+@lru_cache(maxsize=1)
 def _pool() -> concurrent.futures.ThreadPoolExecutor:
-    global _background
-    if _background is None:
-        _background = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="cute-compile")
-    return _background
-
-
-_background: concurrent.futures.ThreadPoolExecutor | None = None
+    return concurrent.futures.ThreadPoolExecutor(thread_name_prefix="cute-compile")

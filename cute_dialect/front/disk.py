@@ -51,7 +51,7 @@ class Plan:
         self.cache = cache
         self.key = key
         self.why = why
-        self._walk = walk
+        self._walk: Walk | None = walk
         self._calls: dict[str, str] = {}
         self._answers: dict[str, int] = {}
 
@@ -76,13 +76,14 @@ class Plan:
 
     def note(self, recorder: Recorder, *, changed: bool) -> None:
         """Say what the trace came by; ``changed``: whether it changed what it depends on."""
-        if self.key is None:
+        walk, self._walk = self._walk, None  # which holds all values
+        if self.key is None or walk is None:
             return
         try:
             if changed:
                 raise NoDigest("its trace changes what it reads")
             for f in recorder.functions.values():
-                if f.__code__ in self._walk.codes or is_library(f.__code__.co_filename):
+                if f.__code__ in walk.codes or is_library(f.__code__.co_filename):
                     continue
                 name = f"{f.__module__}:{f.__qualname__}"
                 again = _function(name)

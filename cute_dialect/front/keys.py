@@ -5,7 +5,7 @@ Code that only moved finds what was compiled.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -45,20 +45,23 @@ def _level(options: Options, emit: Emit) -> int | None:
     return None if emit == "base" else options.opt_level
 
 
-def compile_traced(module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False) -> Made:
-    """Compile a traced module, or take it from the compile cache.
+def compile_traced(
+    module: ModuleOp, options: Options, emit: Emit, *, keep_stages: bool = False, elsewhere: bool = False
+) -> Made:
+    """Compile a traced module, or take it from the compile cache.  ``elsewhere``: in another process.
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
-    from cute_dialect.pipelines.stages import compile_module, text_key
+    from cute_dialect.pipelines.stages import compile_elsewhere, compile_module, text_key
 
     chip, level = _chip(options, emit), _level(options, emit)
     lineinfo = emit != "base" and options.lineinfo
     text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
     if text is not None and (options.assertions or options.interpreted) and "cf.assert" in text:
         text = None  # assertions of a kernel say their lines, which the text does not
-    made = compile_module(
-        module, emit=emit, keep_stages=keep_stages, cache=options.cache, chip=chip, opt_level=level, lineinfo=lineinfo,
-        text=text,
-    )  # fmt: skip
+    given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
+    if elsewhere:
+        made = compile_elsewhere(module, text=text, **given)
+    else:
+        made = compile_module(module, text=text, keep_stages=keep_stages, **given)
     return Made(made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level))

@@ -53,7 +53,7 @@ ASSERTS = "func.func @f(%a: memref<4294967296x4294967296xf32>) {\n  return\n}\n"
 def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[isolate.Worker]]:
     """The idle workers of a process that has kept none so far."""
     idle: list[isolate.Worker] = []
-    monkeypatch.setattr(isolate, "_idle", lambda pid: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(isolate, "_idle", lambda pid, serve: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     yield idle
     for each in idle:
         each.close()
