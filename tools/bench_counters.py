@@ -49,8 +49,8 @@ def cases() -> list[Case]:
     """List kernels of the repository, at small sizes."""
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.config import GemmConfig
     from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
 
@@ -64,7 +64,7 @@ def cases() -> list[Case]:
         Case("GEMM sm_80 136x200x72", ampere_gemm_text(), "launch", ((136, 72), (200, 72), (136, 200)), "float16"),
         Case(
             "GEMM sm_90 128x256x128",
-            gemm_sm90(GemmConfig(cluster_m=1)),
+            gemm_text(GemmConfig(cluster_m=1)),
             "launch",
             ((128, 128), (256, 128), (128, 256)),
             "float16",

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Choice
 from cute_dialect.tools.bench_add import BenchError

@@ -57,10 +57,10 @@ def _sm80() -> str:
 
 
 def _sm90() -> str:
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.config import GemmConfig
 
-    return gemm_sm90(GemmConfig(tile=(128, 128, 64), cluster_m=1, deferred=False))
+    return gemm_text(GemmConfig(tile=(128, 128, 64), cluster_m=1, deferred=False))
 
 
 def _sgemm() -> str:

@@ -55,11 +55,11 @@ class Measured(NamedTuple):
 def build(folder: str, chip: str) -> list[str]:
     """Compile the two kernels into ``folder/launch-add`` and ``folder/launch-gemm``; gives what ptxas says."""
     from cute_dialect.kernels.elementwise import elementwise_add_text, streaming_tile
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for name, text in (("add", elementwise_add_text("f32", streaming_tile("f32"))), ("gemm", gemm_sm90())):
+    for name, text in (("add", elementwise_add_text("f32", streaming_tile("f32"))), ("gemm", gemm_text())):
         module = compile_cute(str(text), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, f"launch-{name}"))
         said.append(f"{name}: {module.report.strip().splitlines()[-1]}")

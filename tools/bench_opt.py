@@ -75,8 +75,8 @@ def warm(text: str, runs: int) -> tuple[float, float]:
 
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     """Measure all; gives the rows."""
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.config import GemmConfig
 
     opt = [sys.executable, "-m", "cute_dialect.tools.cute_opt"]
     examples = Path(__file__).resolve().parents[1] / "test" / "examples"
@@ -97,7 +97,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
         row("start: one function", [*opt, str(one)], runs)
         row("passes: one function", [*opt, str(one), *PASSES], runs)
         gemm = Path(folder) / "gemm.mlir"
-        gemm.write_text(gemm_sm90(GemmConfig()))
+        gemm.write_text(gemm_text(GemmConfig()))
         to_ptx = ["--pipeline", "--emit=ptx"]
         if examples.exists():
             row("ptx: elementwise_add", [*opt, str(examples / "elementwise_add.mlir"), *to_ptx], runs)

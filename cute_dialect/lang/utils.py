@@ -175,19 +175,25 @@ class GroupedRaster:
     """Tiles in groups of rows, column by column in a group, so that blocks that run at once share what they read.
 
     ``tiles``: (M, N) cluster tiles; ``group``: rows in a group; ``serpentine``: odd groups walk N backwards;
-    ``cluster``: blocks along M in a cluster.  A block takes every n-th cluster tile, n the number of clusters.
+    ``cluster``: blocks in a cluster; ``matrices``: of a batch, None for none.  A block takes every n-th cluster tile, n
+    the number of clusters.
     """
 
-    def __init__(self, tiles: Any, group: int = 8, *, serpentine: bool = False, cluster: int = 1, sms: int = 132):
+    def __init__(
+        self, tiles: Any, group: int = 8, *, serpentine: bool = False, cluster: int = 1, sms: int = 132,
+        matrices: Any = None,
+    ):  # fmt: skip
         self.tiles_mn = tiles
         self.group = group
         self.serpentine = serpentine
         self.cluster = cluster
         self.sms = sms
+        self.matrices = matrices
 
     def count(self) -> Any:
         """Return how many cluster tiles there are."""
-        return self.tiles_mn[0] * self.tiles_mn[1]
+        tiles = self.tiles_mn[0] * self.tiles_mn[1]
+        return tiles if self.matrices is None else tiles * self.matrices
 
     def persistent_grid(self) -> Any:
         """Return the least number of blocks that needs as few waves as the chip's SMs allow."""
@@ -196,8 +202,12 @@ class GroupedRaster:
         return cute.ceil_div(tiles, waves) * self.cluster
 
     def place(self, tile: Any) -> Any:
-        """Return row and column of a cluster tile, in cluster tiles."""
+        """Return row and column of a cluster tile, in cluster tiles; of a batch the matrix, too."""
         tiles_m, tiles_n = self.tiles_mn
+        more = ()
+        if self.matrices is not None:
+            matrix, tile = divmod(tile, tiles_m * tiles_n)
+            more = (matrix,)
         group, inside = divmod(tile, tiles_n * self.group)
         first = cute.assume(group * self.group, range=(0, tiles_m))
         rows = cute.assume(cute.min(tiles_m - first, self.group), range=(1, None))
@@ -206,4 +216,4 @@ class GroupedRaster:
         column = cute.assume(column, range=(0, tiles_n))
         if self.serpentine:
             column = tiles_n - 1 - column if (group & 1) != 0 else column
-        return row, column
+        return (row, column, *more)

@@ -21,12 +21,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import BITS, GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
-from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
@@ -86,9 +85,7 @@ def text_of(choice: Choice) -> str:
     """Return the kernel's file."""
     if choice.skinny is not None:
         return gemm_sm90_skinny(choice.skinny)
-    if choice.parts > 1:
-        return gemm_sm90_split(SplitConfig(choice.config, choice.parts))
-    return gemm_sm90(choice.config)
+    return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
 
 
 @cache

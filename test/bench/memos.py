@@ -17,12 +17,12 @@ from cute_dialect.ir.context import make_context
 from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
 from cute_dialect.ir.parsing import LocatedParser, parse_module
 from cute_dialect.ir.verifier import Known, verify
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.tools.bench_opt import large_file
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "gemm_sm90.mlir"
-FILES = {"gemm_sm90.mlir": EXAMPLE.read_text(), "one GEMM": gemm_sm90(GemmConfig()), "10,000 ops": large_file(10000)}
+FILES = {"gemm_sm90.mlir": EXAMPLE.read_text(), "one GEMM": gemm_text(GemmConfig()), "10,000 ops": large_file(10000)}
 
 
 def cpu() -> float:

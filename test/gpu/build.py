@@ -62,13 +62,13 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from gemm_fallback_support import CASES
 
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
+    from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
     for name, (config, _) in CASES.items():
         to = name.replace(" ", "_")
-        module = compile_cute(gemm_sm90(config), chip=chip, filename=f"{to}.mlir", keep_stages=False)
+        module = compile_cute(gemm_text(config), chip=chip, filename=f"{to}.mlir", keep_stages=False)
         module.save(Path(folder) / "gemm_fallback" / to)
         said.append(f"gemm_fallback/{to}: {module.report.strip()}")
     return said

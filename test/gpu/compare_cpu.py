@@ -47,8 +47,8 @@ def cases() -> Iterator[Case]:
     """Every family of kernels, on integers and on normal data."""
     from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
     from cute_dialect.kernels.elementwise import elementwise_add_text
-    from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-    from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.config import GemmConfig
     from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
     from cute_dialect.kernels.rows import row_text
     from cute_dialect.kernels.sgemm import sgemm_text
@@ -91,7 +91,7 @@ def cases() -> Iterator[Case]:
             ("e4m3", fp8, "float8_e4m3fn", "bfloat16"),
             ("tf32", tf32, "float32", "float32"),
         ):
-            text = lambda c=config: gemm_sm90(c)  # noqa: E731
+            text = lambda c=config: gemm_text(c)  # noqa: E731
             yield Case(f"gemm sm_90 {name}, {data}", text, "launch", _gemm(*shape, dtype, out, integers=integers))
         few = _gemm(72, 264, 720, "float16", "float16", integers=integers)
         yield Case(f"gemm sm_90 f16, few rows, {data}", gemm_sm90_skinny, "launch", few)

@@ -12,11 +12,10 @@ import numpy as np
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
-from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
 from cute_dialect.kernels.rows import RowConfig, row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
@@ -194,12 +193,12 @@ def subjects() -> list[Subject]:
         _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, stages=1)),
         _rows("LayerNorm, a ring of rows", "layernorm", "f32", (400, 1024), RowConfig(128, stages=3)),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
-        _gemm("GEMM sm_90", lambda: gemm_sm90(SMALL), (256, 256, 320)),
-        _gemm("GEMM sm_90, one block", lambda: gemm_sm90(SINGLE), (100, 200, 200)),
-        _gemm("GEMM sm_90, deferred", lambda: gemm_sm90(SINGLE._replace(deferred=True, sms=1)), (192, 256, 136)),
+        _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
+        _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),
+        _gemm("GEMM sm_90, deferred", lambda: gemm_text(SINGLE._replace(deferred=True, sms=1)), (192, 256, 136)),
         _gemm(
             "GEMM sm_90, ping-pong",
-            lambda: gemm_sm90(SINGLE._replace(schedule="pingpong", tile=(64, 128, 64), stages=3)),
+            lambda: gemm_text(SINGLE._replace(schedule="pingpong", tile=(64, 128, 64), stages=3)),
             (192, 256, 200),
         ),
         _gemm("GEMM sm_90, few rows", lambda: gemm_sm90_skinny(SKINNY), (100, 200, 344)),
@@ -210,7 +209,7 @@ def subjects() -> list[Subject]:
         ),
         _gemm(
             "GEMM sm_90, K shared by blocks",
-            lambda: gemm_sm90_split(SPLIT),
+            lambda: gemm_text(SPLIT),
             (64, 256, 640),
             more=_partials(64, 256, 2),
             once="a block fills each of its two staging buffers once: no bulk copy has read them before",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig
 
 SINGLE = GemmConfig(cluster_m=1, deferred=False, fallback=True)
 FP8 = SINGLE._replace(tile=(128, 256, 128), output="bf16")

@@ -109,9 +109,9 @@ class Epilogue(NamedTuple):
             if matrices:
                 assert more[0] == matrices[0], "source and C must have the same number of matrices"
         if self.bias == "n":
-            assert addends.bias.shape[0] == n, "bias must have a value for each column of C"
+            assert cute.size(addends.bias) == n, "bias must have a value for each column of C"
         elif self.bias == "m":
-            assert addends.bias.shape[0] == m, "bias must have a value for each row of C"
+            assert cute.size(addends.bias) == m, "bias must have a value for each row of C"
         if addends.source is not None or self.bias == "n":
             assert n % 2 == 0, "C must have an even number of columns"
 
@@ -226,7 +226,7 @@ class Fused:
         if self.epilogue.bias != "m":
             return None
         bias = self.addends.bias
-        return bias[cute.min(row, bias.shape[0] - 1)].to(cute.Float32)
+        return bias[cute.min(row, cute.size(bias) - 1)].to(cute.Float32)
 
     def column_bias(self, column: Any) -> Any:
         """Return the bias of two columns."""
@@ -244,6 +244,6 @@ class Fused:
         """Return two neighbours of a vector in memory as f32, the first in an even place."""
         if line is None:
             return None
-        at = line.iterator + cute.min(column, line.shape[0] - 2)
+        at = line.iterator + cute.min(column, cute.size(line) - 2)
         two = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
         return two.load().to(cute.Float32)

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.pipelines import compile as compile_cute
 
 ARCH = r"cute_nvgpu\.arch\."
@@ -72,7 +71,7 @@ CORPUS = [
 
 @lru_cache(maxsize=1)
 def original() -> str:
-    return gemm_sm90(GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2))
+    return gemm_text(GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2))
 
 
 def run(text: str, schedule: str = "round-robin") -> bool:
@@ -130,7 +129,7 @@ SPLIT = [
 @lru_cache(maxsize=1)
 def split() -> str:
     base = SplitConfig().base._replace(cluster_n=1, tile=(64, 128, 64), stages=2)
-    return gemm_sm90_split(SplitConfig(base, 2))
+    return gemm_text(SplitConfig(base, 2))
 
 
 def run_split(text: str, schedule: str = "round-robin") -> bool:

@@ -8,8 +8,8 @@ from pipelines_support import with_registers
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from cute_dialect.interp import InterpError
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -44,7 +44,7 @@ def ptx_of(module: ModuleOp) -> list[StringAttr]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_hopper_gemm_gives_the_same_bits(name: str) -> None:
     c = CASES[name]
-    base = compile(gemm_sm90(c), filename="gemm.mlir", emit="base")
+    base = compile(gemm_text(c), filename="gemm.mlir", emit="base")
     after = with_registers(base.lowered())
     assert any(text.data.startswith(".reg .f32 %acc0_<") for text in ptx_of(after))
     assert not any(op.name == "nvvm.wgmma.mma_async" for op in after.walk())
@@ -55,7 +55,7 @@ def test_the_hopper_gemm_gives_the_same_bits(name: str) -> None:
 
 def test_registers_are_read_after_the_wait_only() -> None:
     c = CASES["single"]
-    base = compile(gemm_sm90(c), filename="gemm.mlir", emit="base")
+    base = compile(gemm_text(c), filename="gemm.mlir", emit="base")
     after = with_registers(base.lowered())
     waits = [op for op in after.walk() if op.name == "llvm.inline_asm" and "wait_group" in str(op.properties)]
     for op in waits:
@@ -68,7 +68,7 @@ def test_registers_are_read_after_the_wait_only() -> None:
 
 def test_registers_are_written_before_they_are_read() -> None:
     c = CASES["single"]
-    base = compile(gemm_sm90(c), filename="gemm.mlir", emit="base")
+    base = compile(gemm_text(c), filename="gemm.mlir", emit="base")
     after = with_registers(base.lowered())
     for op in after.walk():
         text = op.properties.get("asm_string")

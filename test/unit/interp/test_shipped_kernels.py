@@ -12,8 +12,8 @@ import pytest
 from cute_dialect.interp import InterpError
 from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
 from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import OPS, row_text
@@ -97,10 +97,10 @@ FAMILIES: dict[str, Family] = {
     "sgemm warptile, odd": Family(lambda: sgemm_text("warptile"), ((33, 9), (9, 41), (33, 41)), "f32", _product),
     "gemm sm80": Family(ampere_gemm_text, ((72, 40), (56, 40), (72, 56)), "f16", _product_nk),
     "gemm sm80, odd": Family(ampere_gemm_text, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
-    "gemm sm90": Family(lambda: gemm_sm90(SMALL_SM90), ((72, 136), (136, 136), (72, 136)), "f16", _product_nk),
-    "gemm sm90, fallback": Family(gemm_sm90, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
+    "gemm sm90": Family(lambda: gemm_text(SMALL_SM90), ((72, 136), (136, 136), (72, 136)), "f16", _product_nk),
+    "gemm sm90, fallback": Family(gemm_text, ((33, 17), (21, 17), (33, 21)), "f16", _product_nk),
     "gemm sm90, clusters": Family(
-        lambda: gemm_sm90(SMALL_SM90._replace(cluster_m=2)), ((136, 72), (136, 72), (136, 136)), "f16", _product_nk
+        lambda: gemm_text(SMALL_SM90._replace(cluster_m=2)), ((136, 72), (136, 72), (136, 136)), "f16", _product_nk
     ),
     "gemm sm90, few rows": Family(
         lambda: gemm_sm90_skinny(SkinnyConfig(rows=64, stages=4)), ((64, 72), (72, 72), (64, 72)), "f16", _product_nk

@@ -8,9 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm_sm90 import gemm_sm90
-from cute_dialect.kernels.gemm_sm90_config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_split import SplitConfig, gemm_sm90_split
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.gemm import choose
 from cute_dialect.pipelines import compile
@@ -63,7 +62,7 @@ def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str, integers: bool) -> None:
     c, shape = CASES[name]
-    module = compile(gemm_sm90(c), filename=f"{name}.mlir", emit="base")
+    module = compile(gemm_text(c), filename=f"{name}.mlir", emit="base")
     a, b, out = operands(c, shape, integers=integers)
     given = (with_major(a, c.major_a == "k"), with_major(b, c.major_b == "k"), out)
     arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
@@ -85,7 +84,7 @@ def test_blocks_that_share_k(cluster_n: int) -> None:
     """Twice on the same workspace: the counters are zero again; both times the same bits."""
     config = SplitConfig(SplitConfig().base._replace(cluster_n=cluster_n, tile=(128, 128, 64), stages=6), 2)
     choice = Choice(config.base, config.parts)
-    module = compile(gemm_sm90_split(config), emit="base")
+    module = compile(gemm_text(config), emit="base")
     shape = (136, 264, 328)
     a, b, out = (x[0] for x in operands(config.base, shape, integers=False))
     floats, counters = choice.workspace(*shape[:2])
@@ -115,7 +114,7 @@ TURNS = {
 @pytest.mark.parametrize("name", TURNS)
 def test_consumers_that_take_turns(name: str) -> None:
     c, shape = TURNS[name]
-    module = compile(gemm_sm90(c), filename="pingpong.mlir", emit="base")
+    module = compile(gemm_text(c), filename="pingpong.mlir", emit="base")
     a, b, out = (x[0] for x in operands(c, shape, integers=True))
     module.kernel("launch")(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
@@ -140,7 +139,7 @@ def test_the_last_wave_is_shared(name: str) -> None:
     """Twice on the same workspace: the flags are zero again; both times the same bits."""
     c, (m, n, k) = SHARED[name]
     floats, flags = Choice(c).workspace(m, n)
-    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    kernel = compile(gemm_text(c), filename="stream.mlir", emit="base").kernel("launch")
     a, b, out = (x[0] for x in operands(c, (m, n, k), integers=False))
     workspace, seen = np.full(floats, np.nan, np.float32), np.zeros(flags, np.int32)
     results: set[bytes] = set()
@@ -159,7 +158,7 @@ def test_the_last_wave_is_shared(name: str) -> None:
 def test_a_wave_that_is_shared_without_a_race() -> None:
     c, (m, n, k) = SHARED["one tile of four, by three blocks"]
     floats, flags = Choice(c).workspace(m, n)
-    kernel = compile(gemm_sm90(c), filename="stream.mlir", emit="base").kernel("launch")
+    kernel = compile(gemm_text(c), filename="stream.mlir", emit="base").kernel("launch")
     a, b, out = (x[0] for x in operands(c, (m, n, k), integers=True))
     kernel(a, b, out, np.zeros(floats, np.float32), np.zeros(flags, np.int32), device="cpu", checks=("race",))
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
@@ -167,7 +166,7 @@ def test_a_wave_that_is_shared_without_a_race() -> None:
 
 def test_the_generator_prints_the_example() -> None:
     example = Path(__file__).parents[2] / "examples" / "gemm_sm90.mlir"
-    assert gemm_sm90() == example.read_text()
+    assert gemm_text() == example.read_text()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,7 @@ def test_which_kernel_for_which_problem(problem: Problem, name: str) -> None:
 
 
 def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
-    module = compile(gemm_sm90(SINGLE), emit="base")
+    module = compile(gemm_text(SINGLE), emit="base")
     a, b, c = np.zeros((64, 60), np.float16), np.zeros((256, 60), np.float16), np.zeros((64, 256), np.float16)
     with pytest.raises(LaunchError, match=r"multiple of 8"):
         module.kernel("launch")(a, b, c, device="cpu")
@@ -214,13 +213,13 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
 )
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        gemm_sm90(BASE._replace(**change))  # type: ignore[arg-type]
+        gemm_text(BASE._replace(**change))  # type: ignore[arg-type]
 
 
 def test_tma_rounds_to_tf32() -> None:
     """A load of tf32 elements rounds to nearest, ties to even; what lies between two of them shows it."""
     c = CASES["tf32"][0]
-    module = compile(gemm_sm90(c), emit="base")
+    module = compile(gemm_text(c), emit="base")
     a, b, out = np.zeros((64, 32), np.float32), np.eye(256, 32, dtype=np.float32), np.zeros((64, 256), np.float32)
     a[0, :4] = [1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20, -1 - 2**-12]
     module.kernel("launch")(a, b, out, device="cpu")

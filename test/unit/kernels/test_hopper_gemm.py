@@ -1,13 +1,16 @@
-"""The Hopper GEMM in the language: exact integers under every check, odd sizes, clusters of one and two."""
+"""The Hopper GEMM of the examples: exact integers under every check, odd sizes, clusters of one and two."""
 
 from __future__ import annotations
+
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.hopper_gemm import HopperGemm
 
+HopperGemm = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "hopper_gemm.py"))["HopperGemm"]
 CHECKS = ("race", "uninit", "sync", "oob")
 
 

@@ -38,6 +38,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("", "1000 sums on the CPU interpreter, all right:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),
     ],
+    "hopper_gemm.py": [
+        ("", "384 x 256 x 192 on cpu: right\n"),
+        ("--tile 128,256,64 --m 200 --k 72", "200 x 256 x 72 on cpu: right\n"),
+    ],
     "layouts.py": [("", "threads: (4,32):(32,1), values: (4,4):(4,1)\nlayout: ((32,4),(4,4)):((64,4),(16,1))\n")],
     "matmul_ladder.py": [
         (

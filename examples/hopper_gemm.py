@@ -9,18 +9,27 @@ backwards, so that what was read last is read again first.
 
     gemm = HopperGemm()
     gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
+
+python examples/hopper_gemm.py
+python examples/hopper_gemm.py --m 8192 --n 8192 --k 8192 --tile 128,256,64
 """
+
+# RUN: %python %s --print-ir | FileCheck %s
+# CHECK: gpu.func @kernel
+# CHECK: cute.gemm
+# CHECK: gpu.launch_func
 
 # ruff: noqa: F821  (the strings in annotations are names of extents)
 # pyright: basic, reportOptionalMemberAccess=false
 
+import argparse
 from typing import Any
+
+import torch
 
 import cute_dialect.lang as cute
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
-
-__all__ = ["HopperGemm"]
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
 """Consumers -> registers of a thread of the producer, and of a consumer; 256 threads have 255 each anyway."""
@@ -217,3 +226,29 @@ class _Store:
         """Wait until the stores have read their buffers."""
         if self.lane == 0:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, extent in (("--m", 384), ("--n", 256), ("--k", 192)):
+        parser.add_argument(name, type=int, default=extent)
+    parser.add_argument("--tile", default="128,128,64", help="M,N,K of a block: M 128 or 192, N 128 or 256")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
+    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    args = parser.parse_args()
+
+    m, n, k = args.m, args.n, args.k
+    a, b = (torch.randint(-2, 3, (rows, k), device=args.device).half() for rows in (m, n))
+    c = torch.full((m, n), torch.nan, dtype=torch.float16, device=args.device)
+    tile_m, tile_n, tile_k = map(int, args.tile.split(","))
+    gemm = cute.compile(HopperGemm((tile_m, tile_n, tile_k)), a, b, c, device=args.device, chip="sm_90a")
+    if args.print_ir:
+        print(gemm.mlir("trace"))
+        return
+    gemm(a, b, c)
+    torch.testing.assert_close(c, (a.float() @ b.float().t()).half(), rtol=0, atol=0)
+    print(f"{m} x {n} x {k} on {args.device}: right")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The configuration of a Hopper GEMM: types, majors, tile, cluster, schedule; who shares the K of a tile.
+
+>>> config = GemmConfig()
+>>> config.tile, config.stages, config.smem_bytes
+((128, 256, 64), 4, 229440)
+>>> SplitConfig(parts=4).workspace(8192 // 256)           # f32 values for 32 tiles
+4194304
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+
+__all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig"]
+
+EVICT_FIRST = 0x12F0000000000000
+"""The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
+
+BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
+
+
+class GemmConfig(NamedTuple):
+    """The configuration of a kernel.
+
+    ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
+    that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the
+    chip; ``deferred``: a finished tile is stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the
+    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and
+    C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
+    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
+    first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    ``schedule``: ``cooperative``, the consumers share a tile, 64 rows each, or ``pingpong``, they take turns with a
+    tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm.roles`).  ``stream_k``: the tiles of the last
+    wave are shared by all blocks (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the
+    first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the sums, see
+    :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the file has a second, simple kernel, which is
+    launched for matrices that TMA cannot read.
+    """
+
+    element: str = "f16"
+    output: str = "f16"
+    major_a: str = "k"
+    major_b: str = "k"
+    tile: tuple[int, int, int] = (128, 256, 64)
+    stages: int = 4
+    cluster_m: int = 2
+    cluster_n: int = 1
+    group: int = 8
+    sms: int = 132
+    deferred: bool = True
+    early: bool = True
+    serpentine: bool = True
+    batch: bool = False
+    promote: bool = False
+    fallback: bool = False
+    stream_b: bool = False
+    epilogue: Epilogue = Epilogue()
+    schedule: str = "cooperative"
+    stream_k: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of A and B."""
+        return BITS[self.element]
+
+    @property
+    def consumers(self) -> int:
+        """Warp groups that multiply: 64 rows each, or a tile each."""
+        return 2 if self.schedule == "pingpong" else self.tile[0] // 64
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the producer's warp group and the consumers'."""
+        return 128 * (1 + self.consumers)
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster_m * self.cluster_n
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A and B in one stage."""
+        m, n, k = self.tile
+        return (m + n) * k * self.bits // 8
+
+    @property
+    def chunk(self) -> int:
+        """Columns of C that are stored at once: 128 bytes."""
+        return 1024 // BITS[self.output]
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block, bytes: the ring, two staging buffers a consumer, the barriers."""
+        return self.stages * self.stage_bytes + self.consumers * 2 * 64 * 128 + self.stages * 16
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        m, n, k = self.tile
+        self.epilogue.check()
+        if self.epilogue.active and self.fallback:
+            raise ValueError("expected no epilogue with a fallback, whose kernel has none")
+        if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
+            raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
+        if k * self.bits != 1024:
+            raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if self.schedule not in ("cooperative", "pingpong"):
+            raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
+        if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
+            raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
+        if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote or n % 64):
+            raise ValueError(
+                f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
+            )
+        if min(self.cluster_m, self.cluster_n) != 1:
+            raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
+        if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
+            raise ValueError(f"expected a tile of 64, 128 or 192 rows and up to 256 columns, got {m} x {n}")
+        if m % (64 * self.cluster_n):
+            raise ValueError(f"expected a tile of 64 rows for each of {self.cluster_n} blocks that share A, got {m}")
+        if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
+            raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
+        if self.smem_bytes > DEFAULT_TARGET.shared:
+            most = DEFAULT_TARGET.shared
+            raise ValueError(f"expected at most {most} bytes of shared memory, got {self.smem_bytes}: fewer stages")
+
+
+class SplitConfig(NamedTuple):
+    """A kernel whose blocks share the K of a tile (:mod:`cute_dialect.kernels.gemm.split`).
+
+    ``base``: tile, types and majors (no cluster, no batch, 16-bit output); ``parts``: blocks that share a tile."""
+
+    base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
+    parts: int = 4
+
+    def workspace(self, tiles: int) -> int:
+        """Return floats that ``tiles`` tiles need."""
+        return tiles * self.parts * self.base.tile[0] * self.base.tile[1]
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        base = self.base
+        base.check()
+        if base.cluster_m != 1 or base.batch or base.promote or base.deferred or base.output == "f32":
+            raise ValueError(f"expected no cluster, batch, promotion or deferred store and 16-bit output, got {base}")
+        chunks = base.tile[1] // base.chunk
+        if self.parts < 2 or chunks % self.parts:
+            raise ValueError(f"expected a number of parts that divides the {chunks} chunks of a tile, got {self.parts}")

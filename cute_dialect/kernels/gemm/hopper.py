@@ -1,0 +1,305 @@
+"""Hopper GEMM in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` by TMA, mbarriers and wgmma.
+
+Persistent and warp-specialised.  Warp group 0 produces: one of its threads fills a ring of stages in shared memory by
+TMA; in a cluster of blocks along M each loads its own tile of A, and its part of the tile of B for all of them
+(multicast); along N the other way round.  The other warp groups consume: each multiplies 64 rows of A by all of B,
+keeps the sums in registers, converts them, and stores its rows through shared memory by TMA, a warp 16 rows at a time.
+Tiles are taken in groups of ``group`` cluster rows, odd groups backwards, and every other tile walks K backwards, so
+that what was read last is read again first.
+
+    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
+    empty[s]: one arrival of every consumer warp group of every block of the cluster
+
+The number of blocks is the smallest one that needs as many waves as the chip's SMs allow.  What differs from that has a
+file of its own: consumers that take turns (:mod:`~cute_dialect.kernels.gemm.pingpong`), blocks that share the last wave
+(:mod:`~cute_dialect.kernels.gemm.stream`) or all of K (:mod:`~cute_dialect.kernels.gemm.split`).
+
+    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+    launch(a, b, c, config=GemmConfig(tile=(128, 128, 64)))
+
+>>> "wgmma<64x256x16" in gemm_text(GemmConfig())
+True
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+import re
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.epilogue import Addends, Fused
+from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Result, Shared, Tiles, ring_of
+from cute_dialect.kernels.gemm.pingpong import Pingpong
+from cute_dialect.kernels.gemm.split import Parts
+from cute_dialect.kernels.gemm.stream import Stream
+from cute_dialect.kernels.gemm_any import any_gemm
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync
+
+__all__ = ["gemm", "gemm_text", "launch"]
+
+DEFAULT = GemmConfig()
+
+REGISTERS = {2: (40, 232), 3: (32, 160)}
+"""Consumers -> registers of a thread of the producer, and of a consumer; 256 threads have 255 each anyway."""
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
+    flags: cute.Tensor | None = None, counters: cute.Tensor | None = None, source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch the kernel of a configuration; what stands behind C is for those that want it."""
+    c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
+    _check_shapes(A, B, C)
+    fallback = any_gemm(A, B, C) if c.fallback else None
+    if c.fallback:  # which takes any matrix; TMA reads rows of whole 16 bytes
+        A, B, C = (cute.promise(x, layout, align=16).view for x, layout in zip((A, B, C), _layouts(c)))
+    addends = Addends(source, bias, alpha, beta)
+    c.epilogue.check_shapes(C, addends)
+    (m, n, k), one = c.tile, (1,) * c.batch
+    groups = 1 if c.schedule == "pingpong" else c.consumers  # that share a tile
+    mma = hopper.make_trivial_tiled_mma(
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (groups, 1, 1), (64, n)
+    )
+    rings = ring_of(A, m, c), ring_of(B, n, c)
+    row_major = utils.LayoutEnum.ROW_MAJOR
+    buffers = hopper.make_smem_layout_epi(C.element_type, row_major, (16, c.chunk), 4 * 2 * c.consumers)
+    tma_a = _load(A, (m, k, *one), c.cluster_n, c)
+    tma_b = _load(B, (n, k, *one), c.cluster_m, c)
+    tma_c = cpasync.make_tiled_tma_atom(
+        cpasync.S2G(), C, _stage(buffers, (16, c.chunk, *one)), (16, c.chunk, *one), l2_promotion=256
+    )
+    raster = utils.GroupedRaster(
+        cute.ceil_div(C.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
+        cluster=c.cluster, sms=c.sms, matrices=C.shape[2] if c.batch else None,
+    )  # fmt: skip
+    k_tiles = cute.ceil_div(A.shape[1], k)
+    shared = Shared(workspace, counters if flags is None else flags)
+    grid = WORK[_work(config)].grid(raster, k_tiles, parts)
+    gemm(tma_a, tma_b, tma_c, mma, rings, buffers, raster, k_tiles, shared, addends, config).launch(
+        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
+    )
+
+
+def _check_shapes(A: Any, B: Any, C: Any) -> None:
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if cute.rank(C) == 3:
+        assert A.shape[2] == B.shape[2], "A and B must have as many matrices"
+        assert A.shape[2] == C.shape[2], "A and C must have as many matrices"
+
+
+def _load(matrix: Any, tile: tuple[int, ...], blocks: int, c: GemmConfig) -> Any:
+    """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
+    part = (tile[0] // blocks, *tile[1:])
+    op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
+    return cpasync.make_tiled_tma_atom(op, matrix, _stage(ring_of(matrix, part[0], c), part), part, l2_promotion=256)
+
+
+def _stage(ring: Any, tile: tuple[int, ...]) -> Any:
+    """Return the layout of one stage, with a mode of one matrix where the tile has one."""
+    plain = cute.slice_(ring.outer, (None, None, 0))
+    return cute.make_composed_layout(ring.inner, 0, cute.append_ones(plain, len(tile)))
+
+
+class Loads:
+    """The producer's side: one thread fills the ring."""
+
+    def __init__(self, c: GemmConfig, a: Operand, b: Operand, producer: Any, tiles: Tiles, k_tiles: Any):
+        self.c, self.operands, self.producer, self.tiles, self.k_tiles = c, (a, b), producer, tiles, k_tiles
+
+    def early(self, item: Any) -> None:
+        """Begin the first loads: those that only this block's barriers see need not wait for the cluster."""
+        if self.c.early and cute.arch.thread_idx().x == 0:
+            pipe, place = self.producer.pipe, self.tiles.place(item.tile)
+            for i in range(cute.min(item.steps, self.c.stages)):
+                cute.arch.mbarrier_arrive_and_expect_tx(pipe.full(i), pipe.tx_count)
+                self._fetch(i, pipe.full(i), item.k + i, place, shared=False)
+
+    def begin(self, item: Any) -> Any:
+        """Bring what the first loads have left to the cluster; returns how many stages they are."""
+        if not self.c.early:
+            return cute.Int32(0)
+        done, pipe = cute.min(item.steps, self.c.stages), self.producer.pipe
+        if self.c.cluster > 1:
+            place = self.tiles.place(item.tile)
+            for i in range(done):
+                self._fetch(i, pipe.full(i), item.k + i, place, shared=True)
+        self.producer.state.skip(done)
+        return done
+
+    def _fetch(self, index: Any, barrier: Any, k: Any, place: Place, shared: bool | None = None) -> None:
+        for operand, row in zip(self.operands, place):
+            if shared is None or operand.shared == shared:
+                operand.fetch(index, barrier, row, k, place.matrix)
+
+    def stage(self, k: Any, place: Place) -> None:
+        """Fill the next stage, when it is free."""
+        slot = self.producer.acquire_and_advance()
+        self._fetch(slot.index, slot.barrier, k, place)
+
+    def whole(self, first: Any, done: Any) -> None:
+        """Bring this block's tiles from ``first`` on, ``done`` stages of which are on their way."""
+        backwards = cute.Boolean(False)
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            for i in range(done, self.k_tiles):
+                self.stage(self.k_tiles - 1 - i if self.c.serpentine and backwards else i, place)
+            done, backwards = cute.Int32(0), not backwards
+
+
+class Cooperative:
+    """The consumers' side: they share a tile, 64 rows each."""
+
+    def __init__(self, c: GemmConfig, consumer: Any, products: Products, result: Result, tiles: Tiles, k_tiles: Any):
+        self.c, self.consumer, self.products, self.result = c, consumer, products, result
+        self.tiles, self.k_tiles = tiles, k_tiles
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store this block's tiles from ``first`` on."""
+        if self.c.deferred and not self.c.promote and not self.result.wide:
+            self._deferred(first)
+            return
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            self.products.of_tile(self.consumer, self.k_tiles)
+            self.result.convert(place)
+            self.result.store(place)
+        self.result.finish()
+
+    def _deferred(self, first: Any) -> None:
+        """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""
+        consumer, products, result, half = self.consumer, self.products, self.result, self.result.chunks // 2
+        before = Place(cute.Int32(0), cute.Int32(0), cute.Int32(0) if self.c.batch else None)
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            slot = consumer.wait_and_advance()
+            products.begin(slot, accumulate=False)
+            if tile != first:
+                result.store(before, range(half))
+            slot = products.go_on(consumer, slot, range(1, cute.min(self.k_tiles, 2)))
+            if tile != first:
+                result.store(before, range(half, result.chunks))
+            products.end(products.go_on(consumer, slot, range(2, self.k_tiles)))
+            result.convert(place)
+            before = place
+        result.store(before)
+        result.finish()
+
+
+class Whole:
+    """A block's work: every n-th tile, n the number of clusters."""
+
+    def __init__(self, c: Any, tiles: Tiles, k_tiles: Any, shared: Shared):
+        self.tiles, self.first = tiles, Item(tiles.first, 0, k_tiles)
+
+    @staticmethod
+    def grid(raster: utils.GroupedRaster, k_tiles: Any, parts: int) -> Any:
+        """Return how many blocks the host launches."""
+        return raster.persistent_grid()
+
+    def produce(self, loads: Loads) -> None:
+        """Bring what this block multiplies."""
+        loads.whole(self.tiles.first, loads.begin(self.first))
+
+    def consume(self, role: Any) -> None:
+        """Multiply and store it."""
+        role.whole(self.tiles.first)
+
+
+WORK = {"whole": Whole, "stream": Stream, "split": Parts}
+ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
+
+
+def _work(config: Any) -> str:
+    return "split" if isinstance(config, SplitConfig) else "stream" if config.stream_k else "whole"
+
+
+@cute.kernel(min_blocks=1)
+def gemm(
+    tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, rings: Any, buffers: Any, raster: utils.GroupedRaster,
+    k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute this block's tiles."""
+    c = config.base if isinstance(config, SplitConfig) else config
+    m, n, k = c.tile
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    tiles = Tiles(c, raster)
+    work = WORK[_work(config)](config, tiles, k_tiles, shared)
+    if cute.arch.thread_idx().x == 0:
+        for atom, _ in (tma_a, tma_b, tma_c):
+            cpasync.prefetch_descriptor(atom)
+
+    sA, sB, sC = (
+        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
+        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]), (tma_c, buffers))
+    )
+    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank)
+    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b)
+    consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, consumers), tx_count=c.stage_bytes,
+        cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
+    )  # fmt: skip
+    producer, consumer = pipe.make_participants()
+    loads = Loads(c, a, b, producer, tiles, k_tiles)
+    loads.early(work.first)
+    pipe.sync()
+
+    # Warp group 0 produces, the others consume.
+    if warp_group == 0:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        if warp == 0 and cute.arch.elect_one():
+            work.produce(loads)
+    else:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        group = warp_group - 1
+        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
+        result = Result(c, tma_c, sC, products.sums, group, Fused(c.epilogue, addends))
+        work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
+    if c.cluster > 1:
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+
+def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
+    """Return the kernel ``@gemm`` and its host function ``@launch`` as text; without a configuration the default one,
+    with a fallback.
+
+    The launch takes A, B, C, then of ``workspace``, ``flags`` (stream-K), ``counters`` (split) and the epilogue's
+    arguments those that there are.  Raises ValueError for a bad configuration.
+    """
+    config = GemmConfig(fallback=True) if config is None else config
+    config.check()
+    c = config.base if isinstance(config, SplitConfig) else config
+    more: dict[str, Any] = {}
+    if isinstance(config, SplitConfig) or c.stream_k:
+        more["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
+        more["counters" if isinstance(config, SplitConfig) else "flags"] = cute.Tensor[cute.Int32, "?:1"]
+    more |= c.epilogue.arguments(c.output, batch=c.batch)
+    layouts, align = _layouts(c), "align<16>"
+    if c.fallback:
+        layouts, align = [re.sub("{.*?}", "", x) for x in layouts], "align<1>"
+    elements = (c.element, c.element, c.output)
+    matrices = [cute.Tensor[type_of_mlir(e), layout, align] for e, layout in zip(elements, layouts)]
+    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True)
+
+
+def _layouts(c: GemmConfig) -> list[str]:
+    """Return the layouts of A, B and C: rows of whole 16 bytes."""
+    found: list[str] = []
+    for element, row_major in ((c.element, c.major_a == "k"), (c.element, c.major_b == "k"), (c.output, True)):
+        d = f"?{{div={128 // BITS[element]}}}"
+        strides = f"{d},1" if row_major else f"1,{d}"
+        found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
+    return found

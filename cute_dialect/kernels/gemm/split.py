@@ -1,0 +1,101 @@
+"""Hopper GEMM for few tiles and much K: blocks share the K of a tile and add up through global memory.
+
+Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums to a workspace, tells the other blocks
+of the tile (one counter a tile), waits for them, adds what all wrote for the columns that it finishes in the order of
+the parts (so that results do not depend on who came first), and stores those.  All blocks run at once:
+there are at most as many as SMs.
+
+The workspace belongs to one stream; ``counters`` must be zero before the first launch and is zero again after each.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.parts import Item, Shared, Tiles
+
+__all__ = ["Parts"]
+
+
+class Parts:
+    """A block's work: a part of the K of one tile, and a part of its columns."""
+
+    def __init__(self, config: SplitConfig, tiles: Tiles, k_tiles: Any, shared: Shared):
+        self.c, self.parts, self.tiles, self.memory = config.base, config.parts, tiles, shared
+        tile, self.part = tiles.first // self.parts, tiles.first % self.parts
+        self.tile = tile * self.c.cluster + tiles.rank  # blocks that add up have the same number
+        # Part s takes the stages from s*K/S to (s+1)*K/S: none is empty if there are S of them.
+        begin = self.part * k_tiles // self.parts
+        self.first = Item(tile, begin, (self.part + 1) * k_tiles // self.parts - begin)
+
+    @staticmethod
+    def grid(raster: Any, k_tiles: Any, parts: int) -> Any:
+        """Return how many blocks the host launches; all of them must run at once."""
+        blocks = raster.count() * (parts * raster.cluster)
+        assert blocks <= raster.sms, f"more than {raster.sms} blocks would have to run at once"
+        assert k_tiles >= parts, f"K has fewer than {parts} stages"
+        return blocks
+
+    def produce(self, loads: Any) -> None:
+        """Bring what this block multiplies."""
+        done, place = loads.begin(self.first), self.tiles.place(self.first.tile)
+        for i in range(done, self.first.steps):
+            loads.stage(self.first.k + i, place)
+
+    def consume(self, role: Any) -> None:
+        """Multiply it, exchange sums, store this block's columns."""
+        c, result, acc = self.c, role.result, role.products.acc
+        place = self.tiles.place(self.first.tile)
+        role.products.of_tile(role.consumer, self.first.steps)
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        vectors = cute.make_layout((4, c.chunk // 8), stride=(1, 4))
+        for chunk in cute.range_constexpr(result.chunks):
+            sums = cute.make_tensor(acc.iterator + c.chunk // 2 * chunk, vectors)
+            cute.copy(copy, sums, self._partials(chunk, self.part))
+        self._meet()
+        own = result.chunks // self.parts
+        for mine in cute.range_constexpr(own):
+            chunk = self.part * own + mine
+            found = [cute.make_rmem_tensor(vectors, cute.Float32) for _ in range(self.parts)]
+            for part, values in enumerate(found):  # all loads before the first sum
+                cute.copy(copy, self._partials(chunk, part), values)
+            total = found[0]
+            for values in found[1:]:
+                for i in range(c.chunk // 2):  # registers: the passes unroll it
+                    total[i] = total[i] + values[i]
+            result.fuse(total, c.chunk, place, 0, chunk)
+            kind = result.atom.value_type
+            out = cute.make_rmem_tensor(result.values, kind)
+            out.store(cute.make_tensor(total.iterator, result.values).load().to(kind))
+            result.store_chunk(out, mine % 2, chunk, place)
+        result.finish()
+
+    def _partials(self, chunk: Any, part: Any) -> Any:
+        """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a chunk of one part."""
+        c, (m, n, _) = self.c, self.c.tile
+        size, chunks = m * c.chunk, n // c.chunk  # f32 of a chunk; chunks of a tile
+        shape = (4, c.chunk // 8, 128, c.consumers, chunks, self.parts)
+        strides = (1, 512, 4, 64 * c.chunk, size, size * chunks)
+        base = (self.memory.workspace.iterator + self.tile * (size * chunks * self.parts)).align(16)
+        thread = cute.arch.thread_idx().x
+        where = (None, None, thread % 128, thread // 128 - 1, chunk, part)
+        return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
+
+    def _meet(self) -> None:
+        """Wait until all blocks of the tile have written what they had to."""
+        arrived, left = (self.memory.flags.iterator + (self.tile * 2 + i) for i in range(2))
+        everyone = 128 * self.c.consumers
+        cute.arch.barrier(1, everyone)
+        if cute.arch.thread_idx().x == 128:
+            cute.arch.fence_acq_rel_gpu()  # after the barrier: it passes on what all have written
+            cute.arch.atomic_add(arrived, 1)
+            while cute.arch.load(arrived, sem="acquire") < self.parts:
+                pass
+            if cute.arch.atomic_add(left, 1) == self.parts - 1:  # the last one to leave sets both back
+                cute.arch.atomic_exch(arrived, 0)
+                cute.arch.atomic_exch(left, 0)
+        cute.arch.barrier(1, everyone)
+        cute.arch.fence_acq_rel_gpu()
