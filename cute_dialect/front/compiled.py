@@ -37,8 +37,15 @@ STAGES = {
 """The names of the stages -> the pass after which it is."""
 
 
-PARAMETER_BYTES = 32764
-"""The most bytes of parameters of a kernel (CUDA 12.1 and later, compute capability 7.0 and above)."""
+def parameter_bytes(chip: str) -> int:
+    """Return the most bytes that the parameters of a kernel have: CUDA 12.1 raised it from sm_70 on.
+
+    >>> parameter_bytes("sm_90a"), parameter_bytes("sm_61")
+    (32764, 4096)
+    """
+    from cute_dialect.arch.targets import default_features, find_target
+
+    return 32764 if find_target(chip, default_features(chip)).number >= 70 else 4096
 
 
 class Options(NamedTuple):
@@ -259,7 +266,7 @@ class Compiled:
                         module = self._kernels[False].module
                     else:
                         module = self._compile("base" if cpu else "auto", elsewhere=elsewhere)
-                    _check_parameters(module)
+                    _check_parameters(module, parameter_bytes(self.options.chip))
                     found = self._kernels[cpu] = module.kernel(self.outcome.name)
         return found
 
@@ -410,18 +417,18 @@ def needs_compiler(name: str, why: str) -> Generator[None]:
         ) from e  # fmt: skip
 
 
-def _check_parameters(module: CompiledModule) -> None:
+def _check_parameters(module: CompiledModule, most: int) -> None:
     """Refuse kernels whose parameters are more bytes than a launch takes."""
     from cute_dialect.runtime import abi
 
     for kernel in module.manifest["kernels"]:
         sizes = [abi.parse_type(p["lowered"]).size if not p["lowered"].startswith("!llvm.ptr") else 128
                  for p in kernel["params"]]  # fmt: skip
-        if sum(sizes) > PARAMETER_BYTES:
+        if sum(sizes) > most:
             name, size = max(zip(kernel["names"], sizes), key=lambda pair: pair[1])
             raise KernelTypeError(
                 "F112", f"the kernel '{kernel['name']}' has parameters of {sum(sizes)} bytes, a launch takes "
-                f"{PARAMETER_BYTES}; the largest is '{name}' ({size} bytes)", hint="pass an array of them",
+                f"{most}; the largest is '{name}' ({size} bytes)", hint="pass an array of them",
             )  # fmt: skip
 
 

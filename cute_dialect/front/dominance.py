@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.errors import MergeError, Place
+from cute_dialect.front.errors import MergeError
+from cute_dialect.front.where import place_of_location
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
@@ -39,20 +40,30 @@ def _check(block: Block, known: set[SSAValue]) -> None:
 
 def _leaked(op: Operation, value: SSAValue) -> MergeError:
     owner: Any = value.owner
+    if _function_of(owner) is not _function_of(op):
+        return _of_another(op, value)
     name = f"'{value.name_hint}'" if value.name_hint else f"a value of type {value.type}"
-    made = _place(getattr(owner, "location", None))
+    made = place_of_location(getattr(owner, "location", None))
     return MergeError(
-        "F211", f"{name} is used outside of the branch or loop that computes it", place=_place(op.location),
+        "F211", f"{name} is used outside of the branch or loop that computes it", place=place_of_location(op.location),
         notes=[("it is computed here", made)] if made is not None else [],
         hint="it was kept in something that the branch does not see: pass that as an argument, or return the value",
     )  # fmt: skip
 
 
-def _place(location: Any) -> Place | None:
-    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
+def _of_another(op: Operation, value: SSAValue) -> MergeError:
+    """Return the error for a value of another function: of a trace that ended, or of the host in its kernel."""
+    name = f"'{value.name_hint}'" if value.name_hint else f"a value of type {value.type}"
+    made = place_of_location(getattr(value.owner, "location", None))
+    return MergeError(
+        "F212", f"{name} is known in the function that computes it only, and is used in another",
+        place=place_of_location(op.location), notes=[("it is computed here", made)] if made is not None else [],
+        hint="pass it as an argument",
+    )  # fmt: skip
 
-    while isinstance(location, CallSiteLoc):
-        location = location.callee
-    if not isinstance(location, FileLineColLoc):
-        return None
-    return Place(location.filename.data, location.line.data, location.column.data)
+
+def _function_of(at: Any) -> Any:
+    """Return the function that an op or a block is in; None outside of any."""
+    while at is not None and getattr(at, "name", "") not in ("func.func", "gpu.func"):
+        at = at.parent
+    return at

@@ -147,8 +147,6 @@ class Numeric(Dynamic, metaclass=NumericType):
     """
 
     __slots__ = ("facts", "is_static", "value")
-    __array_ufunc__ = None  # numpy's scalars leave operators to us
-
     width: ClassVar[int] = 0
     is_integer: ClassVar[bool] = False
     is_float: ClassVar[bool] = False
@@ -242,6 +240,12 @@ class Numeric(Dynamic, metaclass=NumericType):
 
     def __bool__(self) -> bool:
         return bool(self.value) if self.is_static else Dynamic.__bool__(self)
+
+    def __len__(self) -> int:
+        raise StaticError("F146", f"{self.describe()} is a number, and has no length")
+
+    def __iter__(self) -> Any:
+        raise StaticError("F145", f"{self.describe()} is a number, and has no elements", hint="range(n) counts to it")
 
     def __index__(self) -> int:
         if self.is_static and type(self).is_integer:

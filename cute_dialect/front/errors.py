@@ -83,7 +83,7 @@ class CuteError(Exception):
         self, code: str, message: str, *, hint: str = "", notes: Sequence[tuple[str, Place | None]] = (),
         place: Place | None = None,
     ):  # fmt: skip
-        super().__init__(code, message)
+        Exception.__init__(self, code, message)  # not that of a class it is derived from beside this one
         self.code = code
         self.message = message
         self.hint = hint

@@ -6,7 +6,7 @@ here that becomes the reason.
 
 from __future__ import annotations
 
-import dis
+import ast
 import linecache
 import re
 from types import CodeType, TracebackType
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.front.branches import Lost, regions
 from cute_dialect.front.convert import is_converted, is_users
-from cute_dialect.front.errors import CompileError, CuteError, MergeError, StaticError, UnboundError
+from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place, StaticError, UnboundError
 from cute_dialect.front.jumps import VALUE
+from cute_dialect.front.python_errors import RAISE, as_ours
 from cute_dialect.front.where import is_user_code, place_at
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["explained", "translated"]
 
 _NAME = re.compile(r"'([^']+)'")
-_RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 def translated(error: BaseException, tracer: Tracer) -> CuteError | None:
@@ -35,17 +35,17 @@ def translated(error: BaseException, tracer: Tracer) -> CuteError | None:
     frames = _frames(error.__traceback__)
     if not frames:
         return None
-    if isinstance(error, UnboundLocalError | NameError):
-        return _unbound(error, frames, tracer)
+    if isinstance(error, UnboundLocalError | NameError) and (lost := _unbound(error, frames, tracer)) is not None:
+        return lost
     if isinstance(error, RecursionError):
         return _recursion(frames)
     code, index = frames[-1]
-    if regions(tracer) and is_converted(code) and code.co_code[index] == _RAISE:
+    if regions(tracer) and is_converted(code) and code.co_code[index] == RAISE:
         return CompileError(
             "F156", f"{type(error).__name__} would be raised while compiling, whatever the run-time condition: {error}",
             hint="use 'assert' for what the kernel shall check when it runs", place=place_at(code, index),
         )  # fmt: skip
-    return None
+    return as_ours(error, error.__traceback__) if isinstance(error, Exception) else None
 
 
 def _frames(at: TracebackType | None) -> list[tuple[CodeType, int]]:
@@ -115,19 +115,52 @@ def _recursion(frames: list[tuple[CodeType, int]]) -> CuteError | None:
     )  # fmt: skip
 
 
+_UNCONVERTED = "this function was not converted: see cute.jit and cute.convert_package"
+
+
 def explained(error: StaticError) -> None:
-    """Say which function was not converted, if an error of a test of run time came from one."""
+    """Say what of Python asked for a value of run time: a function that was not converted, or one written in C."""
+    if error.is_located:  # where an inner trace ended
+        return
     for code, index in reversed(_frames(error.__traceback__)):
         if not is_user_code(code):
             continue
-        if is_converted(code) or error.code not in ("F143", "F145"):
+        if is_converted(code):
+            error.hint = _asked_by(error, place_at(code, index)) or error.hint
             return
-        if error.notes:  # said where an inner trace ended
+        if error.code not in ("F143", "F145"):
             return
         why = "it was called by an operator, a property or a function written in C"
         if not linecache.getlines(code.co_filename):
             why = "it has no source (F102)"
         elif not is_users(code.co_filename, None):
             why = "it belongs to a library: see cute.convert_package"
+        if error.code == "F143":
+            error.hint = _UNCONVERTED
         error.notes.append((f"'{code.co_name}' was not converted: {why}", place_at(code, index)))
         return
+
+
+def _asked_by(error: StaticError, place: Place) -> str:
+    """Return the cure where converted code has Python itself ask for a truth or an index; nothing if none is known."""
+    if error.code not in ("F143", "F144"):
+        return ""
+    text = place.text().strip()
+    if linecache.getline(place.file, place.line).lstrip().startswith("case "):
+        return "write each alternative that captures a name as a case of its own"
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return ""
+    if error.code == "F144":
+        if not isinstance(node, ast.Subscript):
+            return ""
+        return (
+            f"`{ast.unparse(node.value)}` is Python's, and indexed while compiling: make it a tensor (an array of the "
+            "call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr"
+        )
+    if isinstance(node, ast.Call):
+        return f"Python's own `{ast.unparse(node.func)}` asks for it at once: compare in a loop"
+    if isinstance(node, ast.Compare):
+        return "Python compares these itself: write a comparison of their numbers"
+    return ""

@@ -45,6 +45,13 @@ def _holds_run_time(value: Any) -> bool:
     return is_dynamic(value)
 
 
+def _are_numbers(a: Any, b: Any) -> bool:
+    """Tell whether two values are numbers, one of them of run time."""
+    from cute_dialect.front.numeric import is_number
+
+    return (is_dynamic(a) and is_number(a) and is_number(b)) or (is_dynamic(b) and is_number(b) and is_number(a))
+
+
 def _shown(value: Any) -> str:
     """Return a value of run time as text: ``?`` stands for numbers, tensors and layouts show what is static."""
     return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
@@ -163,6 +170,11 @@ class Hooks:
             flag, known = (b, a) if isinstance(a, bool) else (a, b)
             if isinstance(known, bool) and is_dynamic_truth(flag):  # it is True, or it is False
                 return flag if known == (word == "is") else inverted(flag)
+            if a is not b and not isinstance(known, bool) and _are_numbers(a, b):
+                raise StaticError(
+                    "F152", f"'{word}' asks whether two numbers are one object of Python, whatever their values are",
+                    hint=f"write '{'==' if word == 'is' else '!='}'",
+                )  # fmt: skip
         return _COMPARISONS[word](a, b)
 
     @staticmethod

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import dis
 import re
 from collections.abc import Sequence
+from inspect import CO_GENERATOR
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import STREAM, named, rebuild
 from cute_dialect.front.compiled import Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
-from cute_dialect.front.errors import CompileError, KernelTypeError, Place
+from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.passing import argument_form
+from cute_dialect.front.python_errors import arguments_error
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, at_the_call, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
-from cute_dialect.front.where import user_places
+from cute_dialect.front.where import place_at, place_of_location, user_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Attribute, Operation, SSAValue
+    from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.compiled import Options
     from cute_dialect.front.jit import Traced
@@ -35,6 +38,9 @@ except ImportError:
     def converted(f: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function as it is traced."""
         return f
+
+
+YIELD = dis.opmap["YIELD_VALUE"]
 
 
 class Program(NamedTuple):
@@ -55,7 +61,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
         tracer.state["pending"] = pending
         _set_asserts(tracer, options)
         bound.arguments.update(rebuild(call.specs, values))
-        result = trace_boundary(converted(call.function), *bound.args, **bound.kwargs)
+        result = trace_boundary(_body(call.function), *bound.args, **bound.kwargs)
         for launch in pending:
             raise CompileError(
                 "F110",
@@ -94,7 +100,8 @@ def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     try:
         call = signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise KernelTypeError("F116", f"'{traced.name}': {e}") from None
+        text, hint = arguments_error(e, signature, kwargs)
+        raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None
     reified = reify(traced, function, call.arguments)
     for parameter, note in reified.annotations.items():
         if parameter in call.arguments:
@@ -108,28 +115,20 @@ def _check_host(tracer: Tracer, result: object) -> None:
         if op.name in ("scf.for", "scf.while"):
             raise CompileError(
                 "F113", "a host function that launches kernels has no loop whose turns are known only when it runs",
-                place=_place_of(op), hint="put the loop into the kernel, or make its bounds cute.Constexpr",
+                place=place_of_location(op.location),
+                hint="put the loop into the kernel, or make its bounds cute.Constexpr",
             )  # fmt: skip
         if op.name in ("cute.memref.load", "cute.memref.store", "cute.memref.load_vec", "cute.memref.store_vec"):
             raise CompileError(
                 "F113", "a host function that launches kernels neither reads nor writes elements of arrays",
-                place=_place_of(op), hint="do it in the kernel, or pass the number as an argument",
+                place=place_of_location(op.location),
+                hint="do it in the kernel, or pass the number as an argument",
             )  # fmt: skip
     if form_of(result).types:
         raise CompileError(
             "F117", "a host function that launches kernels returns nothing that is known only when it runs",
             hint="write it to an array in the kernel",
         )  # fmt: skip
-
-
-def _place_of(op: Operation) -> Place | None:
-    """Return the user's line that an op is from."""
-    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc
-
-    at: object = op.location
-    while isinstance(at, CallSiteLoc):
-        at = at.callee
-    return Place(at.filename.data, at.line.data, at.column.data) if isinstance(at, FileLineColLoc) else None
 
 
 def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> Program:
@@ -227,7 +226,7 @@ class Launch:
         if _launch(tracer, self, *sizes, flags, following):
             return None
         if len(following) > 1:
-            raise KernelTypeError("F121", f"{self.describe()} has several fallbacks, and makes no promises")
+            raise KernelTypeError("F133", f"{self.describe()} has several fallbacks, and makes no promises")
         for other in following:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
             _launch(
@@ -297,7 +296,7 @@ def _launch(
     *strong, last = (launch, *following) if promises else (launch,)
     if promises and (not following or any(other.sizes for other in following) or _has_promises(last)):
         raise KernelTypeError(
-            "F121", f"{launch.describe()} is launched with promises: what if they are not kept?",
+            "F133", f"{launch.describe()} is launched with promises: what if they are not kept?",
             hint="say fallback=: another kernel of the same grid and block, with the tensors themselves",
         )  # fmt: skip
     name, passing = _trace_kernel(tracer, last, facts)
@@ -307,7 +306,7 @@ def _launch(
             variant, promised = _trace_kernel(tracer, other, facts)
             if passing.values != promised.values or any(v.type != t for v, t in zip(passing.values, passing.types)):
                 raise KernelTypeError(
-                    "F121", f"{other.describe()} and its fallback, {last.describe()}, take other arguments",
+                    "F133", f"{other.describe()} and its fallback, {last.describe()}, take other arguments",
                     hint="pass the same tensors in the same order, in the fallback without a promise",
                 )  # fmt: skip
             variants.append(variant)
@@ -371,7 +370,8 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
     try:
         call = signature.bind(*launch.args, **launch.kwargs)
     except TypeError as e:
-        raise KernelTypeError("F116", f"{launch.describe()}: {e}") from None
+        text, hint = arguments_error(e, signature, launch.kwargs)
+        raise KernelTypeError("F116", f"{launch.describe()}: {text}", hint=hint) from None
     reified = reify(kernel, function, call.arguments)
     call.apply_defaults()
     notes = {n: note for n, note in reified.annotations.items() if n in call.arguments}
@@ -390,11 +390,24 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
         for parameter, (form, at) in forms.items():
             value = form.make([values[i] for i in at])
             call.arguments[parameter] = _annotated(value, notes.get(parameter), parameter)
-        result = trace_boundary(converted(launch.function or reified.function), *call.args, **call.kwargs)
+        result = trace_boundary(_body(launch.function or reified.function), *call.args, **call.kwargs)
         if result is not None:
             raise CompileError("F117", f"{launch.describe()} returns {result!r}: a kernel returns nothing")
     passing.own_smem = _own_smem(inner)
     return name, passing
+
+
+def _body(function: Any) -> Any:
+    """Return the function that is traced.  Raises F150 for a generator."""
+    made = converted(function)
+    code = getattr(made, "__code__", None)
+    if code is not None and code.co_flags & CO_GENERATOR:
+        at = next(n for n, word in enumerate(code.co_code[::2]) if word == YIELD)
+        raise SyntaxErrorInKernel(
+            "F150", f"'{code.co_name}' has a 'yield': what is decorated is no generator", place=place_at(code, 2 * at),
+            hint="put the 'yield' into a function of its own, and loop over that by a 'for' statement",
+        )  # fmt: skip
+    return made
 
 
 def _annotated(value: Any, note: Any, label: str) -> Any:

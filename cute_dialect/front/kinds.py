@@ -17,6 +17,7 @@ from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled, Options
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.python_errors import arguments_error
 from cute_dialect.front.recording import recorded
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
@@ -86,7 +87,8 @@ def read_call(
     try:
         call = (signature.bind_partial if partial else signature.bind)(*args, **kwargs)
     except TypeError as e:
-        raise KernelTypeError("F116", f"'{traced.name}': {e}") from None
+        text, hint = arguments_error(e, signature, kwargs)
+        raise KernelTypeError("F116", f"'{traced.name}': {text}", hint=hint) from None
     given = call.arguments
     reified: Reified = reify(traced, function, given)
     notes = reified.annotations

@@ -95,7 +95,7 @@ class PromisedForm(Form):
     def join(self, other: Form) -> Form:
         if self == other:
             return self
-        raise KernelTypeError("F121", "a tensor with a promise does not depend on a branch", hint="promise it there")
+        raise KernelTypeError("F133", "a tensor with a promise does not depend on a branch", hint="promise it there")
 
 
 def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
@@ -110,9 +110,9 @@ def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
     from cute_dialect.front.trace import current
 
     if current().kind != "host":
-        raise KernelTypeError("F121", "promises are made in host functions, and kept or not at the launch")
+        raise KernelTypeError("F133", "promises are made in host functions, and kept or not at the launch")
     if not isinstance(tensor, Tensor) or not tensor.is_memory:
-        raise KernelTypeError("F121", f"a promise is about a tensor in memory, got {tensor!r}")
+        raise KernelTypeError("F133", f"a promise is about a tensor in memory, got {tensor!r}")
     try:
         strong = parse_layout(str(layout))
     except TextError as e:
@@ -120,7 +120,7 @@ def promise(tensor: Tensor, layout: Any, align: int | None = None) -> Promised:
     weak: Any = tensor.payload
     if not _stronger(strong.shape, weak.shape) or not _stronger(strong.stride, weak.stride):
         raise KernelTypeError(
-            "F121", f"the promise '{layout}' is not about a tensor of layout {weak}: it has other modes, "
+            "F133", f"the promise '{layout}' is not about a tensor of layout {weak}: it has other modes, "
             "or denies what is known",
         )  # fmt: skip
     return _promised(tensor, strong, align or 1)

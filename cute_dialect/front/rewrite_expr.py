@@ -62,6 +62,10 @@ def _stays(*nodes: ast.expr) -> bool:
     return False
 
 
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 class Expressions:
     """The rewriting of expressions; changes nodes in place where it can."""
 
@@ -133,6 +137,9 @@ class Expressions:
         operands = [node.left, *node.comparators]
         if len(node.ops) == 1:
             asked = _ASKED.get(type(node.ops[0]))
+            if isinstance(node.ops[0], ast.Is | ast.IsNot) and not any(_is_none(x) for x in operands):
+                word = ast.Constant(_OPERATORS[type(node.ops[0])], **position)
+                return method(RUNTIME, "compare", [word, *map(self.expression, operands)], position)
             constant = any(isinstance(x, ast.Constant) for x in operands)
             if asked is None and any(isinstance(x, ast.Constant) and isinstance(x.value, bool) for x in operands):
                 word = ast.Constant(_OPERATORS[type(node.ops[0])], **position)

@@ -7,7 +7,7 @@ in the type of its SSA value; ``t.shape`` and ``t.stride`` are trees of Python i
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.front.errors import KernelTypeError, LayoutError, StaticError
@@ -196,6 +196,12 @@ class Tensor(Dynamic):
         from cute_dialect.front.indexing import fill
 
         fill(self, value)
+
+    def __iter__(self) -> NoReturn:
+        raise StaticError(
+            "F145", f"{self.describe()} is no sequence of Python's: it has no elements one after the other",
+            hint="for i in range(cute.size(t)): t[i]",
+        )  # fmt: skip
 
     def __len__(self) -> int:
         shape = self.shape_payload

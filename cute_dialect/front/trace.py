@@ -10,10 +10,12 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError
-from cute_dialect.front.where import holds, is_user_code, location, place_at, user_places
+from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError, UnboundError
+from cute_dialect.front.where import holds, is_machinery, is_user_code, location, place_at, user_places
+from cute_dialect.runtime.settings import word
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -255,23 +257,45 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
             raise
         meant.__traceback__ = e.__traceback__
         locate(meant)
-        raise meant from None
+        raise meant from (None if isinstance(meant, UnboundError) else e)
     finally:
         _current.reset(token)
 
 
-@contextmanager
-def at_the_call() -> Generator[None]:
-    """Give errors the user's call: as their place where no trace has placed them, else as what led there."""
-    try:
-        yield
-    except CuteError as e:
+class at_the_call:
+    """Give errors the user's call: as their place where no trace has placed them, else as what led there.
+
+    Their tracebacks keep the user's frames only, unless ``CUTE_TRACEBACK=full`` is set.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if not isinstance(error, CuteError):
+            return
         here = next(iter(user_places()), None)
-        if e.place is None:
-            e.place = here
-        elif here is not None:
-            e.calls.append(here)
-        raise
+        if error.place is None:
+            error.place = here
+        elif here is not None and here != error.place:
+            error.calls.append(here)
+        if word("CUTE_TRACEBACK", ("user", "full")) != "full":
+            error.__traceback__ = _of_the_user(error.__traceback__)
+            if error.__cause__ is not None:
+                error.__cause__.__traceback__ = _of_the_user(error.__cause__.__traceback__)
+
+
+def _of_the_user(at: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of the front-end."""
+    kept: list[TracebackType] = []
+    while at is not None:
+        if not is_machinery(at.tb_frame.f_code):
+            kept.append(at)
+        at = at.tb_next
+    made: TracebackType | None = None
+    for t in reversed(kept):
+        made = TracebackType(made, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return made
 
 
 def locate(error: CuteError) -> None:

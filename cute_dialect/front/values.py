@@ -38,7 +38,12 @@ class Dynamic:
         """Return its form."""
         raise NotImplementedError(type(self))
 
-    __bool__ = _needs("F143", "the truth", "this function was not converted: see cute.jit and cute.convert_package")
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
+        from cute_dialect.front.numpy_functions import ufunc
+
+        return ufunc(self, function, method, *inputs, **more)
+
+    __bool__ = _needs("F143", "the truth", "Python must know it here, while compiling")
     __index__ = _needs("F144", "the value", "a Python number is needed here: pass it as cute.Constexpr")
     __int__ = _needs("F144", "the value", "convert with cute.Int32(x) or x.to(…)")
     __float__ = _needs("F144", "the value", "convert with cute.Float32(x) or x.to(…)")

@@ -35,7 +35,6 @@ class TensorSSA(Dynamic):
     """A vector: the values of a tensor's elements, in registers."""
 
     __slots__ = ("dtype", "shape", "ssa")
-    __array_ufunc__ = None  # numpy's scalars leave operators to us
 
     ssa: SSAValue
     shape: Any

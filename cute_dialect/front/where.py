@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import LocationAttr
 
-__all__ = ["holds", "is_user_code", "location", "place_at", "place_of", "place_of_frame", "user_frames", "user_places"]
+__all__ = [
+    "holds",
+    "is_machinery",
+    "is_user_code",
+    "location",
+    "place_at",
+    "place_of",
+    "place_of_frame",
+    "place_of_location",
+    "user_frames",
+    "user_places",
+]
 
 _HERE = str(Path(__file__).parent)
 _PACKAGE = str(Path(__file__).parents[1])
@@ -49,6 +60,11 @@ def place_at(code: CodeType, index: int) -> Place:
         ]  # fmt: skip
     places = known[1]
     return places[index // 2] if 0 <= index < 2 * len(places) else Place(code.co_filename, code.co_firstlineno, 1)
+
+
+def is_machinery(code: CodeType) -> bool:
+    """Tell whether code is this package's, and none of what it has written in the language."""
+    return code.co_filename.startswith(_PACKAGE) and _is_hidden(code.co_filename)
 
 
 def holds(code: CodeType, place: Place) -> bool:
@@ -89,6 +105,15 @@ def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
 def user_places(frame: FrameType | None = None) -> list[Place]:
     """Return the places of the user's frames, innermost first."""
     return [place_of_frame(f) for f in user_frames(frame or sys._getframe(1))]
+
+
+def place_of_location(at: object) -> Place | None:
+    """Return the user's line that the location of an op says, the innermost of its calls."""
+    from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
+
+    while isinstance(at, CallSiteLoc | NameLoc):
+        at = at.callee if isinstance(at, CallSiteLoc) else at.location
+    return Place(at.filename.data, at.line.data, at.column.data) if isinstance(at, FileLineColLoc) else None
 
 
 def location() -> LocationAttr:

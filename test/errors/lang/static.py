@@ -48,7 +48,7 @@ trace(f)
 #: static.py:4:14: error F144: the value of 'i', an Int32 is known only when the kernel runs
 #:     4 |         a += xs[i]
 #:       |              ^^^^^
-#: hint: a Python number is needed here: pass it as cute.Constexpr
+#: hint: `xs` is Python's, and indexed while compiling: make it a tensor (an array of the call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
@@ -63,5 +63,150 @@ trace(f)
 #:     2 |     return sum(range(a))
 #:       |            ^^^^^^^^^^^^^
 #: hint: write a 'for' statement, in a function that is converted
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== count of a list of numbers
+def f(a, b):
+    return [a, b].count(a)
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F143: the truth of this Boolean is known only when the kernel runs
+#:     2 |     return [a, b].count(a)
+#:       |            ^^^^^^^^^^^^^^^
+#: hint: Python's own `[a, b].count` asks for it at once: compare in a loop
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== tuples of numbers in order
+def f(a, b):
+    return (a, b) < (b, a)
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F143: the truth of this Boolean is known only when the kernel runs
+#:     2 |     return (a, b) < (b, a)
+#:       |            ^^^^^^^^^^^^^^^
+#: hint: Python compares these itself: write a comparison of their numbers
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== alternatives that capture a name
+def f(a, b):
+    match (a, b):
+        case (0, y) | (y, 0):
+            return y
+    return a
+
+
+trace(f)
+#: StaticError
+#: static.py:3:15: error F143: the truth of this Boolean is known only when the kernel runs
+#:     3 |         case (0, y) | (y, 0):
+#:       |               ^
+#: hint: write each alternative that captures a name as a case of its own
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a walk over a number
+def f(a, b):
+    return list(a)
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F145: 'a', an Int32 is a number, and has no elements
+#:     2 |     return list(a)
+#:       |            ^^^^^^^
+#: hint: range(n) counts to it
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== two numbers under is
+def f(a, b):
+    return a is b
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F152: 'is' asks whether two numbers are one object of Python, whatever their values are
+#:     2 |     return a is b
+#:       |            ^^^^^^
+#: hint: write '=='
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a number under is not
+def f(a, b):
+    n = 5
+    return n is not a
+
+
+trace(f)
+#: StaticError
+#: static.py:3:12: error F152: 'is not' asks whether two numbers are one object of Python, whatever their values are
+#:     3 |     return n is not a
+#:       |            ^^^^^^^^^^
+#: hint: write '!='
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a number that Python needs
+def f(a, b):
+    return "abc"[a:]
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F144: the value of 'a', an Int32 is known only when the kernel runs
+#:     2 |     return "abc"[a:]
+#:       |            ^^^^^^^^^
+#: hint: `'abc'` is Python's, and indexed while compiling: make it a tensor (an array of the call, or cute.make_rmem_tensor), choose with 'x if c else y', or pass the index as cute.Constexpr
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== the length of a number
+def f(a, b):
+    return len(a)
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F146: 'a', an Int32 is a number, and has no length
+#:     2 |     return len(a)
+#:       |            ^^^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a key that is known when the kernel runs
+def f(a, b):
+    return {a: 1}[b]
+
+
+trace(f)
+#: StaticError
+#: static.py:2:12: error F147: the value of 'a', an Int32 is known only when the kernel runs
+#:     2 |     return {a: 1}[b]
+#:       |            ^^^^^^
+#: hint: it can be no element of a set and no key of a dict: use a list
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== int of a number by a function of Python's
+def f(a, b):
+    import math
+
+    return math.factorial(a)
+
+
+trace(f)
+#: StaticError
+#: static.py:4:12: error F144: the value of 'a', an Int32 is known only when the kernel runs
+#:     4 |     return math.factorial(a)
+#:       |            ^^^^^^^^^^^^^^^^^
+#: hint: a Python number is needed here: pass it as cute.Constexpr
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -185,11 +185,15 @@ def test_the_text_and_the_line(at: int) -> None:
 
 
 def test_too_many_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "PARAMETER_BYTES", 32)
-    passes_many(ARRAY, 1, 2, device="cpu")
-    assert ARRAY[0] == 3
-    with pytest.raises(cute.KernelTypeError) as caught:
-        passes_many(ARRAY, *range(9), device="cpu")
+    """A chip before sm_70 takes 4096 bytes."""
+    monkeypatch.setattr(compiled, "parameter_bytes", {"sm_61": 32, "sm_90a": 64}.__getitem__)
+    with cute.target("sm_61"):
+        passes_many(ARRAY, 1, 2, device="cpu")
+        assert ARRAY[0] == 3
+        with pytest.raises(cute.KernelTypeError) as caught:
+            passes_many(ARRAY, *range(9), device="cpu")
     assert caught.value.message == (
         "the kernel 'many' has parameters of 52 bytes, a launch takes 32; the largest is 'x' (16 bytes)"
     )
+    with cute.target("sm_90a"):
+        passes_many(ARRAY, *range(9), device="cpu")
