@@ -33,6 +33,11 @@ class Site:
     roots: tuple[str, ...] = ()
     live: frozenset[str] = NO_NAMES
     head: frozenset[str] = NO_NAMES
+    entering: tuple[int, ...] = ()
+    """The numbers of the names that are given a value at the head of a side or a turn: others are not read before they
+    are assigned."""
+    leaving: tuple[int, ...] = ()
+    """The numbers of the names that are given a value after it."""
     flags: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     """The names that a ``for`` sets to its element."""
@@ -79,9 +84,11 @@ class Names:
     """Names declared ``global`` here."""
 
 
-_NOTHING = Names()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_NAMING = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping)
+_ON_THEIR_OWN = (ast.stmt, *_SCOPES, *_COMPREHENSIONS, *_NAMING)
+"""Nodes whose names are more than those of their parts, or are asked for again."""
 
 
 def names_in(node: Any) -> Names:
@@ -92,34 +99,61 @@ def names_in(node: Any) -> Names:
     return known
 
 
+class _Found:
+    """Names as they are found."""
+
+    __slots__ = ("captured", "loads", "module", "outer", "stores")
+
+    def __init__(self) -> None:
+        self.stores, self.loads, self.captured = set[str](), set[str](), set[str]()
+        self.outer, self.module = NO_NAMES, NO_NAMES
+
+    def add(self, node: ast.AST) -> None:
+        """Add the names of a node."""
+        cls = type(node)
+        if cls is ast.Name:
+            (self.loads if type(node.ctx) is ast.Load else self.stores).add(node.id)  # pyright: ignore
+        elif cls is ast.Constant:
+            pass
+        elif isinstance(node, _ON_THEIR_OWN):
+            found = names_in(node)
+            self.stores |= found.stores
+            self.loads |= found.loads
+            self.captured |= found.captured
+            self.outer |= found.outer
+            self.module |= found.module
+        else:
+            self.parts(node)
+
+    def parts(self, node: ast.AST) -> None:
+        """Add the names of the parts of a node."""
+        for field_name in node._fields:
+            value = getattr(node, field_name, None)
+            if isinstance(value, list):
+                for part in value:  # pyright: ignore[reportUnknownVariableType]
+                    if isinstance(part, ast.AST):
+                        self.add(part)
+            elif isinstance(value, ast.AST):
+                self.add(value)
+
+
 def _names_in(node: ast.AST) -> Names:
-    if isinstance(node, ast.Name):
-        one = frozenset((node.id,))
-        return Names(NO_NAMES, one) if isinstance(node.ctx, ast.Load) else Names(one)
-    if isinstance(node, ast.Constant):
-        return _NOTHING
     if isinstance(node, ast.Nonlocal):
         return Names(outer=frozenset(node.names))
     if isinstance(node, ast.Global):
         return Names(module=frozenset(node.names))
-    stores, loads, captured = set[str](), set[str](), set[str]()
-    outer, module = NO_NAMES, NO_NAMES
-    for child in ast.iter_child_nodes(node):
-        found = names_in(child)
-        if found is _NOTHING:
-            continue
-        stores |= found.stores
-        loads |= found.loads
-        captured |= found.captured
-        outer |= found.outer
-        module |= found.module
+    found = _Found()
+    if isinstance(node, ast.Name):
+        found.add(node)
+    else:
+        found.parts(node)
+    stores, loads, captured, module = found.stores, found.loads, found.captured, found.module
     if isinstance(node, _SCOPES):
         own = stores
         inner = loads | captured
-        stores = set[str]()
         if isinstance(node, ast.ClassDef):
             inner |= own
-        captured = set(inner) | outer
+        captured = inner | found.outer
         module = NO_NAMES
         defaults = node.bases if isinstance(node, ast.ClassDef) else [node.args]
         stores = {c.target.id for d in defaults for c in ast.walk(d) if isinstance(c, ast.NamedExpr)}
@@ -127,8 +161,7 @@ def _names_in(node: ast.AST) -> Names:
             stores.add(node.name)
         loads = set(captured)
     elif isinstance(node, _COMPREHENSIONS):
-        targets = {n for g in node.generators for n in names_in(g.target).stores}
-        stores -= targets
+        stores -= {n for g in node.generators for n in names_in(g.target).stores}
         # what a comprehension reads is read at once, a generator expression later
         if isinstance(node, ast.GeneratorExp):
             captured |= loads
@@ -144,7 +177,7 @@ def _names_in(node: ast.AST) -> Names:
         stores.add(node.rest)
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         loads.add(node.target.id)
-    return Names(frozenset(stores), frozenset(loads), frozenset(captured), outer, module)
+    return Names(frozenset(stores), frozenset(loads), frozenset(captured), found.outer, module)
 
 
 def stored(nodes: Iterable[ast.AST]) -> frozenset[str]:
@@ -172,18 +205,23 @@ class _Analysis:
         out: frozenset[str],
         head: frozenset[str] = NO_NAMES,
         reads: frozenset[str] = NO_NAMES,
+        into: frozenset[str] = NO_NAMES,
         **more: Any,
     ) -> None:
         parts = list(parts)
         stores = stored(parts) - self.exclude
+        names = sorted(stores)
+        leaving = tuple(i for i, n in enumerate(names) if n in out or n in self.always)
+        entering = tuple(i for i, n in enumerate(names) if n in out or n in head or n in into or n in self.always)
         loads = frozenset[str]().union(*(names_in(n).loads for n in parts))
         mangle = self.mangle
         node._site = Site(
             kind, self.path, getattr(node, "_head", None) or getattr(node, "test", None) or getattr(node, "iter", node),
-            tuple(mangle(n) for n in sorted(stores)), tuple(mangle(n) for n in sorted(stores | loads)),
+            tuple(mangle(n) for n in names), tuple(mangle(n) for n in sorted(stores | loads)),
             frozenset(mangle(n) for n in (out | self.always) & stores),
             head=frozenset(mangle(n) for n in (head | self.always) & stores),
-            reads=frozenset(mangle(n) for n in (reads | self.always) & stores), **more,
+            reads=frozenset(mangle(n) for n in (reads | self.always) & stores),
+            entering=entering, leaving=leaving, **more,
         )  # fmt: skip
 
     def suite(self, body: list[ast.stmt], live: frozenset[str]) -> frozenset[str]:
@@ -202,8 +240,9 @@ class _Analysis:
         return out | names_in(s).loads | names_in(s).stores
 
     def If(self, s: ast.If, out: frozenset[str]) -> frozenset[str]:
-        into = self.suite(s.body, out) | self.suite(s.orelse, out) | names_in(s.test).loads
-        self.site("if", s, [*s.body, *s.orelse], out, text=getattr(s, "_text", ""))
+        sides = self.suite(s.body, out) | self.suite(s.orelse, out)
+        self.site("if", s, [*s.body, *s.orelse], out, into=sides, text=getattr(s, "_text", ""))
+        into = sides | names_in(s.test).loads
         return into - (names_in(s.test).stores - names_in(s.test).loads)
 
     def While(self, s: ast.While, out: frozenset[str]) -> frozenset[str]:
@@ -234,7 +273,7 @@ class _Analysis:
 
     def With(self, s: ast.With, out: frozenset[str]) -> frozenset[str]:
         into = self.suite(s.body, out)
-        self.site("with", s, [*s.items, *s.body], out)
+        self.site("with", s, [*s.items, *s.body], out, into=into)
         for item in s.items:
             into |= names_in(item).loads
         return into

@@ -347,7 +347,7 @@ class Branch:
             self.snap.restore()
         self.tracer.block = Block()
         self.blocks.append(self.tracer.block)
-        return self.entry
+        return tuple([self.entry[i] for i in self.site.entering])
 
     def leave(self, values: Mapping[str, Any]) -> None:
         """End a side."""
@@ -366,10 +366,9 @@ class Branch:
         tracer, site = self.tracer, self.site
         assert self.snap is not None
         merger = Merger(tracer, self.condition, self.blocks, self.snap)
-        final: list[Any] = [U] * len(site.names)
-        for i, (name, a, b) in enumerate(zip(site.names, *self.outs)):
-            if name not in site.live:
-                continue
+        final: list[Any] = [U] * len(site.leaving)
+        for i, at in enumerate(site.leaving):
+            name, a, b = site.names[at], self.outs[0][at], self.outs[1][at]
 
             def set_(value: Any, i: int = i) -> None:
                 final[i] = value

@@ -108,7 +108,7 @@ class GeneratorFor(Attached):
     def enter(self) -> Sequence[Any]:
         """Return what the names that the body assigns are at its head."""
         self.enters = False
-        return self.given
+        return [self.given[i] for i in self.site.entering]
 
     def leave(self, values: Mapping[str, Any]) -> None:
         """Take what the names are at the end of a turn; the generator's loop compares."""
@@ -120,7 +120,7 @@ class GeneratorFor(Attached):
 
     def results(self) -> Sequence[Any]:
         """Return what the names are after the loop."""
-        return self.given
+        return [self.given[i] for i in self.site.leaving]
 
     def again(self, error: BaseException) -> bool:
         """Let the generator's loop walk its range while compiling, if that is what the body needs."""

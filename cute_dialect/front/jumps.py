@@ -16,7 +16,7 @@ from cute_dialect.front.analysis import names_in, place_in
 from cute_dialect.front.errors import SyntaxErrorInKernel
 from cute_dialect.front.patterns import Patterns
 
-__all__ = ["DEEPEST", "RETURNED", "VALUE", "Counter", "remove_jumps"]
+__all__ = ["DEEPEST", "DELETE", "LOAD", "RETURNED", "STORE", "VALUE", "Counter", "remove_jumps"]
 
 RETURNED = ".ret"
 VALUE = ".val"
@@ -47,6 +47,8 @@ class _Suite(NamedTuple):
 
 
 _NONE: frozenset[str] = frozenset()
+LOAD, STORE, DELETE = ast.Load(), ast.Store(), ast.Del()
+"""What is done with a name: one object of each serves all names."""
 
 
 def at(node: Any) -> dict[str, Any]:
@@ -61,12 +63,12 @@ def assign(name: str, value: Any, position: dict[str, Any]) -> ast.Assign:
     """Return ``name = value``."""
     if not isinstance(value, ast.expr):
         value = ast.Constant(value, **position)
-    return ast.Assign(targets=[ast.Name(name, ast.Store(), **position)], value=value, **position)
+    return ast.Assign(targets=[ast.Name(name, STORE, **position)], value=value, **position)
 
 
 def any_of(flags: Any, position: dict[str, Any]) -> ast.expr:
     """Return ``a or b or …``."""
-    names: list[ast.expr] = [ast.Name(f, ast.Load(), **position) for f in sorted(flags)]
+    names: list[ast.expr] = [ast.Name(f, LOAD, **position) for f in sorted(flags)]
     return names[0] if len(names) == 1 else ast.BoolOp(ast.Or(), names, **position)
 
 
@@ -161,7 +163,7 @@ class _Jumps:
         if len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):  # the rest stands behind it
             p = at(last.orelse[0].test)
             go = f".go{self.counter.next()}"
-            rest = ast.If(ast.Name(go, ast.Load(), **p), last.orelse, [], **p)
+            rest = ast.If(ast.Name(go, LOAD, **p), last.orelse, [], **p)
             last.orelse = [assign(go, True, p)]
             return self.suite([assign(go, False, at(s.test)), s, rest])
         body, orelse = self.suite(s.body), self.suite(s.orelse)
@@ -232,8 +234,8 @@ class _Jumps:
             item = f".i{n}"
             where = at(s.target)
             s._targets = tuple(sorted(names_in(s.target).stores))  # pyright: ignore
-            body = [ast.Assign([s.target], ast.Name(item, ast.Load(), **where), **where), *body]
-            s.target = ast.Name(item, ast.Store(), **where)
+            body = [ast.Assign([s.target], ast.Name(item, LOAD, **where), **where), *body]
+            s.target = ast.Name(item, STORE, **where)
         before: list[ast.stmt] = [assign(broken, False, at(s))] if broken in made.may else []
         ends = flags
         if flags:
@@ -272,7 +274,7 @@ class _Jumps:
         where = at(s.test)
         end, tested = f".end{n}", f".c{n}"
         s._once = True
-        chosen: Any = ast.If(ast.Name(tested, ast.Load(), **where), body, [assign(end, True, where)], **where)
+        chosen: Any = ast.If(ast.Name(tested, LOAD, **where), body, [assign(end, True, where)], **where)
         return [assign(end, False, where), assign(tested, s.test, where), chosen], end
 
 
@@ -320,5 +322,5 @@ def remove_jumps(function: ast.FunctionDef, path: str, counter: Counter, *, tigh
     made = jumps.suite(body)
     function.body = [
         assign(RETURNED, False, at(body[0])), *made.body,
-        ast.Return(ast.Name(VALUE, ast.Load(), **position), **position),
+        ast.Return(ast.Name(VALUE, LOAD, **position), **position),
     ]  # fmt: skip

@@ -171,7 +171,7 @@ class For(Rolled):
         if self.rolled:
             return super().enter()
         self.enters = False
-        return self.values[: len(self.site.names)]
+        return [self.values[i] for i in self.site.entering]
 
     def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
         """Make the ``scf.for``."""

@@ -8,10 +8,13 @@ stays in its frame: such an expression works where what precedes it is static (F
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Any
 
 from cute_dialect.front.errors import SyntaxErrorInKernel
-from cute_dialect.front.jumps import Counter, at
+from cute_dialect.front.jumps import LOAD, STORE, Counter, at
+from cute_dialect.front.source import BOUND_TO_THE_FRAME
 
 __all__ = ["RUNTIME", "Expressions", "deferred", "load", "method", "store"]
 
@@ -21,23 +24,23 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
 _ASKED = {ast.Eq: "eq", ast.NotEq: "ne", ast.In: "contains", ast.NotIn: "lacks"}
-_OF_THE_FRAME = frozenset(("super", "locals", "globals", "vars", "dir", "eval", "exec"))
+_OF_THE_FRAME = frozenset(word for word in BOUND_TO_THE_FRAME if word.isidentifier() and not iskeyword(word))
 """Builtins that look at the frame they are called from."""
 
 
 def load(name: str, position: dict[str, Any]) -> ast.Name:
     """Return a name that is read."""
-    return ast.Name(name, ast.Load(), **position)
+    return ast.Name(name, LOAD, **position)
 
 
 def store(name: str, position: dict[str, Any]) -> ast.Name:
     """Return a name that is set."""
-    return ast.Name(name, ast.Store(), **position)
+    return ast.Name(name, STORE, **position)
 
 
 def method(of: str, name: str, args: list[ast.expr], position: dict[str, Any]) -> ast.Call:
     """Return ``of.name(*args)``."""
-    return ast.Call(ast.Attribute(load(of, position), name, ast.Load(), **position), args, [], **position)
+    return ast.Call(ast.Attribute(load(of, position), name, LOAD, **position), args, [], **position)
 
 
 def deferred(body: ast.expr, position: dict[str, Any]) -> ast.Lambda:
@@ -48,7 +51,7 @@ def deferred(body: ast.expr, position: dict[str, Any]) -> ast.Lambda:
     )  # fmt: skip
 
 
-def _stays(*nodes: ast.expr) -> bool:
+def _stays(nodes: Sequence[ast.expr]) -> bool:
     """Tell whether expressions set names or suspend, so that they cannot move into a function of their own."""
     todo: list[ast.AST] = [*nodes]
     while todo:
@@ -71,28 +74,33 @@ class Expressions:
 
     path: str
     counter: Counter
+    moves = False
+    """Whether no expression of the function is bound to its frame."""
     handles: list[str]
     """The branches and loops around what is being rewritten, outermost first."""
 
     def expression(self, node: Any) -> Any:
         """Return what stands for an expression."""
-        own = getattr(self, "_x" + type(node).__name__, None)
+        cls = type(node)
+        if cls is ast.Name or cls is ast.Constant:
+            return node
+        own = getattr(self, "_x" + cls.__name__, None)
         return own(node) if own is not None else self.parts(node)
+
+    def stays(self, *nodes: ast.expr) -> bool:
+        """Tell whether expressions are bound to the frame they stand in."""
+        return not self.moves and _stays(nodes)
 
     def parts(self, node: Any) -> Any:
         """Rewrite the parts of a node."""
         for name in node._fields:
             value = getattr(node, name)
-            if isinstance(value, ast.AST):
-                setattr(node, name, self.expression(value))
+            if isinstance(value, ast.expr):
+                new = self.expression(value)
+                if new is not value:
+                    setattr(node, name, new)
             elif isinstance(value, list):
                 setattr(node, name, [self.expression(v) if isinstance(v, ast.AST) else v for v in value])  # pyright: ignore
-        return node
-
-    def _xName(self, node: ast.Name) -> ast.expr:
-        return node
-
-    def _xConstant(self, node: ast.Constant) -> ast.expr:
         return node
 
     def condition(self, node: Any) -> Any:
@@ -104,7 +112,7 @@ class Expressions:
     def _xBoolOp(self, node: ast.BoolOp, *, truth: bool = False) -> ast.expr:
         conjunction = isinstance(node.op, ast.And)
         name_of = ("all_" if truth else "and_") if conjunction else ("any_" if truth else "or_")
-        stays = [_stays(v) for v in node.values]
+        stays = [self.stays(v) for v in node.values]
         values = [self.condition(v) if truth else self.expression(v) for v in node.values]
         made = values[-1]
         for k in range(len(values) - 2, -1, -1):
@@ -125,7 +133,7 @@ class Expressions:
         return self.parts(node)
 
     def _xIfExp(self, node: ast.IfExp) -> ast.expr:
-        stays = _stays(node.body, node.orelse)
+        stays = self.stays(node.body, node.orelse)
         position = at(node)
         test, body, orelse = self.condition(node.test), self.expression(node.body), self.expression(node.orelse)
         if stays:
@@ -147,11 +155,11 @@ class Expressions:
             if asked is None or (constant and asked in ("eq", "ne")):
                 return self.parts(node)
             return method(RUNTIME, asked, [self.expression(x) for x in operands], position)
-        stays = _stays(*operands[2:])
+        stays = self.stays(*operands[2:])
         rewritten = [self.expression(x) for x in operands]
         if stays:
             return self.static_chain(node, rewritten, position)
-        words = ast.Tuple([ast.Constant(_OPERATORS[type(op)], **position) for op in node.ops], ast.Load(), **position)
+        words = ast.Tuple([ast.Constant(_OPERATORS[type(op)], **position) for op in node.ops], LOAD, **position)
         later: list[ast.expr] = [deferred(x, position) for x in rewritten[2:]]
         return method(RUNTIME, "chain", [words, rewritten[0], rewritten[1], *later], position)
 
@@ -198,7 +206,7 @@ class Expressions:
                 continue
             spec = ast.Constant("", **position) if value.format_spec is None else self.expression(value.format_spec)
             conversion = ast.Constant(value.conversion, **position)
-            parts.append(ast.Tuple([self.expression(value.value), conversion, spec], ast.Load(), **position))
+            parts.append(ast.Tuple([self.expression(value.value), conversion, spec], LOAD, **position))
         return method(RUNTIME, "text", parts, position)
 
     def _xLambda(self, node: ast.Lambda) -> ast.expr:
@@ -224,13 +232,13 @@ class Expressions:
     def _xYield(self, node: ast.Yield) -> ast.expr:
         position = at(node)
         value = ast.Constant(None, **position) if node.value is None else self.expression(node.value)
-        handles = ast.Tuple([load(h, position) for h in self.handles], ast.Load(), **position)
+        handles = ast.Tuple([load(h, position) for h in self.handles], LOAD, **position)
         node.value = method(RUNTIME, "yielded", [value, handles], position)
         return node
 
     def _xYieldFrom(self, node: ast.YieldFrom) -> ast.expr:
         position = at(node)
-        handles = ast.Tuple([load(h, position) for h in self.handles], ast.Load(), **position)
+        handles = ast.Tuple([load(h, position) for h in self.handles], LOAD, **position)
         node.value = method(RUNTIME, "yielded_from", [self.expression(node.value), handles], position)
         return node
 

@@ -5,13 +5,13 @@ An ``if`` becomes::
     .s1 = .rt.If(test, 0)                       # 0: the number of the site
     for .k1 in .s1:                             # static: one side; decided at run time: both, one after the other
         if .k1 > 1:                             # at run time: each side begins with the values from before
-            x, = .s1.enter(.rt.locals())
+            x, = .s1.enter(.rt.locals())        # those that may be read before they are assigned
             if x is .rt.U: del x                # what was unbound is unbound
         if .k1 & 1: …
         else: …
         if .k1 > 1: .s1.leave(.rt.locals())
     if .k1 > 1:
-        x, = .s1.results()
+        x, = .s1.results()                      # those that may be read later
         if x is .rt.U: del x
 
 Loops likewise.  Nothing is duplicated, locals stay locals of one frame, nodes have the positions of what they replace.
@@ -24,7 +24,7 @@ from typing import Any
 
 from cute_dialect.front.analysis import Site, analyse, names_in, place_in
 from cute_dialect.front.errors import SyntaxErrorInKernel
-from cute_dialect.front.jumps import Counter, at, remove_jumps
+from cute_dialect.front.jumps import DELETE, LOAD, STORE, Counter, at, remove_jumps
 from cute_dialect.front.rewrite_expr import RUNTIME, Expressions, deferred, load, method, store
 from cute_dialect.front.source import FunctionNode
 
@@ -43,11 +43,11 @@ def _run_time(flag: str, p: Position) -> ast.expr:
 
 
 def _rolled(handle: str, p: Position) -> ast.expr:
-    return ast.Attribute(load(handle, p), "rolled", ast.Load(), **p)
+    return ast.Attribute(load(handle, p), "rolled", LOAD, **p)
 
 
 def _enters(handle: str, p: Position) -> ast.expr:
-    return ast.Attribute(load(handle, p), "enters", ast.Load(), **p)
+    return ast.Attribute(load(handle, p), "enters", LOAD, **p)
 
 
 def _locals(p: Position) -> ast.expr:
@@ -70,6 +70,7 @@ class Rewriter(Expressions):
         """Rewrite a definition in place."""
         if isinstance(node, ast.AsyncFunctionDef):
             raise self.refused(node, "'async' functions are not supported in a kernel")
+        self.moves = self.moves or getattr(node, "_moves", False)
         handles, self.handles = self.handles, []
         if isinstance(node, ast.Lambda):
             node.body = self.expression(node.body)
@@ -105,21 +106,27 @@ class Rewriter(Expressions):
             made += own(s) if own is not None else [self.parts(s)]
         return made
 
+    def names(self, *words: str) -> list[str]:
+        """Return names for a branch or a loop; those one behind another share them, as few locals are quick to read."""
+        return [f".{word}{len(self.handles)}" for word in words]
+
     def number(self, node: Any, p: Position) -> ast.expr:
         """Return the number of a statement's site."""
         self.sites.append(node._site)
         return ast.Constant(len(self.sites) - 1, **p)
 
-    def restored(self, names: tuple[str, ...], value: ast.expr, p: Position) -> list[ast.stmt]:
-        """Return the statements that set names to what a call gives, and unbind what it gives no value."""
+    def restored(self, site: Site, which: tuple[int, ...], value: ast.expr, p: Position) -> list[ast.stmt]:
+        """Return the statements that set names of a site to what a call gives, and unbind what it gives no value."""
+        names = [site.names[i] for i in which]
         if not names:
             return [ast.Expr(value, **p)]
         targets: list[ast.expr] = [store(n, p) for n in names]
-        made: list[ast.stmt] = [ast.Assign([ast.Tuple(targets, ast.Store(), **p)], value, **p)]
+        made: list[ast.stmt] = [ast.Assign([ast.Tuple(targets, STORE, **p)], value, **p)]
+        ops: list[ast.cmpop] = [ast.Is()]
+        unbound: list[ast.expr] = [ast.Attribute(load(RUNTIME, p), "U", LOAD, **p)]
         for n in names:
-            unbound = ast.Attribute(load(RUNTIME, p), "U", ast.Load(), **p)
-            test = ast.Compare(load(n, p), [ast.Is()], [unbound], **p)
-            made.append(ast.If(test, [ast.Delete([ast.Name(n, ast.Del(), **p)], **p)], [], **p))
+            test = ast.Compare(load(n, p), ops, unbound, **p)
+            made.append(ast.If(test, [ast.Delete([ast.Name(n, DELETE, **p)], **p)], [], **p))
         return made
 
     # --------------------------------------------------------------------------------------------------- branches
@@ -127,8 +134,7 @@ class Rewriter(Expressions):
     def _sIf(self, s: ast.If) -> list[ast.stmt]:
         p = at(s.test)
         site: Site = s._site  # pyright: ignore
-        n = self.counter.next()
-        handle, side = f".s{n}", f".k{n}"
+        handle, side = self.names("s", "k")
         test = self.condition(s.test)
         self.handles.append(handle)
         body, orelse = self.suite(s.body), self.suite(s.orelse)
@@ -141,10 +147,9 @@ class Rewriter(Expressions):
         self, s: Any, made: ast.expr, inner: list[ast.stmt], site: Site, handle: str, side: str, p: Position
     ) -> list[ast.stmt]:
         """Return a branch: ``inner`` runs once a side."""
-        names = site.names
-        enter = self.restored(names, method(handle, "enter", [_locals(p)], p), p)
+        enter = self.restored(site, site.entering, method(handle, "enter", [_locals(p)], p), p)
         leave = ast.Expr(method(handle, "leave", [_locals(p)], p), **p)
-        results = self.restored(names, method(handle, "results", [], p), p)
+        results = self.restored(site, site.leaving, method(handle, "results", [], p), p)
         body = [_if(_run_time(side, p), enter, [], p), *inner, _if(_run_time(side, p), [leave], [], p)]
         return [
             ast.Assign([store(handle, p)], made, **p),
@@ -159,8 +164,7 @@ class Rewriter(Expressions):
             s.items, s.body = s.items[:1], [inner]
         (item,) = s.items
         p = at(item.context_expr)
-        n = self.counter.next()
-        handle, side, manager = f".s{n}", f".k{n}", f".w{n}"
+        handle, side, manager = self.names("s", "k", "w")
         context = self.expression(item.context_expr)
         self.handles.append(handle)
         s.body = self.suite(s.body)
@@ -191,14 +195,13 @@ class Rewriter(Expressions):
         if hasattr(s, "_dead"):
             return [s]
         p = at(s.test)
-        n = self.counter.next()
-        handle, side, error = f".s{n}", f".k{n}", f".e{n}"
-        names = s._site.names  # pyright: ignore
+        handle, side, error = self.names("s", "k", "e")
+        site: Site = s._site  # pyright: ignore
         self.handles.append(handle)
         test = method(handle, "test", [self.condition(s.test), _locals(p)], p)
         body = self.suite(s.body)
         self.handles.pop()
-        enter = self.restored(names, method(handle, "enter", [], p), p)
+        enter = self.restored(site, site.entering, method(handle, "enter", [], p), p)
         turn: list[ast.stmt] = [
             _if(_enters(handle, p), enter, [], p), ast.If(test, body, [], **p),
             _if(_rolled(handle, p), [ast.Expr(method(handle, "leave", [_locals(p)], p), **p)], [], p),
@@ -207,20 +210,19 @@ class Rewriter(Expressions):
 
     def _sFor(self, s: ast.For) -> list[ast.stmt]:
         p = at(s.iter)
-        n = self.counter.next()
-        handle, error = f".s{n}", f".e{n}"
+        handle, error = self.names("s", "e")
         assert isinstance(s.target, ast.Name)
-        names = s._site.names  # pyright: ignore
+        site: Site = s._site  # pyright: ignore
         iterable = self.expression(s.iter)
         self.handles.append(handle)
         body = self.suite(s.body)
         self.handles.pop()
-        enter = self.restored(names, method(handle, "enter", [], p), p)
+        enter = self.restored(site, site.entering, method(handle, "enter", [], p), p)
         leave: list[ast.stmt] = [ast.Expr(method(handle, "leave", [_locals(p)], p), **p)]
         over: list[ast.stmt] = []
         flags: tuple[str, ...] = s._flags  # pyright: ignore
         if flags:
-            ended = method(handle, "over", [ast.Tuple([load(f, p) for f in flags], ast.Load(), **p)], p)
+            ended = method(handle, "over", [ast.Tuple([load(f, p) for f in flags], LOAD, **p)], p)
             over = [ast.If(ended, [ast.Break(**p)], [], **p)]
         turn: list[ast.stmt] = [
             _if(_enters(handle, p), enter, [], p), *body, _if(_rolled(handle, p), leave, over, p),
@@ -232,11 +234,10 @@ class Rewriter(Expressions):
         self, s: Any, made: ast.expr, turn: list[ast.stmt], handle: str, target: str, error: str, p: Position
     ) -> list[ast.stmt]:
         """Return a loop: ``turn`` runs once a turn, or once a trace of the rolled loop's body."""
-        names: tuple[str, ...] = s._site.names
         settled = ast.UnaryOp(ast.Not(), method(handle, "again", [load(error, p)], p), **p)
         again = ast.If(settled, [ast.Raise(None, None, **p)], [], **p)
-        caught = ast.ExceptHandler(ast.Attribute(load(handle, p), "caught", ast.Load(), **p), error, [again], **p)
-        results = self.restored(names, method(handle, "results", [], p), p)
+        caught = ast.ExceptHandler(ast.Attribute(load(handle, p), "caught", LOAD, **p), error, [again], **p)
+        results = self.restored(s._site, s._site.leaving, method(handle, "results", [], p), p)
         return [
             ast.Assign([store(handle, p)], made, **p),
             ast.For(store(target, p), load(handle, p), [ast.Try(turn, [caught], [], [], **p)], [], **p),

@@ -423,12 +423,12 @@ class Rolled:
             self.attached.finals = final[self.attached.first :]
 
     def results(self) -> Sequence[Any]:
-        """Return what the names that the loop assigns are after it."""
-        return self.final[: len(self.site.names)]
+        """Return what the names that the loop assigns are after it, those that may be read."""
+        return [self.final[i] for i in self.site.leaving]
 
     def enter(self) -> Sequence[Any]:
-        """Return what the names that the loop assigns are at the head of a turn."""
-        return self.entry[: len(self.site.names)]
+        """Return what the names that the loop assigns are at the head of a turn, those that may be read."""
+        return [self.entry[i] for i in self.site.entering]
 
 
 def _other_mutable(before: Any, after: Any) -> bool:

@@ -10,6 +10,7 @@ import __future__
 import ast
 import copy
 import linecache
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
@@ -19,11 +20,15 @@ from typing import Any, TypeAlias
 
 from cute_dialect.front.errors import Place, SyntaxErrorInKernel
 
-__all__ = ["FunctionNode", "class_of", "compiled_in", "node_of"]
+__all__ = ["BOUND_TO_THE_FRAME", "FunctionNode", "class_of", "compiled_in", "node_of"]
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _FUTURE = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
 _NO_TYPES: dict[str, Any] = {"type_params": []} if sys.version_info >= (3, 12) else {}
+BOUND_TO_THE_FRAME = (":=", "yield", "await", "super", "locals", "globals", "vars", "dir", "eval", "exec")
+"""What an expression has in it that cannot move into a function of its own: it sets names, suspends, or looks at the
+frame.  A text with none of these has no such expression (``_moves`` on its definition).
+"""
 _LOOK_AHEAD = 200
 """Lines after the last one with code that may belong to a function: closing brackets, ``pass``."""
 
@@ -78,7 +83,8 @@ def _definition(code: CodeType, lines: list[str]) -> FunctionNode | None:
     before = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
     for last in range(_last_line(code), min(len(lines), _last_line(code) + _LOOK_AHEAD) + 1):
         try:
-            tree = ast.parse(before + "".join(lines[first - 1 : last]))
+            text = "".join(lines[first - 1 : last])
+            tree = ast.parse(before + text)
         except (SyntaxError, ValueError):
             continue
         body: list[ast.stmt] = tree.body
@@ -89,6 +95,7 @@ def _definition(code: CodeType, lines: list[str]) -> FunctionNode | None:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name != code.co_name:
             return None
         _strip(node)
+        node._moves = not any(word in text for word in BOUND_TO_THE_FRAME)  # pyright: ignore
         return node if _agrees(node, code) else None
     return None
 
@@ -122,7 +129,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _last_line(code: CodeType) -> int:
-    return max((line for c in _codes(code) for _, line, _, _ in c.co_positions() if line), default=code.co_firstlineno)
+    return max(max({at[1] or 0 for at in c.co_positions()}, default=0) for c in _codes(code)) or code.co_firstlineno
 
 
 def _strip(node: FunctionNode) -> None:
@@ -177,16 +184,40 @@ def _first(module: CodeType) -> CodeType:
 
 
 def _agrees(node: FunctionNode, code: CodeType) -> bool:
+    """Tell whether a definition is what Python compiled."""
     if "@pytest_ar" in code.co_names:  # pytest compiled it with other asserts
         return True
-    if _same_code(compiled_in(node, code, ()), code):
+    lines = linecache.getlines(code.co_filename)
+    read = {name for inner in _codes(code) for name in inner.co_names}
+    guess = tuple(n for n in _imports_of_text(code.co_filename, lines) if n in read)
+    if _same_code(compiled_in(node, code, (), guess), code):
         return True
-    names = _imported("".join(linecache.getlines(code.co_filename)))
-    return bool(names) and _same_code(compiled_in(node, code, (), names), code)
+    certain = tuple(n for n in _imports_of_tree("".join(lines)) if n in read)
+    return certain != guess and _same_code(compiled_in(node, code, (), certain), code)
+
+
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+(\([^)]*\)|(?:[^\n\\]|\\\n)*)", re.MULTILINE)
+_IMPORTED = re.compile(r"([^\W\d]\w*)[\w.]*(?:\s+as\s+(\w+))?")
+
+
+_imports: dict[str, tuple[list[str], frozenset[str]]] = {}
+"""Of each file its lines, when they were read last, and the names that its import statements bind."""
+
+
+def _imports_of_text(path: str, lines: list[str]) -> frozenset[str]:
+    """Return the names that import statements of a file bind, without a look at where these stand."""
+    known = _imports.get(path)
+    if known is None or known[0] is not lines:
+        found: set[str] = set()
+        for statement in _IMPORT.finditer("".join(lines)):
+            for name, other in _IMPORTED.findall(re.sub(r"#.*", "", statement[1])):
+                found.add(other or name)
+        known = _imports[path] = lines, frozenset(found)
+    return known[1]
 
 
 @lru_cache(maxsize=64)
-def _imported(text: str) -> tuple[str, ...]:
+def _imports_of_tree(text: str) -> tuple[str, ...]:
     """Return the names that a module imports outside of functions and classes."""
     found: dict[str, None] = {}
     todo: list[ast.AST] = list(_tree(text).body)

@@ -148,10 +148,8 @@ class StaticPersistentTileScheduler:
     def get_current_work(self) -> WorkTileInfo:
         """Return the tile at hand."""
         clusters_m, clusters_n, _ = self.params.clusters_mnl
-        m = self.current % clusters_m
-        rest = self.current // clusters_m
-        n = rest % clusters_n
-        matrix = rest // clusters_n
+        rest, m = divmod(cute.assume(self.current, range=(0, None)), clusters_m)
+        matrix, n = divmod(rest, clusters_n)
         cluster_m, cluster_n = self.params.cluster_shape_mn
         where = (m * cluster_m + self.in_cluster[0], n * cluster_n + self.in_cluster[1], matrix)
         return WorkTileInfo(where, self.current < cute.size(self.params.clusters_mnl))

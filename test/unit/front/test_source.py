@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cute_dialect.front.source import compiled_in, node_of
 
 
@@ -17,6 +19,24 @@ def test_a_method_of_an_imported_module_is_called(tmp_path: Path) -> None:
     path.write_text(text)
     found: dict[str, Any] = {}
     exec(compile(text, str(path), "exec"), found)
+    assert node_of(found["f"].__code__, found).name == "f"
+
+
+IMPORTS = [
+    "from os import (  # for paths\n    path as p,\n    sep,\n)\n", "import os.path, \\\n    os.path as p\n",
+    "if True:\n    from os import path as p\n", 'TEXT = """\nimport x as p\n"""\np = __import__("os").path\n',
+    "def g():\n    import os as p\n    return p\n\n\np = g().path\n", "import os\n\np = os.path\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("imports", IMPORTS)
+def test_imports_are_found_however_they_are_written(imports: str, tmp_path: Path) -> None:
+    text = imports + "\n\ndef f(x):\n    return p.join(p.dirname(x), x)\n"
+    path = tmp_path / "imports.py"
+    path.write_text(text)
+    found: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), found)
+    assert found["f"]("a/b") == "a/a/b"
     assert node_of(found["f"].__code__, found).name == "f"
 
 
