@@ -338,17 +338,22 @@ class Compiled:
             found = self.__dict__["_stages"] = {s.name: s.text for s in made.stages}
         return found
 
-    def mlir(self, stage: str = "trace", *, aliases: bool = False) -> str:
+    def mlir(self, stage: str = "trace", *, aliases: bool = False, comments: bool = False) -> str:
         """Return the IR after a stage: ``trace``, ``fold``, ``expand``, ``arch``, ``base``, ``llvm``, or a pass.
 
-        ``aliases``: long types of a trace get a name, defined at the top.
+        ``aliases``: long types of a trace get a name, defined at the top.  ``comments``: a trace has the comments of
+        its source above the first ops of their statements, and the docstrings of its functions.
         """
         if stage in ("trace", "input"):
             module = self.module()
+            from cute_dialect.front.comments import comments_of
             from cute_dialect.front.readable import type_names
             from cute_dialect.ir.printing import ir_text
 
-            return ir_text(module, source_names=True, aliases=type_names(module) if aliases else None)
+            return ir_text(
+                module, source_names=True, aliases=type_names(module) if aliases else None,
+                comments=comments_of(module, host="grid.x" not in self.specs) if comments else None,
+            )  # fmt: skip
         name = STAGES.get(stage, stage)
         found = self.stages
         if stage == "llvm" and name not in found:

@@ -32,6 +32,7 @@ class IRPrinter(OpenPrinter):
         debuginfo: bool = False,
         source_names: bool = False,
         aliases: Mapping[str, Attribute] | None = None,
+        comments: Mapping[Operation, Sequence[str]] | None = None,
     ):
         super().__init__(stream=stream, print_generic_format=generic, print_debuginfo=debuginfo)
         self._write = stream.write
@@ -44,6 +45,7 @@ class IRPrinter(OpenPrinter):
         self._names: dict[SSAValue, str] = {}
         self._block_labels: dict[Block, int] = {}
         self._source_names = source_names
+        self._comments = comments or {}
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         """Print a string; see xDSL's."""
@@ -81,7 +83,9 @@ class IRPrinter(OpenPrinter):
             self.print_op(op)
 
     def print_op(self, op: Operation) -> None:
-        """Print an op, its name shortened if the op around it allows."""
+        """Print an op, its name shortened if the op around it allows, below its comments."""
+        for line in self._comments.get(op, ()):
+            self.print_string(f"// {line}".rstrip() + "\n")
         if type(op).print is Operation.print or not _elided(op):
             super().print_op(op)
             return
@@ -273,13 +277,16 @@ def ir_text(
     debuginfo: bool = False,
     source_names: bool = False,
     aliases: Mapping[str, Attribute] | None = None,
+    comments: Mapping[Operation, Sequence[str]] | None = None,
 ) -> str:
     """Return the text of an op; ends with a newline.
 
     ``debuginfo`` adds ``loc(…)`` to every op and block argument; ``source_names`` keeps the source's value names;
-    ``aliases`` gives types a name each, defined at the top.
+    ``aliases`` gives types a name each, defined at the top; ``comments`` stand above ops (not in generic form).
     """
     out = StringIO()
-    IRPrinter(out, generic=generic, debuginfo=debuginfo, source_names=source_names, aliases=aliases).print_root(op)
+    IRPrinter(
+        out, generic=generic, debuginfo=debuginfo, source_names=source_names, aliases=aliases, comments=comments
+    ).print_root(op)
     out.write("\n")
     return out.getvalue()

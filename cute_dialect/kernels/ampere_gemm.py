@@ -319,4 +319,4 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
         return cute.Tensor[type_of_mlir(config.element), layout, f"align<{2 * v}>"]
 
     a, b = (rows if major == "k" else columns for major in config.majors)
-    return cute.trace(AmpereGemm(config), matrix(a), matrix(b), matrix(rows)).mlir(aliases=True)
+    return cute.trace(AmpereGemm(config), matrix(a), matrix(b), matrix(rows)).mlir(aliases=True, comments=True)

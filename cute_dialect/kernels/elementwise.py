@@ -146,4 +146,4 @@ def elementwise_add_text(element: str = "f32", tile: Tile | None = None, *, rows
     if element not in BITS:
         raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
     matrix: Any = cute.Tensor[type_of_mlir(element), ROWS]
-    return cute.trace(launch, matrix, matrix, matrix, tile, rows_first).mlir(aliases=True)
+    return cute.trace(launch, matrix, matrix, matrix, tile, rows_first).mlir(aliases=True, comments=True)

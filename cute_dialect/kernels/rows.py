@@ -451,4 +451,4 @@ def row_text(
     >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes any row stride
     True
     """
-    return row_program(op, element, n, config, eps=eps, sms=sms).mlir(aliases=True)
+    return row_program(op, element, n, config, eps=eps, sms=sms).mlir(aliases=True, comments=True)

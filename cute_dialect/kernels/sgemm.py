@@ -375,4 +375,4 @@ def sgemm_text(name: str) -> str:
     if name not in RUNGS:
         raise ValueError(f"expected one of {', '.join(RUNGS)}, got '{name}'")
     matrix: Any = cute.Tensor[cute.Float32, ROWS]
-    return cute.trace(launch, matrix, matrix, matrix, name).mlir(aliases=True)
+    return cute.trace(launch, matrix, matrix, matrix, name).mlir(aliases=True, comments=True)

@@ -152,4 +152,4 @@ def transpose_text(element: str = "f32", rows: int = 0) -> str:
     if element not in BYTES:
         raise ValueError(f"expected an element type of {', '.join(BYTES)}, got '{element}'")
     matrix: Any = cute.Tensor[type_of_mlir(element), ANY]
-    return cute.trace(launch, matrix, matrix, rows).mlir(aliases=True)
+    return cute.trace(launch, matrix, matrix, rows).mlir(aliases=True, comments=True)

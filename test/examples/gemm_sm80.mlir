@@ -76,6 +76,7 @@
 !coord_tensor_7 = !cute.coord_tensor<"(?,?{div=8})", "((1,8)):((0,1@1))">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
+    // Multiply any matrices.
     gpu.func @gemm(%A: !A, %B: !A, %C: !A, %tiles: i32, %tiles_0: i32) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%C) : !A
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -124,6 +125,7 @@ module attributes {gpu.container_module} {
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_2 = arith.addi %first, %row : i32
+      // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
       %28 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%28) : !memref
       %29 = cute.make_view(%buffer, %6) : !memref_2
@@ -140,6 +142,7 @@ module attributes {gpu.container_module} {
       %ids = cute.local_tile(%38, %7, %39) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
       %40 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
       %41 = cute.tiled.copy.partition_S(%9, %ids, %40) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
+      // A flag an instruction: is its row inside?
       %42 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
         %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
@@ -182,6 +185,7 @@ module attributes {gpu.container_module} {
       %60 = arith.addi %5#1, %c31_i32 : i32
       %k_tiles = arith.shrui %60, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
+      // nothing, if K is 0
       %61 = arith.muli %last, %c32_i32 : i32
       %62 = arith.subi %5#1, %61 : i32
       %left = arith.minsi %62, %5#1 : i32
@@ -244,6 +248,7 @@ module attributes {gpu.container_module} {
       }
       %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
+        // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
@@ -378,6 +383,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
+    // Multiply matrices of whole vectors of 16 bytes.
     gpu.func @gemm_16(%A: !A_2, %B: !A_2, %C: !A_2, %tiles: i32, %tiles_0: i32) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
       %0 = cute.get_layout(%C) : !A_2
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !layout_4
@@ -427,6 +433,7 @@ module attributes {gpu.container_module} {
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_1 = arith.addi %first, %row : i32
+      // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
       %28 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%28) : !memref
       %29 = cute.make_view(%buffer, %6) : !memref_2
@@ -444,6 +451,7 @@ module attributes {gpu.container_module} {
       %ids = cute.local_tile(%39, %7, %40) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
       %41 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
       %42 = cute.tiled.copy.partition_S(%9, %ids, %41) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
+      // A flag an instruction: is its row inside?
       %43 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
         %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
@@ -487,6 +495,7 @@ module attributes {gpu.container_module} {
       %62 = arith.addi %5#1, %c31_i32 : i32
       %k_tiles = arith.shrui %62, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
+      // nothing, if K is 0
       %63 = arith.muli %last, %c32_i32 : i32
       %64 = arith.subi %5#1, %63 : i32
       %left = arith.minsi %64, %5#1 : i32
@@ -536,6 +545,7 @@ module attributes {gpu.container_module} {
       %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
+        // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         scf.if %more {
@@ -671,6 +681,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
+  // Multiply.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.static : !cute.int_tuple<"(128,128)">
     %c1_i32 = arith.constant 1 : i32
@@ -690,8 +701,8 @@ module attributes {gpu.container_module} {
     %10 = cute.make_int_tuple(%6#0, %6#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
     %11 = cute.ceil_div(%10, %0) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(128,128)">) -> !cute.int_tuple<"(?,?)">
     %12:2 = cute.get_scalars<{only_dynamic}> (%11) : !cute.int_tuple<"(?,?)">
-    %13 = arith.muli %12#0, %12#1 : i32
-    gpu.launch_func @kernels::@gemm blocks in (%13, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A, %12#0 : i32, %12#1 : i32) {cute.variants = [@kernels::@gemm_16]}
+    %tiles = arith.muli %12#0, %12#1 : i32
+    gpu.launch_func @kernels::@gemm blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A, %12#0 : i32, %12#1 : i32) {cute.variants = [@kernels::@gemm_16]}
     return
   }
 }

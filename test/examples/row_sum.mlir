@@ -21,6 +21,7 @@
 !layout_2 = !cute.layout<"(?,4096):(?,1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
+    // Work on the rows of this block.
     gpu.func @sum(%x: !x, %y: !y) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
       %cst = arith.constant 0.000000e+00 : f32
       %c2048_i32 = arith.constant 2048 : i32
@@ -111,6 +112,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
+    // Work on the rows of this block.
     gpu.func @sum_v(%x: !x_2, %y: !y) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 4 : i32} {
       %c4_i32 = arith.constant 4 : i32
       %0 = cute.static : !layout
@@ -127,6 +129,7 @@ module attributes {gpu.container_module} {
       %4 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %source = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %5 = cute_nvgpu.arch.lane_id() : () -> i32
+      // Where this thread begins in a row, and in the part of a row that the block has.
       %6 = arith.muli %4, %c4_i32 : i32
       %7 = arith.muli %4, %c4_i32 : i32
       %8 = cute.make_coord(%source) : (i32) -> !cute.coord<"(?,_)">
@@ -195,6 +198,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
+  // Launch an operation without weights.
   func.func @launch(%x: !x, %y: !y) {
     %0 = cute.static : !cute.int_tuple<"1">
     %c1_i32 = arith.constant 1 : i32

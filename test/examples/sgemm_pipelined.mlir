@@ -90,6 +90,7 @@
 !memref_29 = !cute.memref<f32, gmem, align<16>, "(?{div=4},?):(1,?{div=4})">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
+    // Multiply matrices of whole vectors by tiles that TMA brings, registers loaded one step ahead.
     gpu.func @sgemm(%loads: !loads, %loads_0: !loads_2, %loads_1: !loads_3, %loads_2: !loads_4, %mC: !mC) kernel attributes {known_block_size = array<i32: 128, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%loads_0) : !loads_2
       %1:2 = cute.get_scalars<{only_dynamic}> (%0) : !layout
@@ -197,6 +198,7 @@ module attributes {gpu.container_module} {
         cute.copy(%94, %92, %93) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
+      // What this thread multiplies: of A four k at once, of B one, each twice.
       %45 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
       %tA = cute.tiled.mma.partition_A(%4, %41, %45) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
       %46 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
@@ -295,6 +297,7 @@ module attributes {gpu.container_module} {
         cute.copy(%14, %123, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
         %124 = cute.slice(%48, %6) : !memref_8, !cute.coord<"(_,_,0)">
         cute.gemm(%4, %34, %124, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        // All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
           %138 = arith.addi %tile, %c3_i32 : i32
@@ -340,6 +343,7 @@ module attributes {gpu.container_module} {
         cute.gemm(%4, %34, %137, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
         scf.yield %next_phase, %next_slot : i32, i32
       }
+      // Tiles that are still under way.
       %54 = arith.addi %53#1, %c1_i32 : i32
       %wraps = arith.cmpi eq, %54, %c4_i32 : i32
       %55 = arith.addi %53#1, %c1_i32 : i32
@@ -364,6 +368,7 @@ module attributes {gpu.container_module} {
       %slot_8 = arith.select %wraps_7, %c0_i32, %65 : i32
       %66 = arith.extui %wraps_7 : i1 to i32
       %phase_9 = arith.xori %phase_6, %66 : i32
+      // The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
       %sums = cute.make_fragment_like(%34) : !sums -> !sums
       scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
         %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
@@ -405,6 +410,7 @@ module attributes {gpu.container_module} {
       }
       gpu.return
     }
+    // Multiply matrices that TMA cannot describe.
     gpu.func @sgemm_any(%mA: !mA, %mB: !mA, %mC: !mA) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%mA) : !mA
       %1:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -460,6 +466,7 @@ module attributes {gpu.container_module} {
       cute.clear(%37) : (!memref_18) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
+      // The first tiles; a tile beyond the last one is zeros.
       %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
       %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">
@@ -565,6 +572,7 @@ module attributes {gpu.container_module} {
       %74 = arith.addi %1#1, %c15_i32 : i32
       %75 = arith.shrui %74, %c4_i32 : i32
       scf.for %tile = %c0_i32 to %75 step %c1_i32 : i32 {
+        // Wait for this tile, and for all to be done with the last one; ask for another in its place.
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         %ahead = arith.addi %tile, %c2_i32 : i32
@@ -686,6 +694,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
+  // Launch one block a tile of C: by vectors where the matrices allow it.
   func.func @launch(%mA: !mA, %mB: !mA, %mC: !mA) {
     %0 = cute.get_iter(%mC) : !mA
     %1 = cute.get_iter(%mB) : !mA
