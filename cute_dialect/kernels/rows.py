@@ -369,31 +369,12 @@ def work(memory: RowMemory, lines: list[Line], turn: Turn | None = None) -> None
 # ------------------------------------------------------------------------------------------------------------ host
 
 
-@cute.jit(name="launch")
-def plain(x: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan], sms: cute.Constexpr[int]):
-    """Launch an operation without weights."""
-    launch(x, None, None, y, plan, sms)
+@cute.jit
+def launch(x: cute.Tensor, w: Any, b: Any, y: cute.Tensor, plan: cute.Constexpr[Plan], sms: cute.Constexpr[int]):
+    """Launch as many blocks as the rows need, or as the GPU holds where they work on rows in turn.
 
-
-@cute.jit(name="launch")
-def weighted(
-    x: cute.Tensor, w: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan], sms: cute.Constexpr[int]
-):  # fmt: skip
-    """Launch an operation with weights."""
-    launch(x, w, None, y, plan, sms)
-
-
-@cute.jit(name="launch")
-def weighted_and_moved(
-    x: cute.Tensor, w: cute.Tensor, b: cute.Tensor, y: cute.Tensor, plan: cute.Constexpr[Plan],
-    sms: cute.Constexpr[int],
-):  # fmt: skip
-    """Launch an operation with two vectors of weights."""
-    launch(x, w, b, y, plan, sms)
-
-
-def launch(x: Any, w: Any, b: Any, y: Any, plan: Plan, sms: int) -> None:
-    """Launch as many blocks as the rows need, or as the GPU holds where they work on rows in turn."""
+    ``w`` and ``b``: weights, None where the operation has none.
+    """
     c, rows = plan.config, x.shape[0]
     assert y.shape[0] == rows, "y must have as many rows as x"
     grid = cute.ceil_div(rows, c.rows * c.together)
@@ -402,24 +383,19 @@ def launch(x: Any, w: Any, b: Any, y: Any, plan: Plan, sms: int) -> None:
     sizes = {"grid": grid * c.cluster, "block": c.block, "cluster": c.cluster}
     one = Plan(plan.op, plan.element, plan.n, c, 1, plan.eps)
     if plan.width == 1:
-        made(one)(x, w, b, y, one).launch(**sizes)
+        kernel_of(one)(x, w, b, y, one).launch(**sizes)
         return
-    align = plan.bits // 8
-    stride = f"?{{div={plan.width}}}"
-    matrix, vector = f"(?,{plan.n}):({stride},1)", f"({plan.n}):(1)"
+    matrix, vector, align = f"(?,{plan.n}):(?{{div={plan.width}}},1)", f"({plan.n}):(1)", plan.bits // 8
     vx = cute.promise(x, matrix, align)
     vw, vb = (None if v is None else cute.promise(v, vector, align) for v in (w, b))
     vy = y if plan.op == "sum" else cute.promise(y, matrix, align)
-    made(plan)(vx, vw, vb, vy, plan).launch(**sizes, fallback=made(one)(x, w, b, y, one))
+    kernel_of(plan)(vx, vw, vb, vy, plan).launch(**sizes, fallback=kernel_of(one)(x, w, b, y, one))
 
 
-def made(plan: Plan) -> Any:
-    """Return the kernel of a plan."""
+def kernel_of(plan: Plan) -> Any:
+    """Return the kernel of a plan, which says how many registers it may have."""
     name = f"{plan.op}_v" if plan.width > 1 else plan.op
     return cute.kernel(min_blocks=plan.min_blocks, name=name)(rows_kernel)
-
-
-HOSTS = (plain, weighted, weighted_and_moved)
 
 
 def row_program(
@@ -437,9 +413,9 @@ def row_program(
     check(op, element, n, config)
     dtype = type_of_mlir(element)
     matrix, vector, column = (cute.Tensor[dtype, of] for of in (f"(?,{n}):(?,1)", f"({n}):(1)", "(?):(1)"))
-    tensors = [matrix, *[vector] * WEIGHTS[op], column if op == "sum" else matrix]
+    w, b = (vector if WEIGHTS[op] > i else None for i in range(2))
     plan = Plan(op, element, n, config, vector_width(element, n), eps)
-    return cute.trace(HOSTS[WEIGHTS[op]], *tensors, plan, sms)
+    return cute.trace(launch, matrix, w, b, column if op == "sum" else matrix, plan, sms)
 
 
 def row_text(

@@ -127,15 +127,19 @@ IN_TURN = [
 @pytest.mark.parametrize("element, n, config", IN_TURN, ids=str)
 @pytest.mark.parametrize("op", OPS[1:])
 def test_rows_in_turn(op: str, element: str, n: int, config: RowConfig) -> None:
-    """Rows in shared memory, more of them than blocks: slots and partial results are used again; several at once."""
+    """Rows in shared memory, more of them than blocks: slots and partial results are used again; several at once.
+
+    Without gaps between rows, and with gaps that no vector fits.
+    """
     if op == "softmax" and config.together > 1:
         config = config._replace(together=1)
     k = compile_cute(row_text(op, element, n, config, eps=EPS, sms=2), emit="base").kernel(op)
-    data = inputs(op, element, 9, n, n)
-    y = np.full_like(data[0], np.nan)
-    report = k(*data, y, device="cpu", checks=("race", "sync", "oob"))
-    assert report is not None and not report.warnings
-    close(op, element, y, data)
+    for ld in (n, n + 1):
+        data = inputs(op, element, 9, n, ld)
+        y = np.full(data[0].shape, np.nan, data[0].dtype)
+        report = k(*data, y, device="cpu", checks=("race", "sync", "oob", "uninit"))
+        assert report is not None and not report.warnings
+        close(op, element, y, data)
 
 
 def test_long_sums_go_round_a_loop() -> None:
