@@ -67,12 +67,14 @@ class StaticSpec(Spec):
     def __repr__(self) -> str:
         return repr(self.value)
 
-    def leaves(self, value: Any, into: list[object], name: str) -> None:
-        if value is self.value:
-            return
+    def is_the(self, value: object, name: str = "") -> bool:
+        """Tell whether a value is the constant.  Raises F121 for one that can be none."""
         from cute_dialect.front.statics import static_key
 
-        if static_key(value, name) != self.key:
+        return value is self.value or static_key(value, name) == self.key
+
+    def leaves(self, value: Any, into: list[object], name: str) -> None:
+        if not self.is_the(value, name):
             raise ShapeError(f"argument {name} is a constant of this kernel: expected {self.value!r}, got {value!r}")
 
     def make(self, values: Iterator[SSAValue]) -> object:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.errors import MergeError
 from cute_dialect.front.jumps import VALUE
+from cute_dialect.front.merge import is_value
 from cute_dialect.front.places import Snapshot, U, is_mutable, kept_in, put, same
 from cute_dialect.front.values import Dynamic, Form, form_of
 
@@ -175,14 +175,14 @@ class Merger:
                 raise MergeError("F204", f"it is a tuple of {len(a)} or of {len(b)}")
             self.rebuilt(a, b, list(range(len(a))), lambda i: (a[i], b[i]), use)
             return
-        if is_mutable(a):
+        if is_mutable(a) and not is_value(a):
             self.check_new(a, b)
         x: Any = kept_in(a)
         y: Any = kept_in(b)
         if isinstance(x, set) or isinstance(y, set):
             raise MergeError("F209", "it is one set or another", hint="use a list, or one set for both")
         check_shape(a, x, y)
-        if _is_frozen_instance(a):
+        if is_value(a):
             made = copy.copy(a)
         else:
             made = object.__new__(type(a)) if not isinstance(a, list | dict) else copy.copy(a)
@@ -242,10 +242,6 @@ class Merger:
 def slots_of(kept: Any) -> list[Any]:
     """Return the places of what an object holds: keys, attributes, indices; of a set none."""
     return list(kept) if isinstance(kept, dict) else [] if isinstance(kept, set) else list(range(len(kept)))
-
-
-def _is_frozen_instance(a: Any) -> bool:
-    return dataclasses.is_dataclass(a) and not is_mutable(a)
 
 
 def check_shape(obj: Any, x: Any, y: Any, first: str = "on one side", second: str = "on the other") -> None:
@@ -391,6 +387,7 @@ class Branch:
 
     def merge_places(self, merger: Merger, obj: Any, x: Any, y: Any) -> None:
         """Merge what both sides left in an object that was there before."""
+        unsaid = getattr(type(obj), "__cute_unsaid__", {})
         try:
             if isinstance(x, set):
                 if x != y:
@@ -398,8 +395,14 @@ class Branch:
                 return
             check_shape(obj, x, y)
             for slot in slots_of(x):
-                if x[slot] is not y[slot]:
+                if x[slot] is y[slot]:
+                    continue
+                try:
                     merger.merge(x[slot], y[slot], lambda value, slot=slot: put(obj, slot, value))
+                except MergeError:
+                    if slot not in unsaid:
+                        raise
+                    put(obj, slot, unsaid[slot])
         except MergeError as e:
             raise named(e, place_name(obj, locals().get("slot")), self.site) from None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import types
 from functools import partial
+from inspect import signature
 from types import FunctionType, MethodType
 from typing import Any
 
 from cute_dialect.front.convert import conversion_of, is_converted, is_users
 from cute_dialect.front.trace import active
 
-__all__ = ["callee"]
+__all__ = ["callee", "callee_of_op"]
 
 
 def callee(f: Any) -> Any:
@@ -41,6 +42,22 @@ def callee(f: Any) -> Any:
         made = _function(call)
         return f if made is call else MethodType(made, f)
     return f
+
+
+def callee_of_op(f: Any) -> Any:
+    """Return what to call for ``f`` where ``loc=`` or ``ip=`` are given; what knows its place itself gets neither."""
+    made = callee(f)
+    try:
+        parameters = signature(made).parameters.values()
+    except (TypeError, ValueError):
+        return made
+    if any(p.name in ("loc", "ip") or p.kind is p.VAR_KEYWORD for p in parameters):
+        return made
+
+    def without_place(*args: Any, loc: object = None, ip: object = None, **kwargs: Any) -> Any:
+        return made(*args, **kwargs)
+
+    return without_place
 
 
 def _function(f: FunctionType) -> FunctionType:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
-from cute_dialect.front.errors import CompileError, KernelTypeError, NotCompiled
+from cute_dialect.front.errors import CompileError, CuteError, KernelTypeError, NotCompiled
 from cute_dialect.front.target import default_device
 from cute_dialect.front.watched import Watched
 from cute_dialect.front.where import place_of_frame, user_frames
@@ -92,7 +92,7 @@ class Compiled:
 
     def __init__(
         self, name: str, signature: inspect.Signature | None, specs: Mapping[str, Spec], options: Options,
-        trace: Callable[[], Program], found: Found | None = None,
+        trace: Callable[[], Program], found: Found | None = None, receiver: str = "",
     ):  # fmt: skip
         """``found``: what is traced only when that is asked for."""
         self.name = name
@@ -115,6 +115,7 @@ class Compiled:
         self._lock = threading.RLock()
         self._symbols = symbol_places(self.specs)
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
+        self._all = [n for n in self.specs if n != receiver]
         self._in_order = list(self.specs)[: len(self._given)] == self._given
         """Whether what a call passes comes before what it may leave out."""
         self.__call__ = self._called
@@ -194,13 +195,17 @@ class Compiled:
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name.  Raises LaunchError for a wrong number of them."""
-        names = self._given if len(args) + len(kwargs) <= len(self._given) else list(self.specs)
+        names = self._names(args, len(kwargs))
         found = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in self.specs or name in found:
                 raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
             found[name] = value
         # A call that gives no stream is on the current one.
+        defaults = {} if self.signature is None else self.signature.parameters
+        for name in self._given:
+            if name not in found and name in defaults and defaults[name].default is not inspect.Parameter.empty:
+                found[name] = defaults[name].default
         missing = [n for n in self._given if n not in found and not isinstance(self.specs[n], StreamSpec)]
         if missing or len(args) > len(names):
             takes = ", ".join(self._given)
@@ -209,6 +214,19 @@ class Compiled:
                 f"{_called_from()}"
             )
         return {n: found.get(n, s.value if isinstance(s, StaticSpec) else None) for n, s in self.specs.items()}
+
+    def _names(self, args: tuple[Any, ...], more: int) -> list[str]:
+        """Return what the arguments of a call are for: all parameters, where constants are given as they are, or those
+        that are not constant.
+        """
+        if len(args) + more > len(self._given):
+            return self._all
+        constant = [(v, self.specs[n]) for n, v in zip(self._all, args) if isinstance(self.specs[n], StaticSpec)]
+        try:
+            given = constant and all(s.is_the(v) for v, s in constant if isinstance(s, StaticSpec))
+        except CuteError:
+            return self._given
+        return self._all if given else self._given
 
     def run(self, values: Mapping[str, Any], options: dict[str, Any]) -> Any:
         """Launch with arguments by name; ``options`` are those of a call."""

@@ -221,6 +221,8 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
     from cute_dialect.front.trace import parse_type
 
     atom = tracer.at_top("cute.atom", parse_type(f"!cute_nvgpu.atom.universal_copy<{source.type.data.ptr.element}>"))
+    if pred is None and _rank(source) != _rank(destination):  # element i to element i, in colexicographical order
+        source, destination = (_as_one_mode(x) for x in (source, destination))
     operands = [atom, source.ssa, destination.ssa]
     if pred is not None:
         operands.append(_spread(tensor_operand(pred, what, "predicate"), source).ssa)
@@ -228,6 +230,16 @@ def _plain_copy(src: Any, dst: Any, pred: Any, what: str) -> None:
         tracer.op("cute.copy", operands)
     except LayoutError as e:
         refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
+
+
+def _rank(x: Tensor) -> int:
+    return len(x.shape_payload) if isinstance(x.shape_payload, tuple) else 1
+
+
+def _as_one_mode(x: Tensor) -> Tensor:
+    from cute_dialect.front.tuple_functions import group_modes
+
+    return group_modes(x, 0, _rank(x))
 
 
 def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> None:

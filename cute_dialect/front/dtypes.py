@@ -80,7 +80,13 @@ class NumericType(type):
 
     @property
     def zero(cls) -> Any:
-        """Its zero."""
+        """Its zero; of a group of types (``Float``) Python's.
+
+        >>> Int8.zero, Float.zero
+        (Int8(0), 0.0)
+        """
+        if cls.__name__ in ("Numeric", "Integer", "Float"):
+            return 0.0 if cls.__name__ == "Float" else 0
         return cls(0)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from cute_dialect.front import subjects
 from cute_dialect.front.analysis import Site
 from cute_dialect.front.branches import Branch, pick, regions
-from cute_dialect.front.calls import callee
+from cute_dialect.front.calls import callee, callee_of_op
 from cute_dialect.front.errors import LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor, consumers
 from cute_dialect.front.loops import For, StaticFor, loop_over
@@ -68,6 +68,7 @@ class Hooks:
     U = U
     locals = staticmethod(builtins.locals)
     callee = staticmethod(callee)
+    callee_of_op = staticmethod(callee_of_op)
 
     # ------------------------------------------------------------------------------------------ branches and loops
 

@@ -169,6 +169,7 @@ class Launch:
         self.receiver = receiver
         self.function: Callable[..., Any] | None = None
         self.sizes: dict[str, Any] = {}
+        self.min_blocks: int | None = None
         self.values: tuple[Any, ...] = ()
         tracer = active()
         self.place: Place | None = None
@@ -192,21 +193,25 @@ class Launch:
 
     def launch(
         self, *, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None, stream: Any = None,
-        cooperative: bool = False, pdl: bool = False, fallback: Launch | Sequence[Launch] | None = None, **options: Any,
+        cooperative: bool = False, pdl: bool = False, use_pdl: bool = False, min_blocks_per_mp: int | None = None,
+        fallback: Launch | Sequence[Launch] | None = None, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel: ``grid`` blocks of ``block`` threads, each a number or up to three.
 
         ``cluster``: the blocks of a cluster, static.  ``smem``: bytes of dynamic shared memory; by default what the
         kernel allocates.  ``stream``: the call's by default.  ``cooperative``: all blocks run at once.  ``pdl``: it may
-        begin before the launch before it has ended.  ``fallback``: what is launched where this kernel cannot be,
-        because an argument contradicts what it was compiled for: another kernel with its arguments, ``.on(grid=…,
-        block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes; or several
-        that are tried in turn, of which all but the last one may have promises.
+        begin before the launch before it has ended (``use_pdl`` is the same).  ``min_blocks_per_mp``: how many blocks
+        should fit a multiprocessor, as ``@cute.kernel(min_blocks=…)`` says.  ``fallback``: what is launched where this
+        kernel cannot be, because an argument contradicts what it was compiled for: another kernel with its arguments,
+        ``.on(grid=…, block=…)`` where its sizes are others.  Arguments by ``cute.promise`` need one, of the same sizes;
+        or several that are tried in turn, of which all but the last one may have promises.
         """
         tracer = active()
+        pdl = pdl or use_pdl
+        self.min_blocks = min_blocks_per_mp
         if tracer is None:
-            sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem}
-            return _launch_outside(self, {**sizes, "cooperative": cooperative, "pdl": pdl}, stream, options)
+            sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem, "cooperative": cooperative}
+            return _launch_outside(self, {**sizes, "pdl": pdl, "min_blocks_per_mp": min_blocks_per_mp}, stream, options)
         if options:
             raise TypeError(f"launch() got an unexpected keyword argument '{next(iter(options))}'")
         if self not in tracer.state["pending"]:
@@ -383,7 +388,12 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
     name = _unique(tracer, symbol(kernel.name))
     parameters = list(zip(passing.names, passing.types))
     with kernel_function(
-        tracer.module, name, parameters, launch=facts, chip=tracer.chip, attributes=_attributes(kernel, facts)
+        tracer.module,
+        name,
+        parameters,
+        launch=facts,
+        chip=tracer.chip,
+        attributes=_attributes(kernel, facts, launch.min_blocks),
     ) as (inner, values):
         for name_of_state in ("asserts", "users_asserts"):
             inner.state[name_of_state] = tracer.state.get(name_of_state, False)
@@ -429,13 +439,14 @@ def _annotated(value: Any, note: Any, label: str) -> Any:
     return value
 
 
-def _attributes(kernel: Traced, facts: LaunchFacts) -> dict[str, Any]:
+def _attributes(kernel: Traced, facts: LaunchFacts, min_blocks: int | None) -> dict[str, Any]:
     from math import prod
 
     from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 
     made: dict[str, Any] = {}
     most, fit, registers = (kernel.options.get(n) for n in ("max_threads", "min_blocks", "max_regs"))
+    fit = min_blocks if min_blocks is not None else fit
     if most is not None:
         block = [n for n in facts.block if n is not None]
         if len(block) == 3 and prod(block) > most:

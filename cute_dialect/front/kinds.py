@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from cute_dialect.front.annotations import is_constexpr
+from cute_dialect.front.annotations import is_constexpr, is_number_type
 from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled, Options
 from cute_dialect.front.errors import KernelTypeError
@@ -52,6 +52,8 @@ class Call(NamedTuple):
     specs: dict[str, Spec]
     values: dict[str, Any]
     key: tuple[Any, ...]
+    receiver: str = ""
+    """The parameter that is a method's object."""
 
     def bound(self) -> inspect.BoundArguments:
         """Return them as ``inspect`` binds them; for a trace to set them."""
@@ -103,7 +105,7 @@ def read_call(
                 specs[name] = spec_of(given[name], notes.get(name), name)
         elif parameter.default is not parameter.empty:
             values[name] = parameter.default
-            specs[name] = StaticSpec(parameter.default, static_key(parameter.default, name))
+            specs[name] = _of_default(parameter.default, notes.get(name), name)
         elif parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.VAR_KEYWORD:
             empty: Any = () if parameter.kind is parameter.VAR_POSITIONAL else {}
             values[name] = empty
@@ -115,7 +117,14 @@ def read_call(
             values[name] = note
             specs[name] = spec_of(note, note, name)
     key = (reified.key, tuple(specs.items()))
-    return Call(reified.function, signature, specs, values, key)
+    return Call(reified.function, signature, specs, values, key, next(iter(specs)) if receiver else "")
+
+
+def _of_default(default: object, note: object, name: str) -> Spec:
+    """Return the spec of an argument that is left out: a constant, unless its annotation says a type of numbers."""
+    if is_number_type(note):
+        return spec_of(default, note, name)
+    return StaticSpec(default, static_key(default, name))
 
 
 class Kinds:
@@ -189,7 +198,7 @@ class Kinds:
                 restored(state)
 
         with recorded() as recorder:
-            made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found)
+            made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found, call.receiver)
         made.watched = watched
         if found is None:
             made.watched = watched.after_trace()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from cute_dialect.front.values import Form, form_of
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-__all__ = ["TupleForm", "structural_form"]
+__all__ = ["RecordForm", "TupleForm", "UnsaidForm", "is_value", "structural_form"]
 
 
 class TupleForm(Form):
@@ -59,8 +60,101 @@ class TupleForm(Form):
         return f"a {self.kind.__name__} of {len(self.parts)}"
 
 
+class RecordForm(Form):
+    """The form of an instance that is a value: of a frozen dataclass, or of a class that says so (:func:`is_value`)."""
+
+    __slots__ = ("like", "names", "parts", "types")
+
+    def __init__(self, like: object, names: Sequence[str], parts: Sequence[Form]):
+        self.like = like
+        self.names = tuple(names)
+        self.parts = tuple(parts)
+        self.types = tuple(t for p in self.parts for t in p.types)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RecordForm) and type(self.like) is type(other.like)
+            and (self.names, self.parts) == (other.names, other.parts)
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((type(self.like), self.names, self.parts))
+
+    def take(self, value: object) -> list[SSAValue]:
+        return [leaf for name, form in zip(self.names, self.parts) for leaf in form.take(getattr(value, name))]
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        made = copy.copy(self.like)
+        at = 0
+        for name, form in zip(self.names, self.parts):
+            n = len(form.types)
+            object.__setattr__(made, name, form.make(leaves[at : at + n]))
+            at += n
+        return made
+
+    def join(self, other: Form) -> Form:
+        if not isinstance(other, RecordForm) or type(self.like) is not type(other.like):
+            raise MergeError("F204", f"it is {self.describe()} or {getattr(other, 'describe', lambda: other)()}")
+        if self.names != other.names:
+            only = ", ".join(sorted({*self.names} ^ {*other.names}))
+            raise MergeError("F207", f"{self.describe()} has other attributes on one side than on the other: {only}")
+        return RecordForm(self.like, self.names, [a.join(b) for a, b in zip(self.parts, other.parts)])
+
+    def widened(self) -> Form:
+        return RecordForm(self.like, self.names, [p.widened() for p in self.parts])
+
+    def loosened(self) -> Form:
+        return RecordForm(self.like, self.names, [p.loosened() for p in self.parts])
+
+    def describe(self) -> str:
+        """Return how messages name it."""
+        return f"an instance of {type(self.like).__name__}"
+
+
+class UnsaidForm(Form):
+    """The form of a setting that differs from turn to turn, and has no value until it is set again.
+
+    ``marker``: what stands for it, which its readers refuse.
+    """
+
+    __slots__ = ("marker",)
+    types = ()
+
+    def __init__(self, marker: object):
+        self.marker = marker
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnsaidForm) and self.marker is other.marker
+
+    def __hash__(self) -> int:
+        return hash((UnsaidForm, id(self.marker)))
+
+    def take(self, value: object) -> list[SSAValue]:
+        return []
+
+    def make(self, leaves: Sequence[SSAValue]) -> object:
+        return self.marker
+
+    def join(self, other: Form) -> Form:
+        return self
+
+
+def is_value(value: object) -> bool:
+    """Tell whether an instance is what it holds, whichever object it is: its dataclass is frozen, or its class has the
+    two methods by which CuTe DSL takes instances apart and makes them again.
+    """
+    cls = type(value)
+    params = getattr(cls, "__dataclass_params__", None)
+    return (params is not None and params.frozen) or (
+        hasattr(cls, "__extract_mlir_values__") and hasattr(cls, "__new_from_mlir_values__")
+    )
+
+
 def structural_form(value: object) -> Form | None:
-    """Return the form of a container, or None for what is no container."""
+    """Return the form of a container or of an instance that is a value, or None for what is neither."""
     if isinstance(value, tuple):
         return TupleForm(type(value), [form_of(x) for x in value])
+    held = getattr(value, "__dict__", None)
+    if held is not None and is_value(value) and not isinstance(value, type):
+        return RecordForm(value, list(held), [form_of(x) for x in held.values()])
     return None

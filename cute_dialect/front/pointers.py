@@ -142,6 +142,11 @@ class Pointer(Dynamic):
         type = _pointer_type(self._type.element, self._type.space, min_align, self._type.swizzle)
         return Pointer.of(current().value("cute.assume", [self.ssa], [type]), self.dtype)
 
+    @property
+    def llvm_ptr(self) -> Pointer:
+        """The pointer itself, for programs that hand pointers to ops by this."""
+        return self
+
     def toint(self) -> Any:
         """Return its address: an Int64; of shared memory an Int32, which counts from the start of the window."""
         from cute_dialect.front.dtypes import Int32, Int64

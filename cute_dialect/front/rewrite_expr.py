@@ -192,7 +192,8 @@ class Expressions:
         if isinstance(func, ast.Name) and func.id in _OF_THE_FRAME:
             return self.parts(node)
         self.parts(node)
-        node.func = method(RUNTIME, "callee", [node.func], at(func))
+        placed = any(k.arg in ("loc", "ip") for k in node.keywords)
+        node.func = method(RUNTIME, "callee_of_op" if placed else "callee", [node.func], at(func))
         return node
 
     def _xJoinedStr(self, node: ast.JoinedStr) -> ast.expr:

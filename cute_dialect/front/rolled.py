@@ -22,6 +22,7 @@ from cute_dialect.front.branches import (
 )
 from cute_dialect.front.errors import LoopError, MergeError
 from cute_dialect.front.jumps import VALUE
+from cute_dialect.front.merge import UnsaidForm, is_value
 from cute_dialect.front.places import Snapshot, U, is_mutable, put, same
 from cute_dialect.front.values import Form, form_of
 
@@ -329,10 +330,13 @@ class Rolled:
                     joined = first.join(form_of(after)).loosened()
                     if self.rounds > MOST_ROUNDS // 2:
                         raise
-            if not joined.types:
+            if not joined.types and not isinstance(joined, UnsaidForm):
                 raise MergeError("F209", "its static parts change")
         except MergeError as e:
-            raise self.place_error(e, obj, slot) from None
+            unsaid = getattr(type(obj), "__cute_unsaid__", {})
+            if slot not in unsaid:
+                raise self.place_error(e, obj, slot) from None
+            joined = UnsaidForm(unsaid[slot])
         if joined == form:
             return False
         self.heap[key, slot] = joined
@@ -437,6 +441,8 @@ def _other_mutable(before: Any, after: Any) -> bool:
         return False
     if isinstance(before, tuple) and isinstance(after, tuple) and len(before) == len(after):
         return any(map(_other_mutable, before, after))
+    if type(before) is type(after) and is_value(before):
+        return False
     return _holds_mutable(before) or _holds_mutable(after)
 
 

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["ThrMma", "TiledMma", "gemm", "make_tiled_mma", "mma_atom_call", "sparse_gemm"]
 
 
+class _Unsaid:
+    """What ``accumulate`` is at the head of a loop whose turns leave it otherwise than it was."""
+
+    def __repr__(self) -> str:
+        return "<set in some turns>"
+
+
+_UNSAID = _Unsaid()
+
+
 class TiledMma(Record):
     """A product of tiles by many threads: an atom, how many of it along M, N and K, and a permutation of each.
 
@@ -26,6 +36,7 @@ class TiledMma(Record):
 
     __slots__ = ("accumulate", "atom", "type")
     __cute_places__ = ("accumulate",)
+    __cute_unsaid__ = {"accumulate": _UNSAID}
 
     atom: MmaAtom
     type: Attribute
@@ -416,6 +427,11 @@ def _accumulating(
 
     own = getattr(mma, "accumulate", None)
     said = accumulate if accumulate is not None else own if atom.is_asynchronous else None
+    if said is _UNSAID:
+        raise KernelTypeError(
+            "F254", f"{what}: whether it accumulates was set otherwise by the turn before than ahead of the loop",
+            hint="set it in the loop before this product: mma.set(Field.ACCUMULATE, …), or say accumulate=",
+        )  # fmt: skip
     if isinstance(said, Numeric):
         said = Boolean(said)
         if said.is_static:

@@ -192,6 +192,10 @@ class RegisterPool:
         """Return registers a thread of the warp has."""
         return self._warps.get(warp, self._at_launch)
 
+    def may_have_fewer(self, warp: int) -> bool:
+        """Tell whether the compiler may have chosen fewer registers for a warp: threads leave it all that there are."""
+        return warp not in self._warps and self._at_launch == DEFAULT_TARGET.registers
+
     def executed(self, warp: int) -> int:
         """Return how many setmaxnreg a warp has executed."""
         return len(self._executed[warp])

@@ -85,6 +85,9 @@ from cute_dialect.front.inline import inline_ptx as inline_ptx
 from cute_dialect.front.inline import nanosleep as nanosleep
 from cute_dialect.front.inline import prmt as prmt
 from cute_dialect.front.inline import smid as smid
+from cute_dialect.front.math_ops import add_packed_f32x2 as add_packed_f32x2
+from cute_dialect.front.math_ops import fma_packed_f32x2 as fma_packed_f32x2
+from cute_dialect.front.math_ops import mul_packed_f32x2 as mul_packed_f32x2
 from cute_dialect.front.math_ops import popc as popc
 from cute_dialect.front.shared import alloc_smem as alloc_smem
 from cute_dialect.front.shared import get_dyn_smem as get_dyn_smem

@@ -21,6 +21,8 @@ _NAMES = {
     "dsl_user_op": ("cute_dialect.front.expressions", "dsl_user_op"),
     "as_numeric": ("cute_dialect.front.numeric", "as_number"),
     "dtype": ("cute_dialect.front.runtime_tensor", "number_type"),
+    "base_dsl": ("cute_dialect.lang", "dsl"),
+    "cutlass_dsl": ("cute_dialect.lang", "dsl"),
     "range": ("cute_dialect.front.loop_ranges", "loop_range"),
     "range_constexpr": ("cute_dialect.front.loop_ranges", "range_constexpr"),
     "range_dynamic": ("cute_dialect.front.loop_ranges", "loop_range"),
@@ -37,7 +39,8 @@ def __getattr__(name: str) -> object:
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
-        found = getattr(import_module("cute_dialect.lang"), name)
+        own = import_module("cute_dialect.lang.dsl")
+        found = getattr(own if name in own.__all__ else import_module("cute_dialect.lang"), name)
     globals()[name] = found
     return found
 

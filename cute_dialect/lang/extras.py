@@ -18,6 +18,7 @@ What a loop carries is found anyway: ``iter_args`` and ``yield`` may be left out
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,12 +69,23 @@ def _memref(*args: Any) -> Any:
     return cute.Tensor[(dtype, *extents)]  # pyright: ignore[reportInvalidTypeArguments]
 
 
+def _vector(*args: Any) -> Any:
+    """Return the type of a vector in registers: extents, of one mode, and the type of its numbers."""
+    from cute_dialect.lang.mlir.packs import pack_type
+
+    *extents, kind = args
+    return pack_type(math.prod(extents), kind)
+
+
 _TYPES = {
-    "f16": "Float16", "f32": "Float32", "f64": "Float64", "bf16": "BFloat16", "i1": "Boolean", "i8": "Int8",
-    "i16": "Int16", "i32": "Int32", "i64": "Int64", "index": "Int64",
+    "bool": "Boolean", "f16": "Float16", "f32": "Float32", "f64": "Float64", "bf16": "BFloat16", "i1": "Boolean",
+    "i8": "Int8", "i16": "Int16", "i32": "Int32", "i64": "Int64", "index": "Int64", "ui8": "Uint8", "ui16": "Uint16",
+    "ui32": "Uint32", "ui64": "Uint64",
 }  # fmt: skip
 
-T = SimpleNamespace(memref=_memref, **{n: (lambda kind=kind: getattr(cute, kind)) for n, kind in _TYPES.items()})
+T = SimpleNamespace(
+    memref=_memref, vector=_vector, **{n: (lambda kind=kind: getattr(cute, kind)) for n, kind in _TYPES.items()}
+)
 """Types: ``T.f32()`` and so on, and ``T.memref(M, N, T.f32())`` for annotations."""
 arith = SimpleNamespace(constant=constant)
 scf = SimpleNamespace(range_=range_, for_=range_)

@@ -19,24 +19,34 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import spec_from_loader
+from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from cute_dialect.front.target import running_on
+from cute_dialect.lang.refused import LATER_CHIPS, VENDOR, refused
 from cute_dialect.runtime.settings import word
 
 __all__ = ["MODULES", "answered_imports", "main", "run"]
 
 MODULES = {
     "cutlass": "cute_dialect.lang.compat",
-    "cutlass._mlir": "cute_dialect.lang.inline_asm",
-    "cutlass._mlir.dialects": "cute_dialect.lang.inline_asm",
-    "cutlass._mlir.dialects.llvm": "cute_dialect.lang.inline_asm",
+    "cutlass._mlir": "cute_dialect.lang.mlir",
+    "cutlass._mlir.dialects": "cute_dialect.lang.mlir",
+    "cutlass._mlir.dialects.arith": "cute_dialect.lang.mlir.arith",
+    "cutlass._mlir.dialects.llvm": "cute_dialect.lang.mlir.llvm",
+    "cutlass._mlir.dialects.nvvm": "cute_dialect.lang.mlir.nvvm",
+    "cutlass._mlir.dialects.vector": "cute_dialect.lang.mlir.vector",
+    "cutlass._mlir.ir": "cute_dialect.lang.mlir.ir",
+    "cutlass.base_dsl": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.arch": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.typing": "cute_dialect.lang.compat",
     "cutlass.cute": "cute_dialect.lang",
-    "cutlass.cute.arch": "cute_dialect.lang.arch",
+    "cutlass.cute.arch": "cute_dialect.lang.earlier_arch",
+    "cutlass.cute.atom": "cute_dialect.lang",
     "cutlass.cute.core": "cute_dialect.lang",
+    "cutlass.cute.tensor": "cute_dialect.lang",
     "cutlass.cute.math": "cute_dialect.lang.math",
     "cutlass.cute.nvgpu": "cute_dialect.lang.nvgpu",
     "cutlass.cute.nvgpu.common": "cute_dialect.lang.nvgpu.common",
@@ -45,7 +55,7 @@ MODULES = {
     "cutlass.cute.nvgpu.warpgroup": "cute_dialect.lang.nvgpu.warpgroup",
     "cutlass.cute.runtime": "cute_dialect.lang.runtime",
     "cutlass.cute.testing": "cute_dialect.lang.testing",
-    "cutlass.cute.typing": "cute_dialect.lang",
+    "cutlass.cute.typing": "cute_dialect.lang.compat",
     "cutlass.cutlass_dsl": "cute_dialect.lang.compat",
     "cutlass.cuda": "cute_dialect.lang.cuda",
     "cutlass.pipeline": "cute_dialect.lang.pipeline",
@@ -57,6 +67,21 @@ MODULES = {
     "cutlass.utils.tensor_helpers": "cute_dialect.lang.torch",
 }
 """What a program for CuTe DSL imports -> what answers."""
+REFUSED = {
+    "cutlass._mlir.dialects.cute": VENDOR,
+    "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
+    "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
+    "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
+    "cutlass.cute.nvgpu.tcgen05": LATER_CHIPS,
+    "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
+    "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineTmaUmma": LATER_CHIPS,
+    "cutlass.pipeline.PipelineUmmaAsync": LATER_CHIPS,
+    "cutlass.utils.TmemAllocator": LATER_CHIPS,
+    "cutlass.utils.blackwell_helpers": LATER_CHIPS,
+    "cutlass.utils.blockscaled_layout": LATER_CHIPS,
+}
+"""Modules, and names in modules, that can be imported and not used -> why."""
 _DRIVER = "cuda.bindings.driver"
 
 
@@ -75,9 +100,32 @@ class _Forwarding(Loader):
         def get(name: str) -> object:
             if name.startswith("__"):
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            if f"{module.__name__}.{name}" in MODULES:
-                return import_module(f"{module.__name__}.{name}")
+            full = f"{module.__name__}.{name}"
+            if full in MODULES:
+                return import_module(full)
+            if full in REFUSED:
+                return refused(full, REFUSED[full])
             return getattr(import_module(self.target), name)
+
+        module.__dict__["__getattr__"] = get
+
+
+class _Refusing(Loader):
+    """Makes a module whose names refuse to be used."""
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name, f"{spec.name} {self.why}.")
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        def get(name: str) -> object:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return refused(f"{module.__name__}.{name}", self.why)
 
         module.__dict__["__getattr__"] = get
 
@@ -113,6 +161,9 @@ class CutlassFinder(MetaPathFinder):
         """Return how a module of ``cutlass`` is answered.  Raises ModuleNotFoundError for one that is not."""
         if fullname.partition(".")[0] != "cutlass":
             return None
+        why = next((REFUSED[m] for m in REFUSED if fullname == m or fullname.startswith(f"{m}.")), None)
+        if why is not None:
+            return spec_from_loader(fullname, _Refusing(why), is_package=True)
         if fullname not in MODULES:
             known = ", ".join(m for m in MODULES if m.count(".") < 2)
             raise ModuleNotFoundError(f"'{fullname}' is not answered here (there are {known}, …)", name=fullname)
@@ -152,18 +203,24 @@ class BesideFinder(MetaPathFinder):
 
 
 class SiblingFinder(MetaPathFinder):
-    """Loads modules beside the program, so that their imports are answered as the program's."""
+    """Loads modules and packages beside the program, so that their imports are answered as the program's."""
 
     def __init__(self, folder: Path, namespace: dict[str, Any]):
         self.folder = folder
         self.namespace = namespace
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how a file beside the program is loaded; None for what is none."""
-        file = self.folder / f"{fullname}.py"
-        if "." in fullname or not file.is_file():
+        """Return how a file beside the program, or in a package there, is loaded; None for what is none."""
+        *packages, name = fullname.split(".")
+        folder = self.folder.joinpath(*packages)
+        file, package = folder / f"{name}.py", folder / name / "__init__.py"
+        found = package if package.is_file() else file
+        if not found.is_file():
             return None
-        return spec_from_loader(fullname, _Own(fullname, str(file), self.namespace), is_package=False)
+        loader = _Own(fullname, str(found), self.namespace)
+        return spec_from_file_location(
+            fullname, found, loader=loader, submodule_search_locations=[str(found.parent)] if found == package else None
+        )
 
 
 def _dotted_imports(source: str) -> Iterator[str]:
@@ -198,7 +255,7 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
         sys.meta_path[:] = before
         for name in [n for n in sys.modules if n not in modules or n in replaced]:
             spec = getattr(sys.modules[name], "__spec__", None)
-            if isinstance(getattr(spec, "loader", None), _Forwarding | _Package | _Own):
+            if isinstance(getattr(spec, "loader", None), _Forwarding | _Refusing | _Package | _Own):
                 del sys.modules[name]
         sys.modules.update(replaced)
 

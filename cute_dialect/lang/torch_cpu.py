@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -157,12 +158,45 @@ class CudaOnCpu(ModuleType):
         return found
 
 
+class LibraryOnCpu(ModuleType):
+    """``torch.library``, whose operators run in the mode of :func:`on_cpu`, which torch leaves when it calls them."""
+
+    def __init__(self) -> None:
+        super().__init__("torch.library", LibraryOnCpu.__doc__)
+
+    def custom_op(self, name: str, fn: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Return a function as an operator, or what makes it one."""
+        import torch
+
+        kinds = options.get("device_types")
+        if kinds is not None:
+            options["device_types"] = [
+                "cpu" if k == "cuda" else k for k in ([kinds] if isinstance(kinds, str) else kinds)
+            ]
+
+        def make(function: Callable[..., Any]) -> Any:
+            @wraps(function)
+            def inside(*args: Any, **kwargs: Any) -> Any:
+                with on_cpu():
+                    return function(*args, **kwargs)
+
+            return torch.library.custom_op(name, inside, **options)
+
+        return make if fn is None else make(fn)
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+
+        return getattr(torch.library, name)
+
+
 class TorchOnCpu(ModuleType):
     """torch, with :class:`CudaOnCpu` for ``cuda``."""
 
     def __init__(self) -> None:
         super().__init__("torch", TorchOnCpu.__doc__)
         self.cuda = CudaOnCpu()
+        self.library = LibraryOnCpu()
 
     def __getattr__(self, name: str) -> Any:
         import torch
@@ -186,6 +220,8 @@ def on_cpu() -> Generator[None]:
     from torch.overrides import TorchFunctionMode  # pyright: ignore[reportMissingModuleSource]
 
     to: Any = torch.Tensor.to
+    is_cuda: Any = torch.Tensor.is_cuda.__get__  # pyright: ignore[reportAttributeAccessIssue]
+    device_of: Any = torch.Tensor.device.__get__  # pyright: ignore[reportAttributeAccessIssue]
 
     class OnCpu(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -196,6 +232,10 @@ def on_cpu() -> Generator[None]:
                 return args[0]
             if func is to:
                 args = tuple("cpu" if isinstance(a, str | torch.device) and _is_cuda(a) else a for a in args)
+            if func == is_cuda:
+                return True
+            if func == device_of:
+                return torch.device("cuda", 0)
             kwargs.pop("pin_memory", None)
             if func is torch.Tensor.data_ptr:
                 found = Address(func(*args, **kwargs))
@@ -219,6 +259,6 @@ def import_with(python: Callable[..., Any]) -> Callable[..., Any]:
             made.append(TorchOnCpu())
         if found.__name__ == "torch":
             return made[0]
-        return made[0].cuda if found.__name__ == "torch.cuda" else found
+        return {"torch.cuda": made[0].cuda, "torch.library": made[0].library}.get(found.__name__, found)
 
     return importing

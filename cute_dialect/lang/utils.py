@@ -7,7 +7,7 @@ on the host to find the grid, and in kernels to find tiles.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
@@ -97,20 +97,29 @@ class HardwareInfo:
         return multiprocessors(self.device_id) // cluster_size
 
 
-class WorkTileInfo:
+class WorkTileInfo(NamedTuple):
     """A tile of work: ``tile_idx`` its coordinates (M, N, L), and whether there is one."""
 
-    def __init__(self, tile_idx: Any, is_valid_tile: Any):
-        self.tile_idx = tile_idx
-        self.is_valid_tile = is_valid_tile
+    tile_idx: Any
+    is_valid_tile: Any
 
 
 class PersistentTileSchedulerParams:
-    """The tiles of a problem: ``problem_shape_ntile_mnl`` tiles, in clusters of ``cluster_shape_mnk`` blocks."""
+    """The tiles of a problem: ``problem_shape_ntile_mnl`` tiles, in clusters of ``cluster_shape_mnk`` blocks.
 
-    def __init__(self, problem_shape_ntile_mnl: Any, cluster_shape_mnk: Any):
+    Clusters go along M first, or along N without ``raster_along_m``; ``swizzle_size`` of them lie side by side, so that
+    blocks that run at once share more of what they read.
+    """
+
+    def __init__(
+        self, problem_shape_ntile_mnl: Any, cluster_shape_mnk: Any, swizzle_size: int = 1, raster_along_m: bool = True
+    ):
         if cluster_shape_mnk[2] != 1:
             raise ValueError(f"expected a cluster of one block along K, got {cluster_shape_mnk}")
+        if swizzle_size < 1:
+            raise ValueError(f"expected swizzle_size of 1 or more clusters, got {swizzle_size}")
+        self.swizzle_size = swizzle_size
+        self.raster_along_m = raster_along_m
         self.problem_shape_ntile_mnl = problem_shape_ntile_mnl
         self.cluster_shape_mn = tuple(cluster_shape_mnk[:2])
         m, n, matrices = problem_shape_ntile_mnl
@@ -125,7 +134,7 @@ class PersistentTileSchedulerParams:
 
 
 class StaticPersistentTileScheduler:
-    """Each cluster takes every n-th tile, n the number of clusters; tiles go along M first."""
+    """Each cluster takes every n-th tile, n the number of clusters, in the order of the parameters."""
 
     def __init__(self, params: PersistentTileSchedulerParams, step: Any, current: Any, in_cluster: Any):
         self.params = params
@@ -148,8 +157,19 @@ class StaticPersistentTileScheduler:
     def get_current_work(self) -> WorkTileInfo:
         """Return the tile at hand."""
         clusters_m, clusters_n, _ = self.params.clusters_mnl
-        rest, m = divmod(cute.assume(self.current, range=(0, None)), clusters_m)
-        matrix, n = divmod(rest, clusters_n)
+        along_m, swizzle = self.params.raster_along_m, self.params.swizzle_size
+        along, across = (clusters_m, clusters_n) if along_m else (clusters_n, clusters_m)
+        current = cute.assume(self.current, range=(0, None))
+        if swizzle == 1:
+            rest, first = divmod(current, along)
+            matrix, second = divmod(rest, across)
+        else:
+            matrix, inside = divmod(current, clusters_m * clusters_n)
+            group, inside = divmod(inside, along * swizzle)
+            width = cute.min(across - group * swizzle, swizzle)  # of the last group: what is left
+            first, side = divmod(inside, width)
+            second = group * swizzle + side
+        m, n = (first, second) if along_m else (second, first)
         cluster_m, cluster_n = self.params.cluster_shape_mn
         where = (m * cluster_m + self.in_cluster[0], n * cluster_n + self.in_cluster[1], matrix)
         return WorkTileInfo(where, self.current < cute.size(self.params.clusters_mnl))

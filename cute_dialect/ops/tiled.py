@@ -150,15 +150,8 @@ def partition(
     """
     from cute_dialect.algebra.tiled_copy import composed_thread_slice, thread_slice, tile_to_thread
 
-    element = tensor.element if isinstance(tensor, MemRefType) else None
     atom = tc.data.atom
     assert isinstance(atom, CopyAtomType) and isinstance(layout, Layout | ComposedLayout)
-    atom_element = atom.element
-    if element is not None and element_bits(element) != element_bits(atom_element):
-        raise AlgebraError(
-            f"expected a tensor of the atom's element width ({atom_element}: {element_bits(atom_element)} bits), "
-            f"got one of {element} ({element_bits(element)} bits)"
-        )
     outer = tracked(layout.outer if isinstance(layout, ComposedLayout) else layout)
     counts = (atom.threads(), atom.values())
     thr_val = tile_to_thread(outer, tc.data.tiler, tc.data.layout_tv, counts, atom.reference_map(side))

@@ -264,18 +264,25 @@ def _mapa(c: FnCompiler, op: Operation) -> None:
     d = c.define(op.results[0])
     if c.leaf_of(p).space == 0:
         raise InterpError("unsupported", "expected nvvm.mapa of a ptr<3>, got a generic pointer")
-    size = "the cluster"
+    c.emit(op, mapa_step(p, rank, d))
+
+
+def mapa_step(p: int, rank: int, d: int) -> Step:
+    """Make the step of mapa: an address of shared memory, the rank of a block, the address there."""
+    low = (1 << WINDOW_BITS) - 1
 
     def step(R: Regs, g: Group) -> None:
         r = R[rank]
         n = g.launch.cluster[0] * g.launch.cluster[1] * g.launch.cluster[2]
         bad = np.asarray((r < 0) | (r >= n))  # type: ignore[operator]
         if bad.any() and g.mask.n and (not bad.ndim or g.mask.any(bad)):
-            raise Fault("oob", f"expected a block rank in [0, {n}) of {size}", g.mask.first(bad) if bad.ndim else -1)
+            raise Fault(
+                "oob", f"expected a block rank in [0, {n}) of the cluster", g.mask.first(bad) if bad.ndim else -1
+            )
         r64 = r.astype(np.int64) if isinstance(r, np.ndarray) else r
-        R[d] = ((r64 + 1) << WINDOW_BITS) + R[p]  # type: ignore[operator]
+        R[d] = ((r64 + 1) << WINDOW_BITS) + (R[p] & low)  # type: ignore[operator]
 
-    c.emit(op, step)
+    return step
 
 
 # -- fences, exit -----------------------------------------------------------------------------------------------------
@@ -408,6 +415,9 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         pool.executes(warp, info)
         if g.launch.monitor is not None:
             g.launch.monitor.registers(g, pool.executed(warp), pool.others(warp))
+        if increase and count < now and pool.may_have_fewer(warp):
+            g.count.progress += 1
+            return
         if (count < now) if increase else (count > now):
             verb, bound = ("increase", "at least") if increase else ("decrease", "at most")
             raise Fault(

@@ -298,8 +298,9 @@ def _ptrtoint(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         v = R[a]
         if shared and g.in_cluster:
-            # On the device such a number holds the block's rank in its cluster above the 24 bits of the offset.
-            v = v + (g.sreg("cluster.ctarank") << WINDOW_BITS)  # type: ignore[operator]
+            # On the device such a number holds the block's rank in its cluster above the 24 bits of the offset; here
+            # one more, as in addresses of the cluster's memory.
+            v = v + ((g.sreg("cluster.ctarank") + 1) << WINDOW_BITS)  # type: ignore[operator]
         if isinstance(v, np.ndarray):
             R[d] = v if leaf.width == 64 else v.astype(leaf.dtype)
         else:

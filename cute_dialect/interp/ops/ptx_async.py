@@ -269,6 +269,20 @@ def _st_async(text: Text, s: Statement, combine: str = "") -> None:
     text.emit(s, step)
 
 
+def _mapa(text: Text, s: Statement) -> None:
+    """Compile mapa.shared::cluster.u32: the address of the same place in another block of the cluster."""
+    d, p, rank = (text.slot(o) for o in s.operands)
+    if text.leaf(d).width != 32:
+        raise InterpError("unsupported", f"expected a register of 32 bits as the address of {s.opcode}")
+    step = gpu.mapa_step(p, rank, d)
+
+    def narrow(R: Regs, g: Group) -> None:
+        step(R, g)
+        R[d] = R[d].astype(np.int32) if isinstance(R[d], np.ndarray) else int(R[d])  # type: ignore[union-attr, arg-type]
+
+    text.emit(s, narrow)
+
+
 def _cp_async(text: Text, s: Statement) -> None:
     """Compile cp.async.{ca,cg}.shared.global [dst], [src], size[, source size]."""
     dst, add0 = text.address(s.operands[0])
@@ -342,6 +356,7 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"cp\.(reduce\.)?async\.bulk\..*", _bulk),
     (r"st\.async.*", _st_async),
     (r"red\.async.*", _red_async),
+    (r"mapa\.shared::cluster\.u32", _mapa),
     (r"cp\.async\.(ca|cg)\.shared.*", _cp_async),
     (r"cp\.async\.commit_group", _cp_commit),
     (r"cp\.async\.wait_(group|all)", _cp_wait),

@@ -61,9 +61,11 @@ func.func @flags(%s: !src, %d: !regs, %p: !flags) {
 
 !tc = !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(4,4):(4,1)">, tiler_mn = <"[4:1;4:1]">>
 !t = !cute.memref<f16, gmem, "(4,4):(4,1)">
+!p = !cute.memref<f16, gmem, "((1,4),1,1):((0,4),0,0)">
 func.func @partition_width(%c: !tc, %t: !t, %i: !cute.coord<"?">) {
-  // expected-error @below {{expected a tensor of the atom's element width (f32: 32 bits), got one of f16 (16 bits)}}
-  %p = cute.tiled.copy.partition_S(%c, %t, %i) : (!tc, !t, !cute.coord<"?">) -> !cute.memref<f16, gmem, "((1,4),1,1):((0,1),0,0)">
+  %p = cute.tiled.copy.partition_S(%c, %t, %i) : (!tc, !t, !cute.coord<"?">) -> !p
+  // expected-error @below {{operand #1 must have elements as wide as the atom's f32, got f16}}
+  cute.copy(%c, %p, %p) : (!tc, !p, !p) -> ()
   return
 }
 

@@ -165,7 +165,7 @@ def test_bytes_are_aligned_so_that_swizzles_fit() -> None:
 @cute.kernel
 def asm_kernel(x: cute.Tensor, out: cute.Tensor):
     from cute_dialect.lang.extras import T
-    from cute_dialect.lang.inline_asm import AsmDialect, inline_asm
+    from cute_dialect.lang.mlir.llvm import AsmDialect, inline_asm
 
     i = cute.arch.thread_idx().x
     cute.arch.fence_proxy(cute.arch.ProxyKind.async_shared, space=cute.arch.SharedSpace.shared_cta)
@@ -179,7 +179,7 @@ def asm_kernel(x: cute.Tensor, out: cute.Tensor):
 
 @cute.kernel
 def wrong_asm_kernel(x: cute.Tensor):
-    from cute_dialect.lang.inline_asm import inline_asm
+    from cute_dialect.lang.mlir.llvm import inline_asm
 
     inline_asm(cute.Int32, [x[0]], "add.s32 $0, $1, $2;", "=r,r,r")
 

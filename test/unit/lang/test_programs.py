@@ -145,10 +145,13 @@ def test_torch_on_the_cpu() -> None:
     assert start.elapsed_time(end) >= 0
     with on_cpu():
         x = torch.ones(3, device="cuda:0", pin_memory=True)
-        assert x.cuda().to("cuda", torch.float16).to(device=torch.device("cuda")).device.type == "cpu"
+        y = x.cuda().to("cuda", torch.float16).to(device=torch.device("cuda"))
+        assert y.is_cuda and y.device == torch.device("cuda", 0)
+        assert torch.zeros(2, device=y.device).device == y.device
         assert torch.zeros_like(x, device="cuda").to(torch.int32).dtype == torch.int32
         address = x.data_ptr()
         assert address % 4 == 0 and address.array is x  # type: ignore
+    assert y.device.type == "cpu" and not y.is_cuda
     with pytest.raises((RuntimeError, AssertionError)):
         torch.ones(3, device="cuda")
 

@@ -1,0 +1,23 @@
+"""``cute.arch`` with the names that it had in earlier versions of CuTe DSL, for programs that still say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cute_dialect.lang import arch
+from cute_dialect.lang.arch import mbarrier_arrive_and_expect_tx as mbarrier_init_tx_bytes
+from cute_dialect.lang.arch import mbarrier_init as mbarrier_init_arrive_cnt
+
+__all__ = ["calc_packed_f32x2_op", "mbarrier_init_arrive_cnt", "mbarrier_init_tx_bytes"]
+
+
+def calc_packed_f32x2_op(
+    src_a: Any, src_b: Any, src_c: Any, calc_func: Callable[..., Any], *, rnd: Any = None, ftz: bool = False
+) -> Any:
+    """Return what a function of :mod:`cute_dialect.lang.mlir.nvvm` makes of pairs of Float32."""
+    return calc_func(*(p for p in (src_a, src_b, src_c) if p is not None), rnd=rnd, ftz=ftz)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(arch, name)

@@ -1,0 +1,142 @@
+"""``nvvm`` as kernels for CuTe DSL call it: atomics, special registers, and a few instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.errors import KernelTypeError
+
+__all__ = [
+    "AtomicOpKind",
+    "MemOrderKind",
+    "MemScopeKind",
+    "RoundingModeKind",
+    "add_packed_f32x2",
+    "atomicrmw",
+    "elect_sync",
+    "fma_packed_f32x2",
+    "fmax",
+    "fmin",
+    "mul_packed_f32x2",
+    "sub_packed_f32x2",
+]
+
+
+class AtomicOpKind(Enum):
+    """What an atomic does."""
+
+    ADD, AND, OR, XOR, MAX, MIN, UMAX, UMIN, EXCH, CAS, FADD, INC, DEC = range(13)
+
+
+class RoundingModeKind(Enum):
+    """How a result is rounded."""
+
+    RN, RM, RP, RZ = range(4)
+
+
+class MemScopeKind(Enum):
+    """Whose accesses are ordered."""
+
+    CTA, CLUSTER, GPU, SYS = range(4)
+
+
+class MemOrderKind(Enum):
+    """How accesses are ordered."""
+
+    WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
+
+
+_ATOMICS = {
+    "ADD": "atomic_add", "FADD": "atomic_add", "AND": "atomic_and", "OR": "atomic_or", "XOR": "atomic_xor",
+    "MAX": "atomic_max", "MIN": "atomic_min", "UMAX": "atomic_max", "UMIN": "atomic_min", "EXCH": "atomic_exch",
+}  # fmt: skip
+
+
+def atomicrmw(
+    res: Any = None, op: Any = None, ptr: Any = None, a: Any = None, *, b: Any = None, mem_order: Any = None,
+    syncscope: Any = None, **_: Any,
+) -> Any:  # fmt: skip
+    """Return what lay at ``ptr`` (as a number of the type ``res``), and write it combined with ``a``.
+
+    ``CAS``: ``a`` where it was ``b``.  Raises F251 for INC and DEC of other than 32-bit numbers.
+    """
+    name = getattr(op, "name", str(op))
+    more = {
+        "sem": None if mem_order is None else mem_order.name.lower(),
+        "scope": None if syncscope is None else syncscope.name.lower(),
+    }
+    if name == "CAS":
+        found = cute.arch.atomic_cas(ptr, cmp=b, val=a, **more)
+    elif name in ("INC", "DEC"):
+        if type(a).width != 32:
+            raise KernelTypeError("F251", f"nvvm.atomicrmw: expected a 32-bit number for {name}, got {a.describe()}")
+        space = {"gmem": "global", "smem": "shared"}[ptr.memspace]
+        ptx = f"atom.{space}.{name.lower()}.u32 $0, [$1], $2;"
+        found = cute.arch.inline_ptx(ptx, ptr, a, result=cute.Int32)
+    else:
+        found = getattr(cute.arch, _ATOMICS[name])(ptr, a, **more)
+    return found if res is None else found.bitcast(res)
+
+
+def _float(name: str) -> Callable[..., Any]:
+    def f(res: Any, a: Any, b: Any, c: Any = None, **_: Any) -> Any:
+        made = getattr(cute.arch, name)(a, b)
+        return made if c is None else getattr(cute.arch, name)(made, c)
+
+    f.__name__ = name
+    f.__doc__ = (
+        f"Return the {'least' if name == 'fmin' else 'greatest'} of two or three f32 numbers; of a NaN, the other one."
+    )
+    return f
+
+
+fmin, fmax = _float("fmin"), _float("fmax")
+
+
+def add_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
+    """Return the sums of two pairs of Float32."""
+    return cute.arch.add_packed_f32x2(a, b, rnd=rnd, ftz=ftz)
+
+
+def sub_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
+    """Return the differences of two pairs of Float32."""
+    return cute.arch.add_packed_f32x2(a, tuple(-cute.Float32(x) for x in b), rnd=rnd, ftz=ftz)
+
+
+def mul_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
+    """Return the products of two pairs of Float32."""
+    return cute.arch.mul_packed_f32x2(a, b, rnd=rnd, ftz=ftz)
+
+
+def fma_packed_f32x2(a: Any, b: Any, c: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
+    """Return ``a * b + c`` of pairs of Float32."""
+    return cute.arch.fma_packed_f32x2(a, b, c, rnd=rnd, ftz=ftz)
+
+
+def elect_sync(*_: Any, **__: Any) -> Any:
+    """Return whether this is the thread of the warp that is elected."""
+    return cute.arch.elect_one()
+
+
+_REGISTERS = {
+    "tid": "thread_idx", "ntid": "block_dim", "ctaid": "block_idx", "nctaid": "grid_dim",
+    "clusterid": "cluster_idx", "nclusterid": "cluster_dim", "cluster_ctaid": "block_in_cluster_idx",
+    "cluster_nctaid": "block_in_cluster_dim",
+}  # fmt: skip
+_SCALARS = {
+    "laneid": "lane_idx", "smid": "smid", "clock64": "clock64", "globaltimer": "globaltimer",
+    "cluster_ctarank": "block_idx_in_cluster", "cluster_nctarank": "cluster_size",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    register = name.removeprefix("read_ptx_sreg_")
+    base, _, axis = register.rpartition("_")
+    if register != name and register in _SCALARS:
+        return lambda *_, **__: getattr(cute.arch, _SCALARS[register])()
+    if register != name and base in _REGISTERS and axis in ("x", "y", "z"):
+        return lambda *_, **__: getattr(getattr(cute.arch, _REGISTERS[base])(), axis)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

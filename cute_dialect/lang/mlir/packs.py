@@ -1,0 +1,84 @@
+"""Several numbers in registers, as one value: vectors and structures of LLVM, for programs that name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.errors import KernelTypeError
+
+__all__ = ["Pack", "bits_as", "element", "pack_type", "with_element"]
+
+
+class Pack(tuple[Any, ...]):
+    """Numbers beside each other, the first in the low bits.
+
+    >>> Pack((cute.Int32(1), cute.Int32(2))).type
+    (Int32, Int32)
+    """
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> tuple[Any, ...]:
+        """The types of its numbers."""
+        return tuple(type(x) for x in self)
+
+
+def pack_type(count: int, kind: Any) -> tuple[Any, ...]:
+    """Return the type of ``count`` numbers of a type.
+
+    >>> pack_type(2, cute.Float32)
+    (Float32, Float32)
+    """
+    return (kind,) * count
+
+
+def element(pack: Any, position: Any) -> Any:
+    """Return one of the numbers; ``position``: a static number, or a list of one.  Raises F251 outside of them."""
+    where = [int(p) for p in position] if isinstance(position, list | tuple) else [int(position)]
+    if not isinstance(pack, Pack) or len(where) != 1 or not 0 <= where[0] < len(pack):
+        raise KernelTypeError("F251", f"expected one of the numbers of a vector or structure, got {pack!r}[{where}]")
+    return pack[where[0]]
+
+
+def with_element(pack: Any, position: Any, value: Any) -> Pack:
+    """Return the pack with another number at a place."""
+    old = element(pack, position)
+    at = int(position[0]) if isinstance(position, list | tuple) else int(position)
+    return Pack((*pack[:at], type(old)(value), *pack[at + 1 :]))
+
+
+def bits_as(kind: Any, value: Any) -> Any:
+    """Return the bits of a number or pack as those of another type, a number's or a pack's.
+
+    Raises F251 for types of other bits.
+
+    >>> bits_as((cute.Int16, cute.Int16), cute.Int32(0x20001))
+    (Int16(1), Int16(2))
+    """
+    given = value if isinstance(value, Pack) else (value,)
+    wanted = kind if isinstance(kind, tuple) else (kind,)
+    have, want = [type(x).width for x in given], [k.width for k in wanted]
+    if sum(have) != sum(want) or len({*have}) != 1 or len({*want}) != 1:
+        raise KernelTypeError("F251", f"expected a type of {sum(have)} bits, got one of {sum(want)}: {kind}")
+    old, new = have[0], want[0]
+    words = [x.bitcast(_word(old)) for x in given]
+    if new > old:
+        each = new // old
+        words = [_joined(words[i : i + each], old, new) for i in range(0, len(words), each)]
+    elif new < old:
+        words = [_word(new)(w >> (new * i)) for w in words for i in range(old // new)]
+    numbers = [w.bitcast(k) for w, k in zip(words, wanted)]
+    return Pack(numbers) if isinstance(kind, tuple) else numbers[0]
+
+
+def _word(width: int) -> Any:
+    return getattr(cute, f"Uint{width}")
+
+
+def _joined(words: list[Any], old: int, new: int) -> Any:
+    found = _word(new)(words[0])
+    for i, word in enumerate(words[1:], 1):
+        found = found | (_word(new)(word) << (old * i))
+    return found
