@@ -209,9 +209,12 @@ class GroupedRaster:
         self.matrices = matrices
 
     def count(self) -> Any:
-        """Return how many cluster tiles there are."""
-        tiles = self.tiles_mn[0] * self.tiles_mn[1]
-        return tiles if self.matrices is None else tiles * self.matrices
+        """Return how many cluster tiles there are; their number fits the type of the extents."""
+        tiles = self._of_matrix()
+        return tiles if self.matrices is None else cute.assume(tiles * self.matrices, range=(0, None))
+
+    def _of_matrix(self) -> Any:
+        return cute.assume(self.tiles_mn[0] * self.tiles_mn[1], range=(0, None))
 
     def persistent_grid(self) -> Any:
         """Return the least number of blocks that needs as few waves as the chip's SMs allow."""
@@ -222,9 +225,9 @@ class GroupedRaster:
     def place(self, tile: Any) -> Any:
         """Return row and column of a cluster tile, in cluster tiles; of a batch the matrix, too."""
         tiles_m, tiles_n = self.tiles_mn
-        more = ()
+        tile, more = cute.assume(tile, range=(0, None)), ()
         if self.matrices is not None:
-            matrix, tile = divmod(tile, tiles_m * tiles_n)
+            matrix, tile = divmod(tile, self._of_matrix())
             more = (matrix,)
         group, inside = divmod(tile, tiles_n * self.group)
         first = cute.assume(group * self.group, range=(0, tiles_m))

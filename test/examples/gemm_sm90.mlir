@@ -118,11 +118,11 @@ module attributes {gpu.container_module} {
       %26 = cute_nvgpu.arch.cluster_rank() : () -> i32
       %27 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %28 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
-      %29 = arith.shrui %27, %c1_i32 : i32
-      %30 = arith.shrui %28, %c1_i32 : i32
-      %31 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %32 = arith.cmpi eq, %31, %c0_i32 : i32
-      scf.if %32 {
+      %tile = arith.shrui %27, %c1_i32 : i32
+      %29 = arith.shrui %28, %c1_i32 : i32
+      %30 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %31 = arith.cmpi eq, %30, %c0_i32 : i32
+      scf.if %31 {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_c) : (!tma_c) -> ()
@@ -130,207 +130,208 @@ module attributes {gpu.container_module} {
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
       %sC = cute.memref.alloc_smem() : !sC
-      %33 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref
-      %34 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
-      %35 = cute.group_modes<0, 2> (%34) : (!coord_tensor) -> !coord_tensor_2
-      %36 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_2
-      %37 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
-      %38 = cute.group_modes<0, 2> (%37) : (!coord_tensor_3) -> !coord_tensor_4
-      %39 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-      %40 = cute.layout_eval(%39, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
-      %41 = cute.get_scalars<{only_dynamic}> (%40) : !cute.int_tuple<"?">
-      %42 = cute.composition(%36, %3) : (!memref_2, !tile) -> !memref_3
-      %43 = cute.make_coord(%41) : (i32) -> !cute.coord<"((_,?),_)">
-      %44 = cute.slice(%42, %43) : !memref_3, !cute.coord<"((_,?),_)">
-      %45 = cute.composition(%38, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
-      %46 = cute.make_coord(%41) : (i32) -> !cute.coord<"((_,?),_,_)">
-      %47 = cute.slice(%45, %46) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
-      %48 = cute.memref.alloc_smem() : !memref_5
-      %49 = cute.get_iter(%48) : !memref_5
-      %barrier_storage = cute.recast_iter(%49) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
-      %50 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %thread = arith.andi %50, %c127_i32 : i32
-      %51 = arith.cmpi ult, %thread, %c2_i32 : i32
-      %52 = arith.andi %thread, %c1_i32 : i32
-      %53 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %54 = arith.shrui %53, %c5_i32 : i32
-      %55 = arith.cmpi eq, %54, %c0_i32 : i32
-      scf.if %55 {
-        %60 = cute_nvgpu.arch.elect_one() : () -> i1
-        scf.if %60 {
+      %32 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref
+      %33 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
+      %34 = cute.group_modes<0, 2> (%33) : (!coord_tensor) -> !coord_tensor_2
+      %35 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_2
+      %36 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
+      %37 = cute.group_modes<0, 2> (%36) : (!coord_tensor_3) -> !coord_tensor_4
+      %38 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
+      %39 = cute.layout_eval(%38, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
+      %40 = cute.get_scalars<{only_dynamic}> (%39) : !cute.int_tuple<"?">
+      %41 = cute.composition(%35, %3) : (!memref_2, !tile) -> !memref_3
+      %42 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_)">
+      %43 = cute.slice(%41, %42) : !memref_3, !cute.coord<"((_,?),_)">
+      %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
+      %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
+      %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
+      %47 = cute.memref.alloc_smem() : !memref_5
+      %48 = cute.get_iter(%47) : !memref_5
+      %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %thread = arith.andi %49, %c127_i32 : i32
+      %50 = arith.cmpi ult, %thread, %c2_i32 : i32
+      %51 = arith.andi %thread, %c1_i32 : i32
+      %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %53 = arith.shrui %52, %c5_i32 : i32
+      %54 = arith.cmpi eq, %53, %c0_i32 : i32
+      scf.if %54 {
+        %59 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %59 {
           cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %61 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%61, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %62 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%62, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %63 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %64 = cute.add_offset(%63, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%64, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %65 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%65, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %66 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %67 = cute.add_offset(%66, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%67, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %68 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%68, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %69 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %70 = cute.add_offset(%69, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%70, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %60 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%60, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %61 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%61, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %62 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %63 = cute.add_offset(%62, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%63, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %64 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%64, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %65 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %66 = cute.add_offset(%65, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%66, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %67 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%67, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %68 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %69 = cute.add_offset(%68, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%69, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
-      %56 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %57 = arith.cmpi eq, %56, %c0_i32 : i32
-      scf.if %57 {
-        %60 = arith.muli %raster_3, %c8_i32 : i32
-        %group = arith.divui %29, %60 : i32
-        %inside = arith.remui %29, %60 : i32
+      %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %56 = arith.cmpi eq, %55, %c0_i32 : i32
+      scf.if %56 {
+        %59 = arith.muli %raster_3, %c8_i32 : i32
+        %group = arith.divui %tile, %59 : i32
+        %inside = arith.remui %tile, %59 : i32
         %first = arith.muli %group, %c8_i32 : i32
-        %61 = arith.subi %raster, %first : i32
-        %rows = arith.minsi %61, %c8_i32 : i32
+        %60 = arith.subi %raster, %first : i32
+        %rows = arith.minsi %60, %c8_i32 : i32
         %column = arith.divui %inside, %rows : i32
         %row = arith.remui %inside, %rows : i32
         %row_4 = arith.addi %first, %row : i32
-        %62 = arith.andi %group, %c1_i32 : i32
-        %63 = arith.cmpi ne, %62, %c0_i32 : i32
-        %64 = arith.subi %raster_3, %c1_i32 : i32
-        %65 = arith.subi %64, %column : i32
-        %column_5 = arith.select %63, %65, %column : i32
-        %66 = arith.muli %row_4, %c2_i32 : i32
-        %row_6 = arith.addi %66, %26 : i32
-        %67 = arith.minui %k_tiles, %c4_i32 : i32
-        scf.for %i = %c0_i32 to %67 step %c1_i32 : i32 {
-          %68 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %69 = cute.add_offset(%barrier_storage, %68) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%69, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %70 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %71 = cute.add_offset(%barrier_storage, %70) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          %72 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-          %73 = cute.slice(%35, %72) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-          %74 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %75 = cute.slice(%33, %74) : !memref, !cute.coord<"(_,?)">
-          %76 = cute.atom.set_value(%tma_a, %71) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-          cute.copy(%76, %73, %75) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
+        %61 = arith.andi %group, %c1_i32 : i32
+        %62 = arith.cmpi ne, %61, %c0_i32 : i32
+        %63 = arith.subi %raster_3, %c1_i32 : i32
+        %64 = arith.subi %63, %column : i32
+        %column_5 = arith.select %62, %64, %column : i32
+        %65 = arith.muli %row_4, %c2_i32 : i32
+        %row_6 = arith.addi %65, %26 : i32
+        %66 = arith.minui %k_tiles, %c4_i32 : i32
+        scf.for %i = %c0_i32 to %66 step %c1_i32 : i32 {
+          %67 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+          %68 = cute.add_offset(%barrier_storage, %67) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%68, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %69 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+          %70 = cute.add_offset(%barrier_storage, %69) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          %71 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+          %72 = cute.slice(%34, %71) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+          %73 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %74 = cute.slice(%32, %73) : !memref, !cute.coord<"(_,?)">
+          %75 = cute.atom.set_value(%tma_a, %70) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+          cute.copy(%75, %72, %74) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
         }
       }
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
-      %58 = arith.cmpi eq, %warp_group, %c0_i32 : i32
-      %59:6 = scf.if %58 -> (i32, i32, i32, i32, i32, i32) {
+      %57 = arith.cmpi eq, %warp_group, %c0_i32 : i32
+      %58:6 = scf.if %57 -> (i32, i32, i32, i32, i32, i32) {
         cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
-        %60 = arith.cmpi eq, %warp, %c0_i32 : i32
-        %61 = scf.if %60 -> (i1) {
-          %63 = cute_nvgpu.arch.elect_one() : () -> i1
-          scf.yield %63 : i1
+        %59 = arith.cmpi eq, %warp, %c0_i32 : i32
+        %60 = scf.if %59 -> (i1) {
+          %62 = cute_nvgpu.arch.elect_one() : () -> i1
+          scf.yield %62 : i1
         } else {
           scf.yield %false : i1
         }
-        %62:3 = scf.if %61 -> (i32, i32, i32) {
+        %61:3 = scf.if %60 -> (i32, i32, i32) {
           %done = arith.minui %k_tiles, %c4_i32 : i32
-          %63 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %29, %63 : i32
-          %inside = arith.remui %29, %63 : i32
+          %62 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile, %62 : i32
+          %inside = arith.remui %tile, %62 : i32
           %first = arith.muli %group, %c8_i32 : i32
-          %64 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %64, %c8_i32 : i32
+          %63 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %63, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
           %row_4 = arith.addi %first, %row : i32
-          %65 = arith.andi %group, %c1_i32 : i32
-          %66 = arith.cmpi ne, %65, %c0_i32 : i32
-          %67 = arith.subi %raster_3, %c1_i32 : i32
-          %68 = arith.subi %67, %column : i32
-          %column_5 = arith.select %66, %68, %column : i32
-          %69 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %69, %26 : i32
+          %64 = arith.andi %group, %c1_i32 : i32
+          %65 = arith.cmpi ne, %64, %c0_i32 : i32
+          %66 = arith.subi %raster_3, %c1_i32 : i32
+          %67 = arith.subi %66, %column : i32
+          %column_5 = arith.select %65, %67, %column : i32
+          %68 = arith.muli %row_4, %c2_i32 : i32
+          %row_6 = arith.addi %68, %26 : i32
           scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
-            %75 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %76 = cute.add_offset(%barrier_storage, %75) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            %77 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %78 = cute.slice(%47, %77) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-            %79 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %80 = cute.slice(%44, %79) : !memref_4, !cute.coord<"(_,?)">
-            %81 = cute.atom.set_value(%tma_b, %76) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-            %82 = cute.atom.set_value(%81, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-            cute.copy(%82, %78, %80) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
+            %74 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %75 = cute.add_offset(%barrier_storage, %74) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %76 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %77 = cute.slice(%46, %76) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+            %78 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %79 = cute.slice(%43, %78) : !memref_4, !cute.coord<"(_,?)">
+            %80 = cute.atom.set_value(%tma_b, %75) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            %81 = cute.atom.set_value(%80, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+            cute.copy(%81, %77, %79) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
           }
-          %70 = arith.andi %done, %c3_i32 : i32
-          %71 = arith.shrui %done, %c2_i32 : i32
-          %72 = arith.andi %71, %c1_i32 : i32
-          %73 = arith.xori %c1_i32, %72 : i32
+          %69 = arith.andi %done, %c3_i32 : i32
+          %70 = arith.shrui %done, %c2_i32 : i32
+          %71 = arith.andi %70, %c1_i32 : i32
+          %72 = arith.xori %c1_i32, %71 : i32
           %tiles = arith.muli %raster, %raster_3 : i32
-          %74:5 = scf.for %tile = %29 to %tiles step %30 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %70, %arg4 = %73) -> (i1, i32, i32, i32, i32) : i32 {
-            %75 = arith.muli %raster_3, %c8_i32 : i32
-            %group_7 = arith.divui %tile, %75 : i32
-            %inside_8 = arith.remui %tile, %75 : i32
-            %first_9 = arith.muli %group_7, %c8_i32 : i32
-            %76 = arith.subi %raster, %first_9 : i32
-            %rows_10 = arith.minsi %76, %c8_i32 : i32
-            %column_11 = arith.divui %inside_8, %rows_10 : i32
-            %row_12 = arith.remui %inside_8, %rows_10 : i32
-            %row_13 = arith.addi %first_9, %row_12 : i32
-            %77 = arith.andi %group_7, %c1_i32 : i32
-            %78 = arith.cmpi ne, %77, %c0_i32 : i32
-            %79 = arith.subi %raster_3, %c1_i32 : i32
-            %80 = arith.subi %79, %column_11 : i32
-            %column_14 = arith.select %78, %80, %column_11 : i32
-            %81 = arith.muli %row_13, %c2_i32 : i32
-            %row_15 = arith.addi %81, %26 : i32
-            %82:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
-              %83 = arith.subi %k_tiles, %c1_i32 : i32
-              %84 = arith.subi %83, %i : i32
-              %85 = arith.select %arg0, %84, %i : i32
-              %86 = arith.addi %arg6, %c4_i32 : i32
-              %87 = cute.make_int_tuple(%86) : (i32) -> !cute.int_tuple<"?">
-              %88 = cute.add_offset(%barrier_storage, %87) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_wait(%88, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
-              %89 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %90 = cute.add_offset(%barrier_storage, %89) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%90, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %73:5 = scf.for %tile_7 = %tile to %tiles step %29 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %69, %arg4 = %72) -> (i1, i32, i32, i32, i32) : i32 {
+            %74 = arith.muli %raster_3, %c8_i32 : i32
+            %group_8 = arith.divui %tile_7, %74 : i32
+            %inside_9 = arith.remui %tile_7, %74 : i32
+            %first_10 = arith.muli %group_8, %c8_i32 : i32
+            %75 = arith.subi %raster, %first_10 : i32
+            %rows_11 = arith.minsi %75, %c8_i32 : i32
+            %column_12 = arith.divui %inside_9, %rows_11 : i32
+            %row_13 = arith.remui %inside_9, %rows_11 : i32
+            %row_14 = arith.addi %first_10, %row_13 : i32
+            %76 = arith.andi %group_8, %c1_i32 : i32
+            %77 = arith.cmpi ne, %76, %c0_i32 : i32
+            %78 = arith.subi %raster_3, %c1_i32 : i32
+            %79 = arith.subi %78, %column_12 : i32
+            %column_15 = arith.select %77, %79, %column_12 : i32
+            %80 = arith.muli %row_14, %c2_i32 : i32
+            %row_16 = arith.addi %80, %26 : i32
+            %81:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
+              %82 = arith.subi %k_tiles, %c1_i32 : i32
+              %83 = arith.subi %82, %i : i32
+              %84 = arith.select %arg0, %83, %i : i32
+              %85 = arith.addi %arg6, %c4_i32 : i32
+              %86 = cute.make_int_tuple(%85) : (i32) -> !cute.int_tuple<"?">
+              %87 = cute.add_offset(%barrier_storage, %86) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_wait(%87, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
+              %88 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %89 = cute.add_offset(%barrier_storage, %88) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%89, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
               %following = arith.addi %arg6, %c1_i32 : i32
               %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-              %91 = arith.select %wraps, %c0_i32, %following : i32
-              %92 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-              %93 = arith.xori %arg7, %92 : i32
-              %94 = arith.addi %arg5, %c1_i32 : i32
-              %95 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %96 = cute.add_offset(%barrier_storage, %95) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              %97 = cute.make_coord(%row_15, %85) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %98 = cute.slice(%35, %97) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-              %99 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %100 = cute.slice(%33, %99) : !memref, !cute.coord<"(_,?)">
-              %101 = cute.atom.set_value(%tma_a, %96) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              cute.copy(%101, %98, %100) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
-              %102 = cute.make_coord(%column_14, %85) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %103 = cute.slice(%47, %102) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-              %104 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %105 = cute.slice(%44, %104) : !memref_4, !cute.coord<"(_,?)">
-              %106 = cute.atom.set_value(%tma_b, %96) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              %107 = cute.atom.set_value(%106, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-              cute.copy(%107, %103, %105) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
-              scf.yield %94, %91, %93 : i32, i32, i32
+              %90 = arith.select %wraps, %c0_i32, %following : i32
+              %91 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+              %92 = arith.xori %arg7, %91 : i32
+              %93 = arith.addi %arg5, %c1_i32 : i32
+              %94 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %95 = cute.add_offset(%barrier_storage, %94) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              %96 = cute.make_coord(%row_16, %84) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %97 = cute.slice(%34, %96) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+              %98 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %99 = cute.slice(%32, %98) : !memref, !cute.coord<"(_,?)">
+              %100 = cute.atom.set_value(%tma_a, %95) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              cute.copy(%100, %97, %99) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
+              %101 = cute.make_coord(%column_15, %84) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %102 = cute.slice(%46, %101) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+              %103 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %104 = cute.slice(%43, %103) : !memref_4, !cute.coord<"(_,?)">
+              %105 = cute.atom.set_value(%tma_b, %95) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              %106 = cute.atom.set_value(%105, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+              cute.copy(%106, %102, %104) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
+              scf.yield %93, %90, %92 : i32, i32, i32
             }
             %backwards = arith.xori %arg0, %true : i1
-            scf.yield %backwards, %c0_i32, %82#0, %82#1, %82#2 : i1, i32, i32, i32, i32
+            scf.yield %backwards, %c0_i32, %81#0, %81#1, %81#2 : i1, i32, i32, i32, i32
           }
-          scf.yield %74#2, %74#3, %74#4 : i32, i32, i32
+          scf.yield %73#2, %73#3, %73#4 : i32, i32, i32
         } else {
           scf.yield %c0_i32, %c0_i32, %c1_i32 : i32, i32, i32
         }
-        scf.yield %62#0, %62#1, %62#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
+        scf.yield %61#0, %61#1, %61#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
       } else {
         cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
         %group = arith.subi %warp_group, %c1_i32 : i32
-        %60 = arith.muli %group, %c128_i32 : i32
-        %61 = cute.assume(%60) : (i32) -> !cute.i32<divby 128>
-        %62 = cute.make_coord(%61) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %63 = cute.tiled.mma.partition_A(%10, %sA, %62) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
-        %rA = cute.tiled.mma.make_fragment_A(%10, %63) : (!tiled_mma, !rA) -> !rA
-        %64 = cute.assume(%60) : (i32) -> !cute.i32<divby 128>
-        %65 = cute.make_coord(%64) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %66 = cute.tiled.mma.partition_B(%10, %sB, %65) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
-        %rB = cute.tiled.mma.make_fragment_B(%10, %66) : (!tiled_mma, !rB) -> !rB
+        %59 = arith.muli %group, %c128_i32 : i32
+        %60 = cute.assume(%59) : (i32) -> !cute.i32<divby 128>
+        %61 = cute.make_coord(%60) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %62 = cute.tiled.mma.partition_A(%10, %sA, %61) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
+        %rA = cute.tiled.mma.make_fragment_A(%10, %62) : (!tiled_mma, !rA) -> !rA
+        %63 = cute.assume(%59) : (i32) -> !cute.i32<divby 128>
+        %64 = cute.make_coord(%63) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %65 = cute.tiled.mma.partition_B(%10, %sB, %64) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
+        %rB = cute.tiled.mma.make_fragment_B(%10, %65) : (!tiled_mma, !rB) -> !rB
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
+        %66 = cute.get_iter(%acc) : !acc
         %67 = cute.get_iter(%acc) : !acc
         %68 = cute.get_iter(%acc) : !acc
         %69 = cute.get_iter(%acc) : !acc
@@ -340,423 +341,422 @@ module attributes {gpu.container_module} {
         %73 = cute.get_iter(%acc) : !acc
         %74 = cute.get_iter(%acc) : !acc
         %75 = cute.get_iter(%acc) : !acc
-        %76 = cute.get_iter(%acc) : !acc
-        %77 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %78 = arith.shrui %77, %c5_i32 : i32
-        %79 = arith.andi %78, %c3_i32 : i32
-        %80 = cute_nvgpu.arch.lane_id() : () -> i32
-        %81 = cute.flat_divide(%tma_c_2, %12) : (!tma_a_2, !cute.shape<"(16,64)">) -> !coord_tensor_9
-        %82 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_8
-        %83 = cute.get_iter(%82) : !memref_8
-        %84 = cute.get_iter(%82) : !memref_8
-        %85 = cute.get_iter(%82) : !memref_8
-        %86 = cute.get_iter(%82) : !memref_8
-        %87 = cute.get_iter(%82) : !memref_8
-        %88 = cute.get_iter(%82) : !memref_8
-        %89 = cute.get_iter(%82) : !memref_8
-        %90 = cute.get_iter(%82) : !memref_8
-        %91 = cute.get_iter(%82) : !memref_8
-        %92 = cute.get_iter(%82) : !memref_8
-        %93 = cute.get_iter(%82) : !memref_8
-        %94 = cute.get_iter(%82) : !memref_8
-        %95 = cute.get_iter(%82) : !memref_8
-        %96 = cute.get_iter(%82) : !memref_8
-        %97 = cute.get_iter(%82) : !memref_8
-        %98 = cute.get_iter(%82) : !memref_8
-        %99 = cute.get_iter(%82) : !memref_8
-        %100 = cute.get_iter(%82) : !memref_8
-        %101 = cute.get_iter(%82) : !memref_8
-        %102 = cute.get_iter(%82) : !memref_8
+        %76 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %77 = arith.shrui %76, %c5_i32 : i32
+        %78 = arith.andi %77, %c3_i32 : i32
+        %79 = cute_nvgpu.arch.lane_id() : () -> i32
+        %80 = cute.flat_divide(%tma_c_2, %12) : (!tma_a_2, !cute.shape<"(16,64)">) -> !coord_tensor_9
+        %81 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_8
+        %82 = cute.get_iter(%81) : !memref_8
+        %83 = cute.get_iter(%81) : !memref_8
+        %84 = cute.get_iter(%81) : !memref_8
+        %85 = cute.get_iter(%81) : !memref_8
+        %86 = cute.get_iter(%81) : !memref_8
+        %87 = cute.get_iter(%81) : !memref_8
+        %88 = cute.get_iter(%81) : !memref_8
+        %89 = cute.get_iter(%81) : !memref_8
+        %90 = cute.get_iter(%81) : !memref_8
+        %91 = cute.get_iter(%81) : !memref_8
+        %92 = cute.get_iter(%81) : !memref_8
+        %93 = cute.get_iter(%81) : !memref_8
+        %94 = cute.get_iter(%81) : !memref_8
+        %95 = cute.get_iter(%81) : !memref_8
+        %96 = cute.get_iter(%81) : !memref_8
+        %97 = cute.get_iter(%81) : !memref_8
+        %98 = cute.get_iter(%81) : !memref_8
+        %99 = cute.get_iter(%81) : !memref_8
+        %100 = cute.get_iter(%81) : !memref_8
+        %101 = cute.get_iter(%81) : !memref_8
         %tiles = arith.muli %raster, %raster_3 : i32
-        %103:5 = scf.for %tile = %29 to %tiles step %30 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %142 = arith.muli %raster_3, %c8_i32 : i32
-          %group_10 = arith.divui %tile, %142 : i32
-          %inside = arith.remui %tile, %142 : i32
-          %first = arith.muli %group_10, %c8_i32 : i32
-          %143 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %143, %c8_i32 : i32
+        %102:5 = scf.for %tile_10 = %tile to %tiles step %29 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %141 = arith.muli %raster_3, %c8_i32 : i32
+          %group_11 = arith.divui %tile_10, %141 : i32
+          %inside = arith.remui %tile_10, %141 : i32
+          %first = arith.muli %group_11, %c8_i32 : i32
+          %142 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %142, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_11 = arith.addi %first, %row : i32
-          %144 = arith.andi %group_10, %c1_i32 : i32
-          %145 = arith.cmpi ne, %144, %c0_i32 : i32
-          %146 = arith.subi %raster_3, %c1_i32 : i32
-          %147 = arith.subi %146, %column : i32
-          %column_12 = arith.select %145, %147, %column : i32
-          %148 = arith.muli %row_11, %c2_i32 : i32
-          %row_13 = arith.addi %148, %26 : i32
-          %149 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %150 = cute.add_offset(%barrier_storage, %149) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%150, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %row_12 = arith.addi %first, %row : i32
+          %143 = arith.andi %group_11, %c1_i32 : i32
+          %144 = arith.cmpi ne, %143, %c0_i32 : i32
+          %145 = arith.subi %raster_3, %c1_i32 : i32
+          %146 = arith.subi %145, %column : i32
+          %column_13 = arith.select %144, %146, %column : i32
+          %147 = arith.muli %row_12, %c2_i32 : i32
+          %row_14 = arith.addi %147, %26 : i32
+          %148 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %149 = cute.add_offset(%barrier_storage, %148) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%149, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %151 = arith.select %wraps, %c0_i32, %following : i32
-          %152 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %153 = arith.xori %arg4, %152 : i32
-          %154 = arith.addi %arg2, %c1_i32 : i32
+          %150 = arith.select %wraps, %c0_i32, %following : i32
+          %151 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %152 = arith.xori %arg4, %151 : i32
+          %153 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %155 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %156 = cute.slice(%rA, %155) : !rA, !cute.coord<"(_,_,_,?)">
-          %157 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %158 = cute.slice(%rB, %157) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %156, %158) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
+          %154 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %155 = cute.slice(%rA, %154) : !rA, !cute.coord<"(_,_,_,?)">
+          %156 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %157 = cute.slice(%rB, %156) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %155, %157) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-          %159 = arith.cmpi ne, %tile, %29 : i32
-          scf.if %159 {
-            %values_20 = cute.make_view(%94, %14) : !values
-            %183 = arith.cmpi eq, %80, %c0_i32 : i32
+          %158 = arith.cmpi ne, %tile_10, %tile : i32
+          scf.if %158 {
+            %values_21 = cute.make_view(%93, %14) : !values
+            %182 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %182 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %183 = arith.muli %group, %c8_i32 : i32
+            %184 = arith.addi %183, %78 : i32
+            %185 = cute.make_coord(%184) : (i32) -> !cute.coord<"(_,_,?)">
+            %here_22 = cute.slice(%sC, %185) : !sC, !cute.coord<"(_,_,?)">
+            %186 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_11
+            %187 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %188 = cute.tiled.copy.partition_D(%16, %here_22, %187) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %186, %188) : (!stsm, !memref_11, !memref_12) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %189 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %189 {
+              %first_25 = arith.muli %group, %c4_i32 : i32
+              %200 = arith.muli %arg0, %c8_i32 : i32
+              %201 = arith.addi %200, %first_25 : i32
+              %202 = arith.addi %201, %78 : i32
+              %203 = arith.muli %arg1, %c4_i32 : i32
+              %204 = cute.assume(%203) : (i32) -> !cute.i32<divby 4>
+              %205 = cute.make_coord(%202, %204) : (i32, !cute.i32<divby 4>) -> !coord
+              %there = cute.slice(%80, %205) : !coord_tensor_9, !coord
+              %source = cute.group_modes<0, 2> (%here_22) : (!here) -> !source
+              %target = cute.group_modes<0, 2> (%there) : (!there) -> !target
+              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+            %190 = cute.add_offset(%92, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+            %values_23 = cute.make_view(%190, %14) : !values
+            %191 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %191 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %192 = arith.muli %group, %c8_i32 : i32
+            %193 = arith.addi %192, %c4_i32 : i32
+            %194 = arith.addi %193, %78 : i32
+            %195 = cute.make_coord(%194) : (i32) -> !cute.coord<"(_,_,?)">
+            %here_24 = cute.slice(%sC, %195) : !sC, !cute.coord<"(_,_,?)">
+            %196 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_11
+            %197 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %198 = cute.tiled.copy.partition_D(%16, %here_24, %197) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            cute.copy(%15, %196, %198) : (!stsm, !memref_11, !memref_12) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %199 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %199 {
+              %first_25 = arith.muli %group, %c4_i32 : i32
+              %200 = arith.muli %arg0, %c8_i32 : i32
+              %201 = arith.addi %200, %first_25 : i32
+              %202 = arith.addi %201, %78 : i32
+              %203 = arith.muli %arg1, %c4_i32 : i32
+              %204 = arith.addi %203, %c1_i32 : i32
+              %205 = cute.make_coord(%202, %204) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+              %there = cute.slice(%80, %205) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+              %source = cute.group_modes<0, 2> (%here_24) : (!here) -> !source
+              %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
+              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+          }
+          %159 = arith.minui %k_tiles, %c2_i32 : i32
+          %160:6 = scf.for %arg5 = %c1_i32 to %159 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %153, %arg10 = %150, %arg11 = %152) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %182 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %183 = cute.add_offset(%barrier_storage, %182) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%183, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_21 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
+            %184 = arith.select %wraps_22, %c0_i32, %following_21 : i32
+            %185 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
+            %186 = arith.xori %arg11, %185 : i32
+            %187 = arith.addi %arg9, %c1_i32 : i32
+            cute_nvgpu.arch.wgmma_fence() : () -> ()
+            %188 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %189 = cute.slice(%rA, %188) : !rA, !cute.coord<"(_,_,_,?)">
+            %190 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %191 = cute.slice(%rB, %190) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %189, %191, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+            %192 = arith.addi %arg6, %c4_i32 : i32
+            %193 = cute.make_int_tuple(%192) : (i32) -> !cute.int_tuple<"?">
+            %194 = cute.add_offset(%barrier_storage, %193) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%194, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %187, %184, %186 : i32, i32, i32, i32, i32, i32
+          }
+          %161 = arith.cmpi ne, %tile_10, %tile : i32
+          scf.if %161 {
+            %182 = cute.add_offset(%91, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+            %values_21 = cute.make_view(%182, %14) : !values
+            %183 = arith.cmpi eq, %79, %c0_i32 : i32
             scf.if %183 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
             %184 = arith.muli %group, %c8_i32 : i32
-            %185 = arith.addi %184, %79 : i32
+            %185 = arith.addi %184, %78 : i32
             %186 = cute.make_coord(%185) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_21 = cute.slice(%sC, %186) : !sC, !cute.coord<"(_,_,?)">
-            %187 = cute.tiled.copy.retile(%16, %values_20) : (!tiled_copy, !values) -> !memref_11
-            %188 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-            %189 = cute.tiled.copy.partition_D(%16, %here_21, %188) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            %here_22 = cute.slice(%sC, %186) : !sC, !cute.coord<"(_,_,?)">
+            %187 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_11
+            %188 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %189 = cute.tiled.copy.partition_D(%16, %here_22, %188) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
             cute.copy(%15, %187, %189) : (!stsm, !memref_11, !memref_12) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %190 = arith.cmpi eq, %80, %c0_i32 : i32
+            %190 = arith.cmpi eq, %79, %c0_i32 : i32
             scf.if %190 {
-              %first_24 = arith.muli %group, %c4_i32 : i32
+              %first_25 = arith.muli %group, %c4_i32 : i32
               %201 = arith.muli %arg0, %c8_i32 : i32
-              %202 = arith.addi %201, %first_24 : i32
-              %203 = arith.addi %202, %79 : i32
+              %202 = arith.addi %201, %first_25 : i32
+              %203 = arith.addi %202, %78 : i32
               %204 = arith.muli %arg1, %c4_i32 : i32
-              %205 = cute.assume(%204) : (i32) -> !cute.i32<divby 4>
-              %206 = cute.make_coord(%203, %205) : (i32, !cute.i32<divby 4>) -> !coord
-              %there = cute.slice(%81, %206) : !coord_tensor_9, !coord
-              %source = cute.group_modes<0, 2> (%here_21) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there) -> !target
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
+              %205 = arith.addi %204, %c2_i32 : i32
+              %206 = cute.assume(%205) : (i32) -> !cute.i32<divby 2>
+              %207 = cute.make_coord(%203, %206) : (i32, !cute.i32<divby 2>) -> !coord_2
+              %there = cute.slice(%80, %207) : !coord_tensor_9, !coord_2
+              %source = cute.group_modes<0, 2> (%here_22) : (!here) -> !source
+              %target = cute.group_modes<0, 2> (%there) : (!there_3) -> !target_3
+              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %191 = cute.add_offset(%93, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-            %values_22 = cute.make_view(%191, %14) : !values
-            %192 = arith.cmpi eq, %80, %c0_i32 : i32
+            %191 = cute.add_offset(%90, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+            %values_23 = cute.make_view(%191, %14) : !values
+            %192 = arith.cmpi eq, %79, %c0_i32 : i32
             scf.if %192 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
             %193 = arith.muli %group, %c8_i32 : i32
             %194 = arith.addi %193, %c4_i32 : i32
-            %195 = arith.addi %194, %79 : i32
+            %195 = arith.addi %194, %78 : i32
             %196 = cute.make_coord(%195) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_23 = cute.slice(%sC, %196) : !sC, !cute.coord<"(_,_,?)">
-            %197 = cute.tiled.copy.retile(%16, %values_22) : (!tiled_copy, !values) -> !memref_11
-            %198 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-            %199 = cute.tiled.copy.partition_D(%16, %here_23, %198) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+            %here_24 = cute.slice(%sC, %196) : !sC, !cute.coord<"(_,_,?)">
+            %197 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_11
+            %198 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %199 = cute.tiled.copy.partition_D(%16, %here_24, %198) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
             cute.copy(%15, %197, %199) : (!stsm, !memref_11, !memref_12) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %200 = arith.cmpi eq, %80, %c0_i32 : i32
+            %200 = arith.cmpi eq, %79, %c0_i32 : i32
             scf.if %200 {
-              %first_24 = arith.muli %group, %c4_i32 : i32
+              %first_25 = arith.muli %group, %c4_i32 : i32
               %201 = arith.muli %arg0, %c8_i32 : i32
-              %202 = arith.addi %201, %first_24 : i32
-              %203 = arith.addi %202, %79 : i32
+              %202 = arith.addi %201, %first_25 : i32
+              %203 = arith.addi %202, %78 : i32
               %204 = arith.muli %arg1, %c4_i32 : i32
-              %205 = arith.addi %204, %c1_i32 : i32
+              %205 = arith.addi %204, %c3_i32 : i32
               %206 = cute.make_coord(%203, %205) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %there = cute.slice(%81, %206) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %source = cute.group_modes<0, 2> (%here_23) : (!here) -> !source
+              %there = cute.slice(%80, %206) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+              %source = cute.group_modes<0, 2> (%here_24) : (!here) -> !source
               %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
               cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %160 = arith.minui %k_tiles, %c2_i32 : i32
-          %161:6 = scf.for %arg5 = %c1_i32 to %160 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %154, %arg10 = %151, %arg11 = %153) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %183 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %184 = cute.add_offset(%barrier_storage, %183) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%184, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_20 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_21 = arith.cmpi eq, %following_20, %c4_i32 : i32
-            %185 = arith.select %wraps_21, %c0_i32, %following_20 : i32
-            %186 = arith.select %wraps_21, %c1_i32, %c0_i32 : i32
-            %187 = arith.xori %arg11, %186 : i32
-            %188 = arith.addi %arg9, %c1_i32 : i32
+          %162:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %160#0, %arg7 = %160#1, %arg8 = %160#2, %arg9 = %160#3, %arg10 = %160#4, %arg11 = %160#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %182 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %183 = cute.add_offset(%barrier_storage, %182) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%183, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_21 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
+            %184 = arith.select %wraps_22, %c0_i32, %following_21 : i32
+            %185 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
+            %186 = arith.xori %arg11, %185 : i32
+            %187 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %189 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %190 = cute.slice(%rA, %189) : !rA, !cute.coord<"(_,_,_,?)">
-            %191 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %192 = cute.slice(%rB, %191) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %190, %192, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            %188 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %189 = cute.slice(%rA, %188) : !rA, !cute.coord<"(_,_,_,?)">
+            %190 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %191 = cute.slice(%rB, %190) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %189, %191, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %193 = arith.addi %arg6, %c4_i32 : i32
-            %194 = cute.make_int_tuple(%193) : (i32) -> !cute.int_tuple<"?">
-            %195 = cute.add_offset(%barrier_storage, %194) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%195, %52, %51) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %188, %185, %187 : i32, i32, i32, i32, i32, i32
-          }
-          %162 = arith.cmpi ne, %tile, %29 : i32
-          scf.if %162 {
-            %183 = cute.add_offset(%92, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-            %values_20 = cute.make_view(%183, %14) : !values
-            %184 = arith.cmpi eq, %80, %c0_i32 : i32
-            scf.if %184 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %185 = arith.muli %group, %c8_i32 : i32
-            %186 = arith.addi %185, %79 : i32
-            %187 = cute.make_coord(%186) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_21 = cute.slice(%sC, %187) : !sC, !cute.coord<"(_,_,?)">
-            %188 = cute.tiled.copy.retile(%16, %values_20) : (!tiled_copy, !values) -> !memref_11
-            %189 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-            %190 = cute.tiled.copy.partition_D(%16, %here_21, %189) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %188, %190) : (!stsm, !memref_11, !memref_12) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %191 = arith.cmpi eq, %80, %c0_i32 : i32
-            scf.if %191 {
-              %first_24 = arith.muli %group, %c4_i32 : i32
-              %202 = arith.muli %arg0, %c8_i32 : i32
-              %203 = arith.addi %202, %first_24 : i32
-              %204 = arith.addi %203, %79 : i32
-              %205 = arith.muli %arg1, %c4_i32 : i32
-              %206 = arith.addi %205, %c2_i32 : i32
-              %207 = cute.assume(%206) : (i32) -> !cute.i32<divby 2>
-              %208 = cute.make_coord(%204, %207) : (i32, !cute.i32<divby 2>) -> !coord_2
-              %there = cute.slice(%81, %208) : !coord_tensor_9, !coord_2
-              %source = cute.group_modes<0, 2> (%here_21) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there_3) -> !target_3
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-            %192 = cute.add_offset(%91, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-            %values_22 = cute.make_view(%192, %14) : !values
-            %193 = arith.cmpi eq, %80, %c0_i32 : i32
-            scf.if %193 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %194 = arith.muli %group, %c8_i32 : i32
-            %195 = arith.addi %194, %c4_i32 : i32
-            %196 = arith.addi %195, %79 : i32
-            %197 = cute.make_coord(%196) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_23 = cute.slice(%sC, %197) : !sC, !cute.coord<"(_,_,?)">
-            %198 = cute.tiled.copy.retile(%16, %values_22) : (!tiled_copy, !values) -> !memref_11
-            %199 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-            %200 = cute.tiled.copy.partition_D(%16, %here_23, %199) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %198, %200) : (!stsm, !memref_11, !memref_12) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %201 = arith.cmpi eq, %80, %c0_i32 : i32
-            scf.if %201 {
-              %first_24 = arith.muli %group, %c4_i32 : i32
-              %202 = arith.muli %arg0, %c8_i32 : i32
-              %203 = arith.addi %202, %first_24 : i32
-              %204 = arith.addi %203, %79 : i32
-              %205 = arith.muli %arg1, %c4_i32 : i32
-              %206 = arith.addi %205, %c3_i32 : i32
-              %207 = cute.make_coord(%204, %206) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %there = cute.slice(%81, %207) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %source = cute.group_modes<0, 2> (%here_23) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-          }
-          %163:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %161#0, %arg7 = %161#1, %arg8 = %161#2, %arg9 = %161#3, %arg10 = %161#4, %arg11 = %161#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %183 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %184 = cute.add_offset(%barrier_storage, %183) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%184, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_20 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_21 = arith.cmpi eq, %following_20, %c4_i32 : i32
-            %185 = arith.select %wraps_21, %c0_i32, %following_20 : i32
-            %186 = arith.select %wraps_21, %c1_i32, %c0_i32 : i32
-            %187 = arith.xori %arg11, %186 : i32
-            %188 = arith.addi %arg9, %c1_i32 : i32
-            cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %189 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %190 = cute.slice(%rA, %189) : !rA, !cute.coord<"(_,_,_,?)">
-            %191 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %192 = cute.slice(%rB, %191) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %190, %192, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
-            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %193 = arith.addi %arg6, %c4_i32 : i32
-            %194 = cute.make_int_tuple(%193) : (i32) -> !cute.int_tuple<"?">
-            %195 = cute.add_offset(%barrier_storage, %194) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%195, %52, %51) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %188, %185, %187 : i32, i32, i32, i32, i32, i32
+            %192 = arith.addi %arg6, %c4_i32 : i32
+            %193 = cute.make_int_tuple(%192) : (i32) -> !cute.int_tuple<"?">
+            %194 = cute.add_offset(%barrier_storage, %193) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%194, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %187, %184, %186 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %164 = arith.addi %163#0, %c4_i32 : i32
-          %165 = cute.make_int_tuple(%164) : (i32) -> !cute.int_tuple<"?">
-          %166 = cute.add_offset(%barrier_storage, %165) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%166, %52, %51) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %167 = cute.make_view(%71, %14) : !sums
-          %168 = cute.get_iter(%167) : !sums
-          %of_atom = cute.make_view(%168, %21) : !of_atom
-          %sums = cute.make_view(%70, %14) : !sums
-          %out = cute.make_view(%90, %14) : !values
-          %169 = cute.memref.load_vec %sums : !sums
-          %170 = arith.truncf %169 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %170, %out : !values
-          %171 = cute.add_offset(%69, %17) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %sums_14 = cute.make_view(%171, %14) : !sums
-          %172 = cute.add_offset(%89, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-          %out_15 = cute.make_view(%172, %14) : !values
-          %173 = cute.memref.load_vec %sums_14 : !sums
-          %174 = arith.truncf %173 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %174, %out_15 : !values
-          %175 = cute.add_offset(%68, %19) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %sums_16 = cute.make_view(%175, %14) : !sums
-          %176 = cute.add_offset(%88, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-          %out_17 = cute.make_view(%176, %14) : !values
-          %177 = cute.memref.load_vec %sums_16 : !sums
-          %178 = arith.truncf %177 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %178, %out_17 : !values
-          %179 = cute.add_offset(%67, %20) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %sums_18 = cute.make_view(%179, %14) : !sums
-          %180 = cute.add_offset(%87, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-          %out_19 = cute.make_view(%180, %14) : !values
-          %181 = cute.memref.load_vec %sums_18 : !sums
-          %182 = arith.truncf %181 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %182, %out_19 : !values
-          scf.yield %row_13, %column_12, %163#3, %163#4, %163#5 : i32, i32, i32, i32, i32
+          %163 = arith.addi %162#0, %c4_i32 : i32
+          %164 = cute.make_int_tuple(%163) : (i32) -> !cute.int_tuple<"?">
+          %165 = cute.add_offset(%barrier_storage, %164) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%165, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %166 = cute.make_view(%70, %14) : !sums
+          %167 = cute.get_iter(%166) : !sums
+          %of_atom = cute.make_view(%167, %21) : !of_atom
+          %sums = cute.make_view(%69, %14) : !sums
+          %out = cute.make_view(%89, %14) : !values
+          %168 = cute.memref.load_vec %sums : !sums
+          %169 = arith.truncf %168 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %169, %out : !values
+          %170 = cute.add_offset(%68, %17) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %sums_15 = cute.make_view(%170, %14) : !sums
+          %171 = cute.add_offset(%88, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+          %out_16 = cute.make_view(%171, %14) : !values
+          %172 = cute.memref.load_vec %sums_15 : !sums
+          %173 = arith.truncf %172 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %173, %out_16 : !values
+          %174 = cute.add_offset(%67, %19) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %sums_17 = cute.make_view(%174, %14) : !sums
+          %175 = cute.add_offset(%87, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+          %out_18 = cute.make_view(%175, %14) : !values
+          %176 = cute.memref.load_vec %sums_17 : !sums
+          %177 = arith.truncf %176 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %177, %out_18 : !values
+          %178 = cute.add_offset(%66, %20) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %sums_19 = cute.make_view(%178, %14) : !sums
+          %179 = cute.add_offset(%86, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+          %out_20 = cute.make_view(%179, %14) : !values
+          %180 = cute.memref.load_vec %sums_19 : !sums
+          %181 = arith.truncf %180 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %181, %out_20 : !values
+          scf.yield %row_14, %column_13, %162#3, %162#4, %162#5 : i32, i32, i32, i32, i32
         }
-        %values = cute.make_view(%86, %14) : !values
-        %104 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %104 {
+        %values = cute.make_view(%85, %14) : !values
+        %103 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %103 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %105 = arith.muli %group, %c8_i32 : i32
-        %106 = arith.addi %105, %79 : i32
-        %107 = cute.make_coord(%106) : (i32) -> !cute.coord<"(_,_,?)">
-        %here = cute.slice(%sC, %107) : !sC, !cute.coord<"(_,_,?)">
-        %108 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_11
-        %109 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-        %110 = cute.tiled.copy.partition_D(%16, %here, %109) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %108, %110) : (!stsm, !memref_11, !memref_12) -> ()
+        %104 = arith.muli %group, %c8_i32 : i32
+        %105 = arith.addi %104, %78 : i32
+        %106 = cute.make_coord(%105) : (i32) -> !cute.coord<"(_,_,?)">
+        %here = cute.slice(%sC, %106) : !sC, !cute.coord<"(_,_,?)">
+        %107 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_11
+        %108 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %109 = cute.tiled.copy.partition_D(%16, %here, %108) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %107, %109) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %111 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %111 {
+        %110 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %110 {
           %first = arith.muli %group, %c4_i32 : i32
-          %142 = arith.muli %103#0, %c8_i32 : i32
-          %143 = arith.addi %142, %first : i32
-          %144 = arith.addi %143, %79 : i32
-          %145 = arith.muli %103#1, %c4_i32 : i32
-          %146 = cute.assume(%145) : (i32) -> !cute.i32<divby 4>
-          %147 = cute.make_coord(%144, %146) : (i32, !cute.i32<divby 4>) -> !coord
-          %there = cute.slice(%81, %147) : !coord_tensor_9, !coord
+          %141 = arith.muli %102#0, %c8_i32 : i32
+          %142 = arith.addi %141, %first : i32
+          %143 = arith.addi %142, %78 : i32
+          %144 = arith.muli %102#1, %c4_i32 : i32
+          %145 = cute.assume(%144) : (i32) -> !cute.i32<divby 4>
+          %146 = cute.make_coord(%143, %145) : (i32, !cute.i32<divby 4>) -> !coord
+          %there = cute.slice(%80, %146) : !coord_tensor_9, !coord
           %source = cute.group_modes<0, 2> (%here) : (!here) -> !source
           %target = cute.group_modes<0, 2> (%there) : (!there) -> !target
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %112 = cute.add_offset(%85, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-        %values_4 = cute.make_view(%112, %14) : !values
-        %113 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %113 {
+        %111 = cute.add_offset(%84, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+        %values_4 = cute.make_view(%111, %14) : !values
+        %112 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %112 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %114 = arith.muli %group, %c8_i32 : i32
-        %115 = arith.addi %114, %c4_i32 : i32
-        %116 = arith.addi %115, %79 : i32
-        %117 = cute.make_coord(%116) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_5 = cute.slice(%sC, %117) : !sC, !cute.coord<"(_,_,?)">
-        %118 = cute.tiled.copy.retile(%16, %values_4) : (!tiled_copy, !values) -> !memref_11
-        %119 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-        %120 = cute.tiled.copy.partition_D(%16, %here_5, %119) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %118, %120) : (!stsm, !memref_11, !memref_12) -> ()
+        %113 = arith.muli %group, %c8_i32 : i32
+        %114 = arith.addi %113, %c4_i32 : i32
+        %115 = arith.addi %114, %78 : i32
+        %116 = cute.make_coord(%115) : (i32) -> !cute.coord<"(_,_,?)">
+        %here_5 = cute.slice(%sC, %116) : !sC, !cute.coord<"(_,_,?)">
+        %117 = cute.tiled.copy.retile(%16, %values_4) : (!tiled_copy, !values) -> !memref_11
+        %118 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %119 = cute.tiled.copy.partition_D(%16, %here_5, %118) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %117, %119) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %121 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %121 {
+        %120 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %120 {
           %first = arith.muli %group, %c4_i32 : i32
-          %142 = arith.muli %103#0, %c8_i32 : i32
-          %143 = arith.addi %142, %first : i32
-          %144 = arith.addi %143, %79 : i32
-          %145 = arith.muli %103#1, %c4_i32 : i32
-          %146 = arith.addi %145, %c1_i32 : i32
-          %147 = cute.make_coord(%144, %146) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %there = cute.slice(%81, %147) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+          %141 = arith.muli %102#0, %c8_i32 : i32
+          %142 = arith.addi %141, %first : i32
+          %143 = arith.addi %142, %78 : i32
+          %144 = arith.muli %102#1, %c4_i32 : i32
+          %145 = arith.addi %144, %c1_i32 : i32
+          %146 = cute.make_coord(%143, %145) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %there = cute.slice(%80, %146) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
           %source = cute.group_modes<0, 2> (%here_5) : (!here) -> !source
           %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %122 = cute.add_offset(%84, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-        %values_6 = cute.make_view(%122, %14) : !values
-        %123 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %123 {
+        %121 = cute.add_offset(%83, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+        %values_6 = cute.make_view(%121, %14) : !values
+        %122 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %122 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %124 = arith.muli %group, %c8_i32 : i32
-        %125 = arith.addi %124, %79 : i32
-        %126 = cute.make_coord(%125) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_7 = cute.slice(%sC, %126) : !sC, !cute.coord<"(_,_,?)">
-        %127 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_11
-        %128 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-        %129 = cute.tiled.copy.partition_D(%16, %here_7, %128) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %127, %129) : (!stsm, !memref_11, !memref_12) -> ()
+        %123 = arith.muli %group, %c8_i32 : i32
+        %124 = arith.addi %123, %78 : i32
+        %125 = cute.make_coord(%124) : (i32) -> !cute.coord<"(_,_,?)">
+        %here_7 = cute.slice(%sC, %125) : !sC, !cute.coord<"(_,_,?)">
+        %126 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_11
+        %127 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %128 = cute.tiled.copy.partition_D(%16, %here_7, %127) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %126, %128) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %130 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %130 {
+        %129 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %129 {
           %first = arith.muli %group, %c4_i32 : i32
-          %142 = arith.muli %103#0, %c8_i32 : i32
-          %143 = arith.addi %142, %first : i32
-          %144 = arith.addi %143, %79 : i32
-          %145 = arith.muli %103#1, %c4_i32 : i32
-          %146 = arith.addi %145, %c2_i32 : i32
-          %147 = cute.assume(%146) : (i32) -> !cute.i32<divby 2>
-          %148 = cute.make_coord(%144, %147) : (i32, !cute.i32<divby 2>) -> !coord_2
-          %there = cute.slice(%81, %148) : !coord_tensor_9, !coord_2
+          %141 = arith.muli %102#0, %c8_i32 : i32
+          %142 = arith.addi %141, %first : i32
+          %143 = arith.addi %142, %78 : i32
+          %144 = arith.muli %102#1, %c4_i32 : i32
+          %145 = arith.addi %144, %c2_i32 : i32
+          %146 = cute.assume(%145) : (i32) -> !cute.i32<divby 2>
+          %147 = cute.make_coord(%143, %146) : (i32, !cute.i32<divby 2>) -> !coord_2
+          %there = cute.slice(%80, %147) : !coord_tensor_9, !coord_2
           %source = cute.group_modes<0, 2> (%here_7) : (!here) -> !source
           %target = cute.group_modes<0, 2> (%there) : (!there_3) -> !target_3
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %131 = cute.add_offset(%83, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-        %values_8 = cute.make_view(%131, %14) : !values
-        %132 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %132 {
+        %130 = cute.add_offset(%82, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+        %values_8 = cute.make_view(%130, %14) : !values
+        %131 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %131 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %133 = arith.muli %group, %c8_i32 : i32
-        %134 = arith.addi %133, %c4_i32 : i32
-        %135 = arith.addi %134, %79 : i32
-        %136 = cute.make_coord(%135) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_9 = cute.slice(%sC, %136) : !sC, !cute.coord<"(_,_,?)">
-        %137 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_11
-        %138 = cute.make_coord(%80) : (i32) -> !cute.coord<"?">
-        %139 = cute.tiled.copy.partition_D(%16, %here_9, %138) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %137, %139) : (!stsm, !memref_11, !memref_12) -> ()
+        %132 = arith.muli %group, %c8_i32 : i32
+        %133 = arith.addi %132, %c4_i32 : i32
+        %134 = arith.addi %133, %78 : i32
+        %135 = cute.make_coord(%134) : (i32) -> !cute.coord<"(_,_,?)">
+        %here_9 = cute.slice(%sC, %135) : !sC, !cute.coord<"(_,_,?)">
+        %136 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_11
+        %137 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %138 = cute.tiled.copy.partition_D(%16, %here_9, %137) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
+        cute.copy(%15, %136, %138) : (!stsm, !memref_11, !memref_12) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %140 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %140 {
+        %139 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %139 {
           %first = arith.muli %group, %c4_i32 : i32
-          %142 = arith.muli %103#0, %c8_i32 : i32
-          %143 = arith.addi %142, %first : i32
-          %144 = arith.addi %143, %79 : i32
-          %145 = arith.muli %103#1, %c4_i32 : i32
-          %146 = arith.addi %145, %c3_i32 : i32
-          %147 = cute.make_coord(%144, %146) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %there = cute.slice(%81, %147) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+          %141 = arith.muli %102#0, %c8_i32 : i32
+          %142 = arith.addi %141, %first : i32
+          %143 = arith.addi %142, %78 : i32
+          %144 = arith.muli %102#1, %c4_i32 : i32
+          %145 = arith.addi %144, %c3_i32 : i32
+          %146 = cute.make_coord(%143, %145) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %there = cute.slice(%80, %146) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
           %source = cute.group_modes<0, 2> (%here_9) : (!here) -> !source
           %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %141 = arith.cmpi eq, %80, %c0_i32 : i32
-        scf.if %141 {
+        %140 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %140 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
-        scf.yield %c0_i32, %c0_i32, %c1_i32, %103#2, %103#3, %103#4 : i32, i32, i32, i32, i32, i32
+        scf.yield %c0_i32, %c0_i32, %c1_i32, %102#2, %102#3, %102#4 : i32, i32, i32, i32, i32, i32
       }
       cute_nvgpu.arch.cluster_arrive() : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()

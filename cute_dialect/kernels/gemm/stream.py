@@ -31,6 +31,11 @@ _AT_ONCE = 8
 """Vectors of another block's sums that a thread loads at once: they need registers beside its own."""
 
 
+def _natural(x: Any) -> Any:
+    """Return a product that is not negative: it fits its type."""
+    return cute.assume(x, range=(0, None))
+
+
 class Stream:
     """A block's work: its stretch of the shared tiles, then whole ones."""
 
@@ -41,8 +46,7 @@ class Stream:
         self.shared = cute.Int32(0) if left * k_tiles < tiles.step else left
         self.some = self.shared != 0
         begin, end = self._stretch(self.number), self._stretch(self.number + 1)
-        tile = begin // k_tiles
-        self.cut = begin - tile * k_tiles
+        tile, self.cut = divmod(begin, k_tiles)
         self.end_of_one = cute.min(k_tiles - self.cut, end - begin)
         self.begin_of_next = end - begin - self.end_of_one
         steps = self.end_of_one if self.some else k_tiles
@@ -55,7 +59,11 @@ class Stream:
 
     def _stretch(self, number: Any) -> Any:
         """Return where the stretch of a block begins."""
-        return number * (self.shared * self.k_tiles) // self.tiles.step
+        return _natural(number * self._units()) // self.tiles.step
+
+    def _units(self) -> Any:
+        """Return the steps of K of the shared tiles."""
+        return _natural(self.shared * self.k_tiles)
 
     def _item(self, j: Any) -> Item:
         """Return the end of one tile (0), the beginning of the next (1)."""
@@ -128,9 +136,9 @@ class Stream:
     def _collect(self, acc: Any, tile: Any) -> None:
         """Add the sums of the blocks that have the rest of a tile."""
         copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
-        units = self.shared * self.k_tiles
+        units = self._units()
         # Stretches that begin before the tile ends: i * units / step < (tile + 1) * k_tiles.
-        last = ((tile + 1) * self.k_tiles * self.tiles.step + units - 1) // units
+        last = cute.ceil_div(_natural((tile + 1) * self.k_tiles * self.tiles.step), units)
         for other in range(self.number + 1, last):
             block = self._block(other)
             if cute.arch.thread_idx().x == 128:

@@ -10,6 +10,7 @@ import pytest
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.hopper import launch
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.gemm import choose
 from cute_dialect.pipelines import compile
@@ -224,3 +225,29 @@ def test_tma_rounds_to_tf32() -> None:
     a[0, :4] = [1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-11 + 2**-20, -1 - 2**-12]
     module.kernel("launch")(a, b, out, device="cpu")
     assert out[0, :4].tolist() == [1.0, 1 + 2**-9, 1 + 2**-10, -1.0]
+
+
+ARRAYS = {
+    "two blocks, many tiles": (GemmConfig(tile=(64, 64, 64), stages=3, sms=2), (200, 136, 200)),
+    "batch": (SINGLE._replace(tile=(64, 64, 64), batch=True, sms=2), (72, 72, 72, 3)),
+    "turns": (SINGLE._replace(tile=(64, 64, 64), schedule="pingpong", sms=2), (200, 136, 72)),
+    "the last wave shared": (STREAM._replace(sms=5), (104, 256, 320)),
+    "K shared": (SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 2), (104, 136, 200)),
+    "A shared along N": (BASE._replace(tile=(128, 64, 64), cluster_m=1, cluster_n=2, sms=2), (136, 200, 136)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_called_with_arrays(name: str) -> None:
+    """Every check, what the kernel promises about its numbers among them; row-major C, M-major A."""
+    config, shape = ARRAYS[name]
+    c = config.base if isinstance(config, SplitConfig) else config
+    a, b, out = operands(c, shape, integers=True)
+    arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in (with_major(a, k_major=False), b, out)]
+    more: dict[str, np.ndarray] = {}
+    if c is not config or c.stream_k:
+        floats, counters = Choice(c, getattr(config, "parts", 1)).workspace(*shape[:2])
+        more["workspace"] = np.full(floats, np.nan, np.float32)
+        more["counters" if c is not config else "flags"] = np.zeros(counters, np.int32)
+    launch(*arguments, **more, config=config, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)).astype(out.dtype)).all()
