@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Choice
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
@@ -53,10 +53,10 @@ _EMPTY = """gpu.module @kernels {
 
 
 def _text(choice: Choice | SkinnyConfig) -> str:
-    from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+    from cute_dialect.kernels.gemm.skinny import few_rows_text
     from cute_dialect.op.gemm import text_of
 
-    return gemm_sm90_skinny(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)
+    return few_rows_text(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)
 
 
 def build(folder: str, chip: str) -> list[str]:

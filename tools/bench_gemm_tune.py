@@ -27,7 +27,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig, deepest
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows, save
 from cute_dialect.op.gemm import Runner, heuristic
 from cute_dialect.tools.bench_add import BenchError

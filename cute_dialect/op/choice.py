@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = ["Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "table_path", "tuned"]

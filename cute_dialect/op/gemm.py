@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import one_wave
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import one_wave
 from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
@@ -84,7 +84,7 @@ def heuristic(problem: Problem, sms: int = 132) -> Choice:
 def text_of(choice: Choice) -> str:
     """Return the kernel's file."""
     if choice.skinny is not None:
-        return gemm_sm90_skinny(choice.skinny)
+        return few_rows_text(choice.skinny)
     return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
 
 

@@ -49,7 +49,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.elementwise import elementwise_add_text
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
-    from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
+    from cute_dialect.kernels.gemm.skinny import few_rows_text
     from cute_dialect.kernels.rows import row_text
     from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
@@ -94,7 +94,7 @@ def cases() -> Iterator[Case]:
             text = lambda c=config: gemm_text(c)  # noqa: E731
             yield Case(f"gemm sm_90 {name}, {data}", text, "launch", _gemm(*shape, dtype, out, integers=integers))
         few = _gemm(72, 264, 720, "float16", "float16", integers=integers)
-        yield Case(f"gemm sm_90 f16, few rows, {data}", gemm_sm90_skinny, "launch", few)
+        yield Case(f"gemm sm_90 f16, few rows, {data}", few_rows_text, "launch", few)
         if not integers:
             for op in ("rmsnorm", "layernorm", "softmax"):
                 text = lambda op=op: row_text(op, "f16", 32768)  # noqa: E731

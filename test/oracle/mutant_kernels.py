@@ -14,8 +14,8 @@ from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text, seed_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import RowConfig, row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
@@ -201,10 +201,10 @@ def subjects() -> list[Subject]:
             lambda: gemm_text(SINGLE._replace(schedule="pingpong", tile=(64, 128, 64), stages=3)),
             (192, 256, 200),
         ),
-        _gemm("GEMM sm_90, few rows", lambda: gemm_sm90_skinny(SKINNY), (100, 200, 344)),
+        _gemm("GEMM sm_90, few rows", lambda: few_rows_text(SKINNY), (100, 200, 344)),
         _gemm(
             "GEMM sm_90, few rows, parts",
-            lambda: gemm_sm90_skinny(SKINNY._replace(columns=128, parts=2)),
+            lambda: few_rows_text(SKINNY._replace(columns=128, parts=2)),
             (100, 136, 1000),
         ),
         _gemm(

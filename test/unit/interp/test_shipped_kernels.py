@@ -14,8 +14,8 @@ from cute_dialect.kernels.ampere_gemm import ampere_gemm_text
 from cute_dialect.kernels.elementwise import elementwise_add_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.kernels.rows import OPS, row_text
 from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
@@ -103,7 +103,7 @@ FAMILIES: dict[str, Family] = {
         lambda: gemm_text(SMALL_SM90._replace(cluster_m=2)), ((136, 72), (136, 72), (136, 136)), "f16", _product_nk
     ),
     "gemm sm90, few rows": Family(
-        lambda: gemm_sm90_skinny(SkinnyConfig(rows=64, stages=4)), ((64, 72), (72, 72), (64, 72)), "f16", _product_nk
+        lambda: few_rows_text(SkinnyConfig(rows=64, stages=4)), ((64, 72), (72, 72), (64, 72)), "f16", _product_nk
     ),
     "copy by TMA": Family(lambda: _example("tma_copy.mlir"), ((40, 72), (40, 72)), "f16", np.asarray),
     "copy, odd": Family(lambda: _example("tma_copy.mlir"), ((13, 21), (13, 21)), "f16", np.asarray),

@@ -16,8 +16,8 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Choice
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
@@ -127,7 +127,7 @@ def test_blocks_that_share_k_have_it_once() -> None:
 def test_few_rows(parts: int) -> None:
     e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
     c = SkinnyConfig(columns=64 * parts, stages_a=2, stages=4, parts=parts, epilogue=e)
-    run(c.base._replace(epilogue=e), (100, 136, 200), gemm_sm90_skinny(c))
+    run(c.base._replace(epilogue=e), (100, 136, 200), few_rows_text(c))
 
 
 def test_without_an_epilogue_nothing_changes() -> None:

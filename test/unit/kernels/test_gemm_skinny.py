@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm_sm90_skinny import gemm_sm90_skinny
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig, one_wave
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, one_wave
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 
@@ -47,7 +47,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str) -> None:
     c, (m, n, k) = CASES[name]
-    module = compile(gemm_sm90_skinny(c), filename=f"{c.name}.mlir", emit="base")
+    module = compile(few_rows_text(c), filename=f"{c.name}.mlir", emit="base")
     rng = np.random.default_rng(m + n + k)
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[c.element]) for rows in (m, n))
     out = np.full((m, n), np.nan, DTYPES[c.output])
@@ -76,7 +76,7 @@ def test_problems_that_do_not_fill_it() -> None:
 
 def test_sums_of_parts_are_added_in_one_order() -> None:
     c = BASE._replace(columns=128, parts=4)
-    kernel = compile(gemm_sm90_skinny(c), emit="base").kernel("launch")
+    kernel = compile(few_rows_text(c), emit="base").kernel("launch")
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((rows, 520)).astype(np.float16) for rows in (70, 128))
     results: set[bytes] = set()
@@ -89,7 +89,7 @@ def test_sums_of_parts_are_added_in_one_order() -> None:
 
 def test_shapes_that_a_kernel_is_not_for() -> None:
     c = BASE._replace(rows=64, live=16)
-    kernel = compile(gemm_sm90_skinny(c), emit="base").kernel("launch")
+    kernel = compile(few_rows_text(c), emit="base").kernel("launch")
     a, b, out = (np.zeros(x, np.float16) for x in ((24, 64), (64, 64), (24, 64)))
     with pytest.raises(LaunchError, match="A has more than 16 rows"):
         kernel(a, b, out, device="cpu")
@@ -111,4 +111,4 @@ def test_shapes_that_a_kernel_is_not_for() -> None:
 )
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        gemm_sm90_skinny(BASE._replace(**change))  # type: ignore[arg-type]
+        few_rows_text(BASE._replace(**change))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm_sm90_skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op import choice as module
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
 from cute_dialect.op.gemm import choose, heuristic

@@ -1,4 +1,4 @@
-"""The configuration of a Hopper GEMM for few rows; see :mod:`cute_dialect.kernels.gemm_sm90_skinny`.
+"""The configuration of a Hopper GEMM for few rows; see :mod:`cute_dialect.kernels.gemm.skinny`.
 
 >>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.algebra.values import Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
@@ -41,13 +42,17 @@ class SkinnyConfig(NamedTuple):
     epilogue: Epilogue = Epilogue()
 
     @property
+    def depth(self) -> int:
+        """K of a stage: 128 bytes."""
+        return 1024 // BITS[self.element]
+
+    @property
     def base(self) -> GemmConfig:
-        """Return what the operands' tiles need to know."""
-        k = 1024 // BITS[self.element]
+        """Return what tools of every GEMM look at."""
         return GemmConfig(
             element=self.element,
             output=self.output,
-            tile=(self.rows, self.columns, k),
+            tile=(self.rows, self.columns, self.depth),
             stages=self.stages,
             cluster_m=1,
             cluster_n=self.share,
@@ -73,6 +78,16 @@ class SkinnyConfig(NamedTuple):
     def rows_a(self) -> int:
         """Rows of A that are loaded."""
         return self.live or self.rows
+
+    @property
+    def part_a(self) -> int:
+        """Rows of A that this block loads."""
+        return self.rows_a // self.share
+
+    @property
+    def swizzle(self) -> Swizzle:
+        """The swizzle of a chunk in shared memory."""
+        return Swizzle(3 if self.chunk * BITS[self.output] == 1024 else 2, 4, 3)
 
     @property
     def chunk(self) -> int:

@@ -1,0 +1,395 @@
+"""Hopper GEMM for few rows, in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` where reading B is all that takes time.
+
+One tile a block, nothing persistent.  The first loads are on their way before the block's threads have met.  Blocks of
+a cluster may share A (``share``: neighbours along N, each loads a part for all) and K (``parts``: each multiplies some
+of it and sends sums to the block that finishes them, through distributed shared memory).  B is read once, so its lines
+are the first to leave the L2 (``hint``): they neither drive out what is used again nor have to wait until modified
+lines of others are written back.
+
+A and B have rings of their own, filled by a warp each.  Of each ring
+
+    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
+    empty[s]: one arrival of every consumer of the blocks that it is filled for, for stages that are filled again
+
+    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+
+>>> "map_cluster" in few_rows_text(SkinnyConfig(columns=128, stages_a=6, stages=6, parts=2))
+True
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.epilogue import Addends, Fused
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.kernels.gemm.config import BITS, EVICT_FIRST
+from cute_dialect.lang import hopper, pipeline
+from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
+
+__all__ = ["few_rows", "few_rows_text", "launch"]
+
+DEFAULT = SkinnyConfig()
+SW128 = cute.make_swizzle(3, 4, 3)
+"""The swizzle of rows of 128 bytes in shared memory; 64 bytes have ``S<2,4,3>``."""
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch a block a tile; what stands behind C are the arguments of the epilogue."""
+    c = config
+    k_tiles = cute.ceil_div(A.shape[1], c.depth)
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if c.parts > 1:
+        assert k_tiles >= c.parts, f"K has fewer than {c.parts} stages"
+    if c.live:
+        assert A.shape[0] <= c.live, f"A has more than {c.live} rows"
+    addends = Addends(source, bias, alpha, beta)
+    c.epilogue.check_shapes(C, addends)
+    mma = hopper.make_trivial_tiled_mma(
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (c.consumers, 1, 1),
+        (64, c.columns),
+    )  # fmt: skip
+    load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
+    tma_a = _tma(load, A, (c.part_a, c.depth), SW128, 256)
+    tma_b = _tma(cpasync.G2S(), B, (c.columns, c.depth), SW128, c.l2)
+    to = C if c.direct else _tma(cpasync.S2G(), C, (16, c.chunk), c.swizzle, 256)
+    grid = (cute.ceil_div(C.shape[0], c.rows), cute.ceil_div(C.shape[1], c.columns * c.share) * c.cluster, 1)
+    few_rows(tma_a, tma_b, to, mma, k_tiles, addends, c).launch(
+        grid=grid, block=c.threads, cluster=(1, c.cluster, 1)
+    )  # fmt: skip
+
+
+def _tma(op: Any, matrix: Any, tile: tuple[int, int], swizzle: Any, l2: int) -> Any:
+    """Return the TMA atom of row-major tiles of a matrix, and its coordinates."""
+    layout = cute.make_composed_layout(swizzle, 0, cute.make_layout(tile, stride=(tile[1], 1)))
+    return cpasync.make_tiled_tma_atom(op, matrix, layout, tile, l2_promotion=l2)
+
+
+@cute.kernel(name="gemm", min_blocks=1)
+def few_rows(
+    tma_a: Any, tma_b: Any, to: Any, mma: cute.TiledMma, k_tiles: cute.Int32, addends: Addends,
+    config: cute.Constexpr[SkinnyConfig],
+):  # fmt: skip
+    """Compute a tile, or the block's part of it."""
+    c = config
+    tile = _Tile(c, k_tiles)
+    a = _Stages(c.rows, c.stages_a, tma_a, (c.part_a, c.depth), c.consumers * c.share, tile)
+    b = _Stages(c.columns, c.stages, tma_b, (c.columns, c.depth), c.consumers, tile)
+    a.row, b.row = tile.row * (c.rows // c.part_a), tile.column
+    if c.share > 1:
+        a.share(c.share, tile.neighbour, sum(1 << i * c.parts for i in range(c.share)) << tile.part)
+    b.policy = EVICT_FIRST if c.hint else None
+    exchange = _Exchange(c, tile) if c.parts > 1 else None
+    staging = None
+    if c.staging:
+        size = cute.make_layout(64 * c.chunk * c.consumers * c.staging)
+        staging = cute.smem_tensor(type_of_mlir(c.output), size, 1024, c.swizzle).iterator
+
+    # The threads that load make the barriers, and start what needs no other block.
+    thread, group = cute.arch.thread_idx().x, cute.arch.warpgroup_idx()
+    if thread == 128 * c.consumers:
+        a.init_barriers()
+        a.begin(fetch=c.share == 1)
+    if thread == 128 * c.consumers + 32:
+        b.init_barriers()
+        b.begin()
+    if c.cluster > 1:
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
+
+    # Two warps load, the warp groups multiply.
+    if group == c.consumers:
+        if cute.arch.warp_idx() % 4 == 0:
+            if cute.arch.elect_one():
+                a.produce(fetched=c.share == 1)
+        else:
+            if cute.arch.elect_one():
+                b.produce()
+        if exchange is not None:
+            exchange.meet()
+    else:
+        sums = _multiply(c, mma, a, b, tile, group)
+        store = _Store(c, to, Fused(c.epilogue, addends), tile, group, a.smem.iterator if staging is None else staging)
+        if exchange is None:
+            store(sums, 0, c.columns)
+        else:
+            exchange.send(sums, group)
+            exchange.meet()
+            exchange.receive(sums, group, store)
+
+
+class _Tile:
+    """Which tile, and which part of K: blocks side by side share a tile."""
+
+    def __init__(self, c: SkinnyConfig, k_tiles: Any):
+        self.row, block, _ = cute.arch.block_idx()
+        self.column, self.part, self.k, self.steps = block, 0, 0, k_tiles
+        if c.parts > 1:
+            self.column, self.part = block // c.parts, block % c.parts
+            self.k = self.part * k_tiles // c.parts
+            self.steps = (self.part + 1) * k_tiles // c.parts - self.k
+        self.neighbour = self.column % c.share if c.share > 1 else 0
+
+
+class _Stages(pipeline.PipelineAsync):
+    """The ring of an operand: TMA brings rows of 128 bytes to its stages in shared memory."""
+
+    def __init__(self, rows: int, stages: int, tma: Any, part: tuple[int, int], consumers: int, tile: _Tile):
+        (self.atom, coords), depth = tma, part[1]
+        size = rows * depth
+        layout = cute.make_layout((rows, depth, stages), stride=(depth, 1, size))
+        self.smem = cute.smem_tensor(self.atom.value_type, layout, 1024, SW128)
+        super().__init__(cute.arch.alloc_smem(cute.Int64, 2 * stages, alignment=8), stages, 1, consumers)
+        parts = cute.make_layout((part, rows // part[0], stages), stride=((depth, 1), part[0] * depth, size))
+        self.slots = cute.make_tensor(self.smem.iterator, parts)
+        self.tiles = cute.group_modes(cute.flat_divide(coords, part), 0, 2)
+        self.bytes = 128 * part[0]
+        self.tile, self.row, self.mine, self.mask, self.policy = tile, 0, 0, None, None
+
+    def share(self, blocks: int, neighbour: Any, mask: Any) -> None:
+        """Bring part ``neighbour`` of each stage, for the blocks of a mask, as they do."""
+        self.row, self.mine, self.mask, self.bytes = self.row + neighbour, neighbour, mask, self.bytes * blocks
+
+    def init_barriers(self) -> None:
+        """Make the barriers, by the one thread that comes."""
+        for stage in range(self.num_stages):
+            cute.arch.mbarrier_init(self.full(stage), 1)
+            cute.arch.mbarrier_init(self.empty(stage), self.consumers)
+        cute.arch.mbarrier_init_fence()
+
+    def fetch(self, slot: Any, step: Any) -> None:
+        """Fetch this block's part of a stage."""
+        cute.copy(
+            self.atom, self.tiles[None, self.row, self.tile.k + step], self.slots[None, self.mine, slot],
+            tma_bar_ptr=self.full(slot), mcast_mask=self.mask, cache_policy=self.policy,
+        )  # fmt: skip
+
+    def announce(self, slot: Any) -> None:
+        """Announce the bytes of a stage."""
+        cute.arch.mbarrier_arrive_and_expect_tx(self.full(slot), self.bytes)
+
+    def early(self) -> Any:
+        """Return how many stages are filled at once."""
+        return cute.min(self.tile.steps, self.num_stages)
+
+    def begin(self, *, fetch: bool = True) -> None:
+        """Announce the first stages, and fetch them."""
+        for slot in range(self.early()):
+            self.announce(slot)
+            if fetch:
+                self.fetch(slot, slot)
+
+    def produce(self, *, fetched: bool = True) -> None:
+        """Fetch the first stages unless they are on their way, and all others."""
+        early = self.early()
+        if not fetched:
+            for slot in range(early):
+                self.fetch(slot, slot)
+        state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, self.num_stages)
+        state.skip(early)
+        for step in range(early, self.tile.steps):
+            self.producer_acquire(state)
+            self.announce(state.index)
+            self.fetch(state.index, step)
+            state.advance()
+
+    def filled_again(self, step: Any) -> Any:
+        """Tell whether the slot of step ``step - 1`` is filled again."""
+        return step + (self.num_stages - 1) < self.tile.steps
+
+
+def _multiply(c: SkinnyConfig, mma: Any, a: _Stages, b: _Stages, tile: _Tile, group: Any) -> Any:
+    """Return the sums of a warp group: its rows of A with all of B."""
+    part = mma.get_slice(group * 128)
+    rA, rB = mma.make_fragment_A(part.partition_A(a.smem)), mma.make_fragment_B(part.partition_B(b.smem))
+    sums = mma.make_fragment_C(mma.partition_shape_C((c.rows, c.columns)))
+    thread = cute.arch.thread_idx().x % 128
+    of_a, of_b = a.make_consumer(), b.make_consumer()
+    before_a, before_b = _step(mma, sums, rA, rB, of_a, of_b, accumulate=False)
+    for step in range(1, tile.steps):
+        slot_a, slot_b = _step(mma, sums, rA, rB, of_a, of_b, accumulate=True)
+        warpgroup.wait_group(1)
+        # Nobody waits for slots that are not filled again, so that a block that is told is still there.
+        if (thread < 1) & b.filled_again(step):
+            cute.arch.mbarrier_arrive(b.empty(before_b))
+        again = (thread < c.share) & a.filled_again(step)
+        if c.share > 1:
+            peer = cute.arch.thread_idx().x % c.share * c.parts + tile.part
+            cute.arch.mbarrier_arrive(a.empty(before_a), peer, pred=again)
+        elif again:
+            cute.arch.mbarrier_arrive(a.empty(before_a))
+        before_a, before_b = slot_a, slot_b
+    warpgroup.wait_group(0, sums)
+    return sums
+
+
+def _step(mma: Any, sums: Any, rA: Any, rB: Any, of_a: Any, of_b: Any, *, accumulate: bool) -> Any:
+    """Begin the products of one stage; returns its slots."""
+    slot_b = of_b.wait_and_advance().index
+    slot_a = of_a.wait_and_advance().index
+    warpgroup.fence()
+    every = (None, None, None)
+    cute.gemm(mma, sums, rA[(*every, slot_a)], rB[(*every, slot_b)], accumulate=accumulate)
+    warpgroup.commit_group()
+    return slot_a, slot_b
+
+
+class _Exchange:
+    """Sums that go to the block that finishes them: the columns of a consumer in pieces, each of which has an owner."""
+
+    def __init__(self, c: SkinnyConfig, tile: _Tile):
+        self.c, self.tile = c, tile
+        values, senders = c.inbox
+        self.inbox = cute.smem_tensor(cute.Float32, cute.make_layout(values * senders), 16).iterator
+        self.width = c.columns // 2 // c.pieces  # registers of a piece
+        self.copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+
+    def owner(self, group: Any, piece: int) -> Any:
+        """Return the part whose block finishes a piece."""
+        c = self.c
+        return (group * c.pieces + piece) * c.parts // (c.consumers * c.pieces)
+
+    def slots(self, inbox: Any, group: Any, sender: Any) -> Any:
+        """Return 16 bytes a thread: (values of a vector, vectors) of this thread in an inbox."""
+        c = self.c
+        groups = max(1, c.consumers // c.parts)
+        layout = cute.make_layout(
+            (4, self.width // 4, 128, groups, c.parts - 1), stride=(1, 512, 4, 64 * c.columns, c.inbox[0])
+        )
+        return cute.make_tensor(inbox, layout)[None, None, cute.arch.thread_idx().x % 128, group % groups, sender]
+
+    def registers(self, sums: Any, piece: int) -> Any:
+        """Return the sums of a piece, as vectors."""
+        return cute.make_tensor(sums.iterator + piece * self.width, cute.make_layout((4, self.width // 4)))
+
+    def send(self, sums: Any, group: Any) -> None:
+        """Send what others finish."""
+        c, part = self.c, self.tile.part
+        for piece in cute.range_constexpr(c.pieces):
+            owner = self.owner(group, piece)
+            if owner != part:
+                # Parts take the places of the inbox in turn, counted from the owner.
+                place = (part + (c.parts - 1) - owner) % c.parts
+                far = cute.arch.map_dsmem_ptr(self.inbox, self.tile.neighbour * c.parts + owner)
+                cute.copy(self.copy, self.registers(sums, piece), self.slots(far, group, place))
+
+    def meet(self) -> None:
+        """Wait until all blocks have sent."""
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+    def receive(self, sums: Any, group: Any, store: Any) -> None:
+        """Add what others have sent, in one order, and store it."""
+        c = self.c
+        columns = c.columns // c.pieces
+        for piece in cute.range_constexpr(c.pieces):
+            if self.owner(group, piece) == self.tile.part:
+                mine = self.registers(sums, piece)
+                found = [cute.make_rmem_tensor((4, self.width // 4), cute.Float32) for _ in range(c.parts - 1)]
+                for sender in cute.range_constexpr(c.parts - 1):
+                    cute.copy(self.copy, self.slots(self.inbox, group, sender), found[sender])
+                for sender in cute.range_constexpr(c.parts - 1):
+                    for i in range(self.width):  # registers: the passes unroll it
+                        mine[i] = mine[i] + found[sender][i]
+                store(mine, piece * columns, columns)
+
+
+class _Store:
+    """Stores the sums of a warp group, some columns at a time."""
+
+    def __init__(self, c: SkinnyConfig, to: Any, fused: Fused, tile: _Tile, group: Any, buffers: Any):
+        self.c, self.to, self.fused, self.group, self.buffers = c, to, fused, group, buffers
+        self.warp, self.lane = cute.arch.warp_idx() % 4, cute.arch.lane_idx()
+        self.row, self.column = tile.row * c.rows + group * 64 + self.warp * 16, tile.column * c.columns
+        self.kind = type_of_mlir(c.output)
+
+    def __call__(self, sums: Any, first: int, columns: int) -> None:
+        """Store registers: ``columns`` columns from ``first`` on."""
+        values = cute.make_tensor(sums.iterator, cute.make_layout(columns // 2))
+        self.fused.apply(values, columns, self.row, self.column + first)
+        out = values
+        if self.kind is not cute.Float32:
+            out = cute.make_rmem_tensor(columns // 2, self.kind)
+            out.store(values.load().to(self.kind))
+        if self.c.direct:
+            self.directly(out, self.column + first, columns)
+        else:
+            self.by_chunks(out, self.column + first, columns)
+
+    def directly(self, out: Any, first: Any, columns: int) -> None:
+        """Store registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
+        rows, width = self.to.shape
+        column = first + self.lane % 4 * 2
+        pairs = cute.make_layout((2, columns // 8), stride=(1, 8))
+        for half in cute.range_constexpr(2):
+            row = self.row + self.lane // 4 + 8 * half
+            if row < rows:
+                start = (self.to[row, None].iterator + column).align(2 * self.kind.width // 8)
+                line = cute.make_tensor(start, pairs)
+                for j in range(columns // 8):  # registers: the passes unroll it
+                    if column + j * 8 < width:
+                        two = cute.make_tensor(out.iterator + (j * 2 + half) * 2, cute.make_layout(2))
+                        line[None, j].store(two.load())
+
+    def by_chunks(self, out: Any, first: Any, columns: int) -> None:
+        """Store registers to shared memory, and from there by TMA; a warp stores its 16 rows.
+
+        The buffers are stages of A, which are free now: one begins with the rows of this consumer, 64 rows of 128
+        bytes, which only it has read.
+        """
+        c, chunk = self.c, self.c.chunk
+        size, stage = 64 * chunk, c.rows * chunk
+        buffers = c.staging or c.stages_a
+        start = cute.recast_ptr(self.buffers, c.swizzle, self.kind)
+        staged = cute.make_tensor(
+            start, cute.make_layout((16, chunk, 4, c.consumers, buffers), stride=(chunk, 1, 16 * chunk, size, stage))
+        )
+        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+        stmatrix = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.kind)
+        copy = cute.make_tiled_copy(stmatrix, thread_values, (16, chunk)).get_slice(self.lane)
+        values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+        atom, coords = self.to
+        there = cute.flat_divide(coords, (16, chunk))
+        for i in cute.range_constexpr(columns // chunk):
+            if i >= buffers:
+                if self.lane == 0:
+                    cute.arch.cp_async_bulk_wait_group(buffers - 1, read=True)
+                cute.arch.sync_warp()
+            here = staged[None, None, self.warp, self.group, i % buffers]
+            registers = cute.make_tensor(out.iterator + chunk // 2 * i, values)
+            cute.copy(copy, copy.retile(registers), copy.partition_D(here))
+            cute.arch.fence_proxy("async.shared", space="cta")
+            cute.arch.sync_warp()
+            if self.lane == 0:
+                target = there[None, None, self.row // 16, first // chunk + i]
+                cute.copy(atom, cute.group_modes(here, 0, 2), cute.group_modes(target, 0, 2))
+                cute.arch.cp_async_bulk_commit_group()
+        if self.lane == 0:
+            cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+def few_rows_text(config: SkinnyConfig | None = None) -> str:
+    """Return the kernel ``@gemm`` and its host function ``@launch`` as text: A, B, C, the arguments of the epilogue.
+
+    Raises ValueError for a bad configuration.
+    """
+    config = config or DEFAULT
+    config.check()
+
+    def matrix(element: str) -> Any:
+        return cute.Tensor[type_of_mlir(element), f"(?,?):(?{{div={128 // BITS[element]}}},1)", "align<16>"]
+
+    more = config.epilogue.arguments(config.output)
+    a, c = matrix(config.element), matrix(config.output)
+    return cute.trace(launch, a, a, c, **more, config=config).mlir(aliases=True)
