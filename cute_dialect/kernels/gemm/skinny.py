@@ -24,9 +24,9 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.config import BITS, EVICT_FIRST
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.kernels.gemm.config import BITS, EVICT_FIRST
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
 
@@ -83,11 +83,10 @@ def few_rows(
     c = config
     tile = _Tile(c, k_tiles)
     a = _Stages(c.rows, c.stages_a, tma_a, (c.part_a, c.depth), c.consumers * c.share, tile)
-    b = _Stages(c.columns, c.stages, tma_b, (c.columns, c.depth), c.consumers, tile)
+    b = _Stages(c.columns, c.stages, tma_b, (c.columns, c.depth), c.consumers, tile, first_out=c.hint)
     a.row, b.row = tile.row * (c.rows // c.part_a), tile.column
     if c.share > 1:
         a.share(c.share, tile.neighbour, sum(1 << i * c.parts for i in range(c.share)) << tile.part)
-    b.policy = EVICT_FIRST if c.hint else None
     exchange = _Exchange(c, tile) if c.parts > 1 else None
     staging = None
     if c.staging:
@@ -145,7 +144,10 @@ class _Tile:
 class _Stages(pipeline.PipelineAsync):
     """The ring of an operand: TMA brings rows of 128 bytes to its stages in shared memory."""
 
-    def __init__(self, rows: int, stages: int, tma: Any, part: tuple[int, int], consumers: int, tile: _Tile):
+    def __init__(
+        self, rows: int, stages: int, tma: Any, part: tuple[int, int], consumers: int, tile: _Tile, *,
+        first_out: bool = False,
+    ):  # fmt: skip
         (self.atom, coords), depth = tma, part[1]
         size = rows * depth
         layout = cute.make_layout((rows, depth, stages), stride=(depth, 1, size))
@@ -155,7 +157,8 @@ class _Stages(pipeline.PipelineAsync):
         self.slots = cute.make_tensor(self.smem.iterator, parts)
         self.tiles = cute.group_modes(cute.flat_divide(coords, part), 0, 2)
         self.bytes = 128 * part[0]
-        self.tile, self.row, self.mine, self.mask, self.policy = tile, 0, 0, None, None
+        self.tile, self.row, self.mine, self.mask = tile, 0, 0, None
+        self.policy = EVICT_FIRST if first_out else None
 
     def share(self, blocks: int, neighbour: Any, mask: Any) -> None:
         """Bring part ``neighbour`` of each stage, for the blocks of a mask, as they do."""
@@ -321,7 +324,9 @@ class _Store:
         out = values
         if self.kind is not cute.Float32:
             out = cute.make_rmem_tensor(columns // 2, self.kind)
-            out.store(values.load().to(self.kind))
+            for i in range(columns // 4):  # in pairs, which the machine converts at once
+                two, narrow = (cute.make_tensor(x.iterator + i * 2, cute.make_layout(2)) for x in (values, out))
+                narrow.store(two.load().to(self.kind))
         if self.c.direct:
             self.directly(out, self.column + first, columns)
         else:
@@ -338,9 +343,13 @@ class _Store:
                 start = (self.to[row, None].iterator + column).align(2 * self.kind.width // 8)
                 line = cute.make_tensor(start, pairs)
                 for j in range(columns // 8):  # registers: the passes unroll it
-                    if column + j * 8 < width:
+                    if column + j * 8 + 1 < width:
                         two = cute.make_tensor(out.iterator + (j * 2 + half) * 2, cute.make_layout(2))
                         line[None, j].store(two.load())
+                if width % 2 == 1:  # the last column has no neighbour
+                    for j in range(columns // 8):
+                        if column + j * 8 + 1 == width:
+                            line[0, j] = out[(j * 2 + half) * 2]
 
     def by_chunks(self, out: Any, first: Any, columns: int) -> None:
         """Store registers to shared memory, and from there by TMA; a warp stores its 16 rows.

@@ -57,6 +57,18 @@ def test_product(name: str) -> None:
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
 
 
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("n", [71, 130])
+def test_what_lies_between_rows_of_c_is_left_alone(n: int, *, direct: bool) -> None:
+    kernel = compile(few_rows_text(BASE._replace(direct=direct)), emit="base").kernel("launch")
+    rng = np.random.default_rng(n)
+    a, b = (rng.integers(-2, 3, (rows, 64)).astype(np.float16) for rows in (20, n))
+    storage = np.full((20, 136), np.nan, np.float16)
+    kernel(a, b, storage[:, :n], device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (storage[:, :n] == (a.astype(np.float64) @ b.astype(np.float64).T)).all()
+    assert np.isnan(storage[:, n:]).all()
+
+
 @pytest.mark.parametrize("n", [4096, 6144, 8192, 9000, 12288, 16384, 24576, 28672, 29568])
 @pytest.mark.parametrize("m", [1, 17, 64, 128])
 @pytest.mark.parametrize("element, output", [("f16", "bf16"), ("f8E4M3FN", "bf16"), ("tf32", "f32")])
