@@ -163,7 +163,7 @@ def checked_shift(kind: NumberClass, by: int) -> None:
 
 
 def _float(name: str, x: float, y: float, kind: NumberClass) -> float:
-    """Return an operation on two floats, in more digits than the type has; ``//`` and ``%`` round as a kernel does."""
+    """Return an operation on two floats, in more digits than the type has; ``//`` and ``%`` as a kernel does them."""
     if name in ("min", "max"):
         if math.isnan(x) or math.isnan(y):
             return math.nan
@@ -179,7 +179,6 @@ def _float(name: str, x: float, y: float, kind: NumberClass) -> float:
             return float(a / b)
         if name not in ("floordiv", "mod"):
             return float(PYTHON[name](a, b))
-        quotient = float(np.floor(fitted(kind, float(a / b))))
-        if name == "floordiv":
-            return quotient
-        return float(a - np.float64(fitted(kind, float(np.float64(quotient) * b))))
+        from cute_dialect.front.float_division import divided_static
+
+        return divided_static(name, x, y, wide=kind is Float64)

@@ -274,12 +274,9 @@ def _emit_integer(name: str, x: Numeric, y: Numeric, kind: NumberClass) -> SSAVa
 def _emit_float(name: str, x: Numeric, y: Numeric) -> SSAValue:
     a, b = alike(x.ssa, y.ssa)
     if name in ("floordiv", "mod"):
-        # Each step is rounded as it stands, so that a static operand gives what a dynamic one does.
-        exact = float_flags("none")
-        quotient = emit("math.floor", [emit("arith.divf", [a, b], **exact)], **exact)
-        if name == "floordiv":
-            return quotient
-        return emit("arith.subf", [a, emit("arith.mulf", [quotient, b], **exact)], **exact)
+        from cute_dialect.front.float_division import divided
+
+        return divided(name, a, b)
     return emit(_FLOAT[name], [a, b], **float_flags())
 
 

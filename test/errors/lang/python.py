@@ -320,3 +320,17 @@ run(X, 3)
 #:       |         ^
 #: hint: pass it as an argument
 #: called from python.py:12:1  run(X, 3)
+
+# ===== a quotient of floats in a host function
+@cute.jit
+def run(x: cute.Tensor, s: cute.Float32):
+    call(lambda x: None, x).launch(grid=cute.Int32(s // 0.5), block=1)
+
+
+run(X, 3.0)
+#: CompileError
+#: python.py:3:52: error F113: a host function has no '//' and '%' of floats that are known only when it runs
+#:     3 |     call(lambda x: None, x).launch(grid=cute.Int32(s // 0.5), block=1)
+#:       |                                                    ^^^^^^^^
+#: hint: do it in the kernel
+#: called from python.py:6:1  run(X, 3.0)

@@ -1,0 +1,166 @@
+"""``//`` and ``%`` of floats as Python has them: exact, with the sign of the divisor.
+
+The remainder of ``|a|`` by ``|b|`` is found by steps ``r - floor(r / b) * b``, each without rounding: ``r / b`` is
+rounded to p bits, so the difference is less than an ulp of the quotient times ``b``, which p bits hold, and ``fma``
+gives it as it is.  One step does where the quotient is below 2^p; a loop makes more where it is not.  The rest is
+CPython's ``float_divmod``, which numpy's ``floor_divide`` and ``remainder`` follow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.dtypes import Boolean, Float32, Float64
+from cute_dialect.front.emission import emit, float_flags, shaped
+from cute_dialect.front.errors import CompileError
+from cute_dialect.front.trace import current
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+__all__ = ["divided", "divided_static"]
+
+
+def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
+    """Return ``x // y`` or ``x % y`` (``name``: ``floordiv`` or ``mod``) in f64 (``wide``) or f32.
+
+    >>> divided_static("floordiv", 1.0, 0.1, wide=True), divided_static("mod", -1.5, 4.0, wide=False)
+    (9.0, 2.5)
+    """
+    import numpy as np
+
+    kind = np.float64 if wide else np.float32
+    with np.errstate(all="ignore"):
+        function = np.floor_divide if name == "floordiv" else np.remainder
+        return float(function(kind(x), kind(y)))
+
+
+def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Return ``a // b`` or ``a % b`` (``name``: ``floordiv`` or ``mod``) of two floats, or vectors of them."""
+    if current().kind == "host":
+        raise CompileError(
+            "F113", "a host function has no '//' and '%' of floats that are known only when it runs",
+            hint="do it in the kernel",
+        )  # fmt: skip
+    element = a.type.get_element_type() if a.type.name == "vector" else a.type  # pyright: ignore
+    if element not in (Float32.attribute, Float64.attribute):  # computed in f32, as numpy does
+        to = shaped(Float32.attribute, a)
+        wide = divided(name, _emit("arith.extf", a, type=to), _emit("arith.extf", b, type=to))
+        return _emit("arith.truncf", wide, type=a.type)
+    rest = _Rest(a, b, element == Float64.attribute)
+    return rest.quotient() if name == "floordiv" else rest.remainder()
+
+
+def _emit(name: str, *operands: SSAValue, type: object = None) -> SSAValue:
+    return emit(name, list(operands), type, **float_flags("none"))  # pyright: ignore
+
+
+def _select(condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+    return emit("arith.select", [condition, a, b], a.type)
+
+
+def _both(a: SSAValue, b: SSAValue) -> SSAValue:
+    return emit("arith.andi", [a, b])
+
+
+class _Rest:
+    """The rest of a division: what is left of ``a``, with its sign, and what follows from that."""
+
+    def __init__(self, a: SSAValue, b: SSAValue, is_wide: bool):
+        self.a, self.b = a, b
+        self.bits, self.scale = (53, 2.0**600) if is_wide else (24, 2.0**100)
+        self.size, self.divisor = _emit("math.absf", a), _emit("math.absf", b)
+        self.zero = self.constant(0.0)
+        self.rest = self.found()
+
+    def constant(self, x: float) -> SSAValue:
+        """Return a number, one for each element of a vector."""
+        kind = Float64 if self.bits == 53 else Float32
+        known = current().constant(x, kind.attribute)
+        return known if self.a.type == known.type else emit("vector.broadcast", [known], self.a.type)
+
+    def compare(self, name: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Return a comparison of floats."""
+        from cute_dialect.front.numeric import compare_ssa
+
+        return compare_ssa(name, a, b, Float64)
+
+    def found(self) -> SSAValue:
+        """Return what fmod does."""
+        rest = self.step(self.reduced(), self.divisor)
+        infinite = self.compare("eq", self.divisor, self.constant(math.inf))
+        finite = self.compare("lt", self.size, self.constant(math.inf))
+        rest = _select(_both(infinite, finite), self.size, rest)
+        rest = _select(self.compare("lt", rest, self.zero), _emit("arith.addf", rest, self.divisor), rest)
+        return _emit("math.copysign", rest, self.a)
+
+    def step(self, rest: SSAValue, divisor: SSAValue) -> SSAValue:
+        """Return a rest of the same class modulo the divisor; it has either sign, and is less than the divisor
+        where the quotient has no more bits than the type."""
+        size = _emit("math.absf", rest)
+        times = _emit("arith.negf", _emit("math.floor", _emit("arith.divf", size, divisor)))
+        less = _emit("math.fma", times, divisor, size)
+        return _select(self.compare("lt", rest, self.zero), _emit("arith.negf", less), less)
+
+    def reduced(self) -> SSAValue:
+        """Return a rest that is less than 2^p divisors, by a loop that makes no turn where the dividend is."""
+        from xdsl.ir import Block, Region
+
+        tracer = current()
+        before, body = Block(arg_types=[self.a.type]), Block(arg_types=[self.a.type])
+        with tracer.into(before):
+            rest = before.args[0]
+            tracer.op("scf.condition", [_any(self.is_long(rest)), rest], ())
+        with tracer.into(body):
+            tracer.op("scf.yield", [self.turn(body.args[0])], ())
+        op = tracer.op("scf.while", [self.size], [self.a.type], regions=[Region(before), Region(body)])
+        return op.results[0]
+
+    def turn(self, rest: SSAValue) -> SSAValue:
+        """Return a rest of p - 1 bits less, where the quotient has more than p."""
+        divisor = self.divisor
+        for _ in range(2):  # where the quotient is no number, a multiple of the divisor is taken that gives one
+            quotient = _emit("arith.divf", _emit("math.absf", rest), divisor)
+            over = self.compare("eq", quotient, self.constant(math.inf))
+            divisor = _select(over, _emit("arith.mulf", divisor, self.constant(self.scale)), divisor)
+        return _select(self.is_long(rest), self.step(rest, divisor), rest)
+
+    def is_long(self, rest: SSAValue) -> SSAValue:
+        """Tell whether a quotient has more bits than the type; one by zero, or of an infinity, has not."""
+        size = _emit("math.absf", rest)
+        many = self.compare("ge", _emit("arith.divf", size, self.divisor), self.constant(2.0**self.bits))
+        numbers = _both(self.compare("lt", size, self.constant(math.inf)), self.compare("gt", self.divisor, self.zero))
+        return _both(many, numbers)
+
+    def is_turned(self) -> SSAValue:
+        """Tell whether the rest has the other sign than the divisor."""
+        negative = self.compare("lt", self.rest, self.zero)
+        other = emit("arith.xori", [negative, self.compare("lt", self.b, self.zero)])
+        return _both(other, self.compare("ne", self.rest, self.zero))
+
+    def remainder(self) -> SSAValue:
+        """Return ``a % b``."""
+        made = _select(self.is_turned(), _emit("arith.addf", self.rest, self.b), self.rest)
+        return _select(self.compare("eq", self.rest, self.zero), _emit("math.copysign", self.zero, self.b), made)
+
+    def quotient(self) -> SSAValue:
+        """Return ``a // b``."""
+        one = self.constant(1.0)
+        whole = _emit("arith.divf", _emit("arith.subf", self.a, self.rest), self.b)
+        whole = _select(self.is_turned(), _emit("arith.subf", whole, one), whole)
+        down = _emit("math.floor", whole)
+        far = self.compare("gt", _emit("arith.subf", whole, down), self.constant(0.5))
+        down = _select(far, _emit("arith.addf", down, one), down)
+        exact = _emit("arith.divf", self.a, self.b)
+        down = _select(self.compare("eq", whole, self.zero), _emit("math.copysign", self.zero, exact), down)
+        return _select(self.compare("eq", self.b, self.zero), exact, down)
+
+
+def _any(found: SSAValue) -> SSAValue:
+    """Return the truth of one of several."""
+    if found.type.name != "vector":
+        return found
+    from cute_dialect.front.vectors import TensorSSA
+
+    return TensorSSA.of(found, found.type.get_shape()[0], Boolean).any().ssa  # pyright: ignore
