@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -109,19 +111,20 @@ def test_what_fails_is_said_when_all_are_done(monkeypatch: pytest.MonkeyPatch) -
     assert message(lambda: cute.compile_async(too_much, X, X, 2.0).result()) == wanted
 
 
-def test_a_worker_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-    import signal
-
+def test_what_a_worker_dies_of_is_compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from cute_dialect.pipelines import isolate
 
     run.cache_clear()
     wanted = cute.compile(run, X, X, 5.0, cache=False)
     run.cache_clear()
-    with isolate.borrowed("serve_compilations") as worker:
+    died: list[int] = []
+
+    def dies(worker: isolate.Worker, keywords: dict[str, object]) -> object:
         worker.start()
         assert worker.pid is not None
+        died.append(worker.pid)
         os.kill(worker.pid, signal.SIGKILL)
-        with pytest.raises(isolate.UpstreamError, match="aborted"):
-            worker.compiled({"source": "module {}"})
-    assert same(cute.precompile([(run, (X, X, 5.0))], workers=1)[0], wanted)
+        return worker.call("compile", keywords, {})
+
+    monkeypatch.setattr(isolate.Worker, "compiled", dies)
+    assert same(cute.precompile([(run, (X, X, 5.0))], workers=1)[0], wanted) and len(died) == 1
