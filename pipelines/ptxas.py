@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -25,6 +26,7 @@ __all__ = [
     "PtxasError",
     "PtxasMissing",
     "assemble",
+    "disassemble",
     "find_ptxas",
     "parse_report",
     "version",
@@ -97,22 +99,38 @@ class Assembled:
 
 def find_ptxas() -> str:
     """Find the path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
-    import sys
-
-    chosen = program("CUTE_PTXAS")
-    if chosen is not None:
-        return chosen
-    for base in sys.path:
-        for folder in ("cu14", "cu13", "cuda_nvcc"):
-            path = os.path.join(base, "nvidia", folder, "bin", "ptxas")
-            if os.access(path, os.X_OK):
-                return path
-    from shutil import which
-
-    found = which("ptxas")
+    found = program("CUTE_PTXAS") or _tool("ptxas", "cuda_nvcc")
     if found is None:
         raise PtxasMissing(INSTALL_HINT)
     return found
+
+
+def _tool(name: str, wheel: str) -> str | None:
+    """Find a program of CUDA in NVIDIA's packages (``wheel``: the folder of a release before 13), else on PATH."""
+    from shutil import which
+
+    for base in sys.path:
+        for folder in ("cu14", "cu13", wheel):
+            path = os.path.join(base, "nvidia", folder, "bin", name)
+            if os.access(path, os.X_OK):
+                return path
+    return which(name)
+
+
+def disassemble(cubin: bytes) -> str:
+    """Return machine code as text, by nvdisasm.  Raises :class:`PtxasMissing` or :class:`PtxasError`."""
+    import tempfile
+
+    path = _tool("nvdisasm", "cuda_nvdisasm")
+    if path is None:
+        raise PtxasMissing("no nvdisasm found: pip install nvidia-cuda-nvdisasm, or put one on PATH")
+    with tempfile.NamedTemporaryFile(prefix="cute-", suffix=".cubin") as f:
+        f.write(cubin)
+        f.flush()
+        done = subprocess.run([path, "-c", f.name], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'it ended with {done.returncode}'}")
+    return done.stdout
 
 
 @lru_cache(maxsize=8)

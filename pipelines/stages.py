@@ -85,13 +85,14 @@ def compile_module(
     cache: bool = True,
     before_code: Callable[[CompiledModule], None] | None = None,
     text: str | None = None,
+    ptxas: Sequence[str] = (),
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
     ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
-    module of which ``text`` says all that its code depends on.
+    module of which ``text`` says all that its code depends on.  ``ptxas``: further options of that.
     """
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
@@ -103,7 +104,7 @@ def compile_module(
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
         try:
             with collector_paused():
-                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code)
+                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ptxas)
         except ModuleNotFoundError as e:
             hint = missing_package(e)
             if hint is None:
@@ -112,7 +113,7 @@ def compile_module(
 
     if not cache or keep_stages or save is not None:
         return fresh(timings)
-    return _cached(source, filename, _key_parts(pipeline, options, emit), fresh, timings, text)
+    return _cached(source, filename, _key_parts(pipeline, options, emit, ptxas), fresh, timings, text)
 
 
 def _check_keywords(
@@ -167,16 +168,16 @@ def compiled_before(
     return _found(disk, key_of(_with_source(parts, given)), given, pipeline)
 
 
-def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None) -> str:
+def text_key(text: str, *, emit: Emit, chip: str | None, opt_level: int | None, ptxas: Sequence[str] = ()) -> str:
     """Return the key under which :func:`compile_module` keeps a module of which ``text`` says all."""
     from cute_dialect.pipelines.cache import key_of
 
-    return key_of(_with_source(_key_parts("nvptx", _given_options(chip, opt_level), emit), (text, "-")))
+    return key_of(_with_source(_key_parts("nvptx", _given_options(chip, opt_level), emit, ptxas), (text, "-")))
 
 
 def compile_elsewhere(
     module: ModuleOp, *, emit: Emit, chip: str | None, opt_level: int | None, lineinfo: bool, cache: bool,
-    text: str | None,
+    text: str | None, ptxas: Sequence[str] = (),
 ) -> CompiledModule:  # fmt: skip
     """Compile as :func:`compile_module` does, in another process, so that several threads compile at a time."""
     from cute_dialect.ir.printing import ir_text
@@ -187,9 +188,14 @@ def compile_elsewhere(
 
     given: dict[str, object] = {
         "emit": emit, "chip": chip, "opt_level": opt_level, "lineinfo": lineinfo, "cache": cache, "text": text,
+        "ptxas": tuple(ptxas),
     }  # fmt: skip
     disk = default_cache() if cache and text is not None else None
-    if disk is None or text is None or not disk.has(text_key(text, emit=emit, chip=chip, opt_level=opt_level)):
+    if (
+        disk is None
+        or text is None
+        or not disk.has(text_key(text, emit=emit, chip=chip, opt_level=opt_level, ptxas=ptxas))
+    ):
         source = ir_text(module, source_names=True, debuginfo=True)
         try:
             with borrowed("serve_compilations") as worker:
@@ -198,7 +204,9 @@ def compile_elsewhere(
             return CompiledModule(artifact, lowered=lowered_when_asked(lambda: module))
         except UpstreamError:
             pass  # here it is said as it always is
-    return compile_module(module, emit=emit, chip=chip, opt_level=opt_level, lineinfo=lineinfo, cache=cache, text=text)
+    return compile_module(
+        module, emit=emit, chip=chip, opt_level=opt_level, lineinfo=lineinfo, cache=cache, text=text, ptxas=ptxas
+    )
 
 
 def _given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:
@@ -206,8 +214,8 @@ def _given_options(chip: str | None, opt_level: int | None, features: str | None
     return {k: v for k, v in given.items() if v is not None}
 
 
-def _key_parts(pipeline: str, options: dict[str, str], emit: Emit) -> list[str]:
-    return [pipeline, repr(sorted(options.items())), emit]
+def _key_parts(pipeline: str, options: dict[str, str], emit: Emit, ptxas: Sequence[str] = ()) -> list[str]:
+    return [pipeline, repr(sorted(options.items())), emit, *([repr(tuple(ptxas))] if ptxas else [])]
 
 
 def _with_source(parts: Sequence[str], given: tuple[str, str]) -> list[str]:
@@ -350,6 +358,7 @@ def _compile(
     save: str | os.PathLike[str] | None,
     timings: list[Timing] | None,
     before_code: Callable[[CompiledModule], None] | None,
+    ptxas: Sequence[str] = (),
 ) -> CompiledModule:
     from cute_dialect.pipelines.build_manifest import build_manifest
     from cute_dialect.runtime.manifest import ManifestError
@@ -358,7 +367,7 @@ def _compile(
         from cute_dialect.pipelines.isolate import start
 
         start()
-    work = _Work(pipeline, options, timings)
+    work = _Work(pipeline, options, timings, tuple(ptxas))
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
     if stages is not None:
@@ -426,8 +435,11 @@ def parse_module(text: str, filename: str = "-") -> ModuleOp:
 class _Work:
     """One compilation: its steps, its diagnostics, its clock."""
 
-    def __init__(self, pipeline: str, options: dict[str, str], timings: list[Timing] | None):
+    def __init__(
+        self, pipeline: str, options: dict[str, str], timings: list[Timing] | None, ptxas: tuple[str, ...] = ()
+    ):
         self._timings = timings
+        self._ptxas = ptxas
         self._last = perf_counter()
         from cute_dialect.ir.diagnostics import DiagnosticEngine
         from cute_dialect.pipelines.registry import PipelineError, named_pipeline
@@ -578,7 +590,7 @@ class _Work:
         if emit == "ptx":
             return CodeObject(module, ptx, None, None, "")
         try:
-            done = assemble(ptx, chip)
+            done = assemble(ptx, chip, extra=self._ptxas)
         except PtxasMissing as e:
             if emit == "cubin":
                 raise CompileError(f"error: {e}") from e

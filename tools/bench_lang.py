@@ -146,9 +146,9 @@ def _stages(
     traced: Any, arguments: tuple[Any, ...], *, receiver: bool
 ) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return what traces a function, and what goes on to PTX."""
-    from cute_dialect.front.compiled import Options
     from cute_dialect.front.keys import compile_traced
     from cute_dialect.front.kinds import read_call
+    from cute_dialect.front.options import Options
 
     options = Options("sm_90a", cache=False)
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from cute_dialect.front.disk import Found, Plan
     from cute_dialect.front.host import Program
     from cute_dialect.front.hostless import Outputs
-    from cute_dialect.front.jit import Traced
+    from cute_dialect.front.options import Options
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Compiled", "Options", "Outcome", "load"]
+__all__ = ["Compiled", "Outcome", "load"]
 
 STAGES = {
     "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
@@ -46,27 +46,6 @@ def parameter_bytes(chip: str) -> int:
     from cute_dialect.arch.targets import default_features, find_target
 
     return 32764 if find_target(chip, default_features(chip)).number >= 70 else 4096
-
-
-class Options(NamedTuple):
-    """How a kind is compiled."""
-
-    chip: str
-    opt_level: int | None = None
-    cache: bool = True
-    lineinfo: bool = False
-    assertions: bool = False
-    interpreted: bool = False
-    """for the interpreter, which checks the asserts of kernels in every build"""
-
-
-def options_of(traced: Traced, device: object) -> Options:
-    """Return how a kind is compiled that a call makes on a device (None: that of calls that name none)."""
-    from cute_dialect.front.target import current_target
-    from cute_dialect.runtime.settings import flag
-
-    debug = bool(traced.options.get("debug")) or flag("CUTE_ASSERT", False)
-    return Options(current_target(), assertions=debug, interpreted=(device or default_device()) == "cpu")
 
 
 class Outcome(NamedTuple):
@@ -321,20 +300,13 @@ class Compiled:
         return code[0].cubin
 
     def sass(self) -> str:
-        """Return the machine code as text, by nvdisasm or cuobjdump."""
-        import shutil
-        import subprocess
-        import tempfile
+        """Return the machine code as text, by nvdisasm.  Raises LaunchError where there is none, or no ptxas."""
+        from cute_dialect.pipelines.ptxas import PtxasError, disassemble
 
-        for tool, options in (("nvdisasm", ["-c"]), ("cuobjdump", ["-sass"])):
-            path = shutil.which(tool)
-            if path is None:
-                continue
-            with tempfile.NamedTemporaryFile(suffix=".cubin") as f:
-                f.write(self.cubin)
-                f.flush()
-                return subprocess.run([path, *options, f.name], check=True, capture_output=True, text=True).stdout
-        raise LaunchError("sass() needs nvdisasm or cuobjdump of the CUDA toolkit on the PATH")
+        try:
+            return disassemble(self.cubin)
+        except PtxasError as e:
+            raise LaunchError(f"{self.name}: {e}") from e
 
     @property
     def report(self) -> str:

@@ -4,53 +4,16 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import shlex
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from cute_dialect.front.compiled import Compiled, Options, options_of
+from cute_dialect.front.compiled import Compiled
 from cute_dialect.front.errors import CompileError, KernelTypeError
 from cute_dialect.front.jit import BoundMethod, JitFunction, KernelFunction, Traced
+from cute_dialect.front.options import CompileOption, options_of, said
 
-__all__ = [
-    "EnableAssertions", "EnableTVMFFI", "GenerateLineInfo", "KeepCUBIN", "KeepPTX", "OptLevel", "compile",
-    "compile_async", "precompile", "trace",
-]  # fmt: skip
-
-
-class CompileOption:
-    """An option of ``cute.compile[…]``."""
-
-    def __init__(self, value: Any = True):
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value!r})"
-
-
-class OptLevel(CompileOption):
-    """How hard machine code is optimised, 0 to 3."""
-
-
-class GenerateLineInfo(CompileOption):
-    """Machine code says which lines of the source it is from."""
-
-
-class KeepPTX(CompileOption):
-    """PTX is kept: it always is, ``Compiled.ptx``."""
-
-
-class KeepCUBIN(CompileOption):
-    """The machine code is kept: it always is, ``Compiled.cubin``."""
-
-
-class EnableAssertions(CompileOption):
-    """Assertions of kernels are checked."""
-
-
-class EnableTVMFFI(CompileOption):
-    """Calls are as fast as they are anyway."""
+__all__ = ["compile", "compile_async", "precompile", "trace"]
 
 
 class _Compile:
@@ -105,9 +68,7 @@ class _Compile:
             kwargs.update({k: v for k, v in sizes.items() if v is not None})
         else:
             kwargs.update({k: sizes.pop(k) for k in list(sizes) if k in own and sizes[k] is not None})
-        usual = options_of(traced, device)
-        made = _options(chip or usual.chip, cache, options, self._options)
-        made = made._replace(assertions=made.assertions or usual.assertions, interpreted=usual.interpreted)
+        made = options_of(traced, device, said(options, self._options), chip=chip, cache=cache)
         if isinstance(traced, KernelFunction):
             if sizes.get("grid") is None or sizes.get("block") is None:
                 raise KernelTypeError(
@@ -153,35 +114,6 @@ def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
         "F102", f"cute.compile takes a function under @cute.jit or @cute.kernel, not {function!r}",
         hint="add the decorator above it",
     )  # fmt: skip
-
-
-_REFUSED = {"GenerateLineInfo": "--generate-line-info", "EnableAssertions": "--enable-assertions"}
-
-
-def _options(chip: str, cache: bool, text: str, given: Sequence[CompileOption]) -> Options:
-    made = {type(o).__name__: o.value for o in given}
-    words = iter(shlex.split(text))
-    for word in words:
-        name, _, value = word.lstrip("-").partition("=")
-        match name:
-            case "opt-level" | "O":
-                made["OptLevel"] = int(value or next(words, "3"))
-            case "O0" | "O1" | "O2" | "O3":
-                made["OptLevel"] = int(name[1])
-            case "generate-line-info":
-                made["GenerateLineInfo"] = True
-            case "enable-assertions":
-                made["EnableAssertions"] = True
-            case "keep-ptx" | "keep-cubin" | "enable-tvm-ffi":
-                continue
-            case _:
-                raise CompileError("F103", f"options: '{word}' is none that is known", hint="--opt-level 3")
-    level = made.get("OptLevel")
-    if level is not None and level not in (0, 1, 2, 3):
-        raise CompileError("F103", f"OptLevel is 0, 1, 2 or 3, not {level!r}")
-    return Options(
-        chip, level, cache, lineinfo=bool(made.get("GenerateLineInfo")), assertions=bool(made.get("EnableAssertions"))
-    )
 
 
 def compile_async(function: Any, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Compiled]:

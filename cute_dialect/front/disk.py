@@ -22,9 +22,10 @@ from cute_dialect.front.watched import is_library
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, tools
 
 if TYPE_CHECKING:
-    from cute_dialect.front.compiled import Options, Outcome
+    from cute_dialect.front.compiled import Outcome
     from cute_dialect.front.jit import Traced
     from cute_dialect.front.kinds import Call
+    from cute_dialect.front.options import Options
     from cute_dialect.runtime.artifact import Artifact
 
 __all__ = ["Found", "Plan", "plan_of"]
@@ -121,7 +122,7 @@ def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Pla
         return None
     walk = Walk()
     try:
-        walk.say("kind", traced.kind, traced.name, options.chip, options.opt_level)
+        walk.say("kind", traced.kind, traced.name, options.chip, options.opt_level, options.ptxas)
         walk.say(*sys.version_info[:2])
         walk.say(repr(getattr(config, "items", None)))
         walk.add(traced, f"'{traced.name}'")

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, SSAValue
 
-    from cute_dialect.front.compiled import Options
     from cute_dialect.front.jit import Traced
     from cute_dialect.front.kinds import Call
+    from cute_dialect.front.options import Options
 
 __all__ = ["Launch", "Program", "converted", "symbol", "trace_host", "trace_launch"]
 
@@ -242,7 +242,8 @@ class Launch:
 
 
 def _launch_outside(launch: Launch, sizes: dict[str, Any], stream: Any, options: dict[str, Any]) -> Any:
-    from cute_dialect.front.compiled import CALL_OPTIONS, options_of
+    from cute_dialect.front.compiled import CALL_OPTIONS
+    from cute_dialect.front.options import options_of
 
     for name in options:
         if name not in CALL_OPTIONS:

@@ -155,8 +155,8 @@ class JitFunction(Traced):
             from cute_dialect.front.host import inlined
 
             return inlined(self, args, kwargs)
-        from cute_dialect.front.compiled import options_of
         from cute_dialect.front.kinds import read_call, split_options
+        from cute_dialect.front.options import options_of
 
         own, options = split_options(self, kwargs)
         with at_the_call():
@@ -268,6 +268,16 @@ def _decorate(kind: type[Traced], function: Any, options: dict[str, Any], known:
     for name in options:
         if name not in known:
             raise TypeError(f"@cute.{kind.kind} takes {', '.join(known)}, not '{name}'")
+    if options.get("inline", True) is not True:
+        from cute_dialect.front.errors import CompileError
+
+        raise CompileError(
+            "F103", "inline=False: functions are always inlined where a trace calls them", hint="leave it out"
+        )
+    if options.get("options"):
+        from cute_dialect.front.options import said
+
+        said(options["options"])
     if function is None:
         return lambda f: kind(f, options)
     if not callable(function) and not isinstance(function, staticmethod | classmethod):

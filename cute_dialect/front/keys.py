@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from cute_dialect.front.compiled import Options
+    from cute_dialect.front.options import Options
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
@@ -28,7 +28,8 @@ def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the key of a traced module."""
     from cute_dialect.pipelines.stages import text_key
 
-    return text_key(_text(module), emit=emit, chip=_chip(options, emit), opt_level=_level(options, emit))
+    chip, level = _chip(options, emit), _level(options, emit)
+    return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
 
 
 def _text(module: ModuleOp) -> str:
@@ -60,8 +61,11 @@ def compile_traced(
     if text is not None and (options.assertions or options.interpreted) and "cf.assert" in text:
         text = None  # assertions of a kernel say their lines, which the text does not
     given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
+    given["ptxas"] = options.ptxas
     if elsewhere:
         made = compile_elsewhere(module, text=text, **given)
     else:
         made = compile_module(module, text=text, keep_stages=keep_stages, **given)
-    return Made(made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level))
+    return Made(
+        made, None if text is None else text_key(text, emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
+    )

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cute_dialect.front.annotations import is_constexpr, is_number_type
 from cute_dialect.front.arguments import Spec, StaticSpec
-from cute_dialect.front.compiled import CALL_OPTIONS, Compiled, Options
+from cute_dialect.front.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.options import Options
 from cute_dialect.front.python_errors import arguments_error
-from cute_dialect.front.recording import recorded
+from cute_dialect.front.recording import recorded, said
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
 from cute_dialect.front.target import current_target
@@ -33,6 +34,8 @@ __all__ = ["CacheInfo", "Call", "Kinds", "read_call"]
 
 MOST = 512
 """Kinds of one function that are kept in memory."""
+MOST_OF_ONE = 32
+"""Values of one constant argument before that is said."""
 
 
 class CacheInfo(NamedTuple):
@@ -136,6 +139,8 @@ class Kinds:
         self._kinds: OrderedDict[Any, Compiled] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Any, threading.Lock] = {}
+        self._seen: dict[str, set[int]] = {}
+        """Hashes of the constants of each argument, the first few."""
         self._hits = 0
         self._misses = 0
 
@@ -150,6 +155,7 @@ class Kinds:
         """Forget all kinds."""
         with self._lock:
             self._kinds.clear()
+            self._seen.clear()
             self._hits = self._misses = 0
 
     def find(self, call: Call, options: Options | None = None, config: Any = None) -> Compiled:
@@ -202,15 +208,29 @@ class Kinds:
         made.watched = watched
         if found is None:
             made.watched = watched.after_trace()
+            made.notes += recorder.remarks
             if plan is not None:
                 plan.note(recorder, changed=made.watched != watched)
                 made.plan = plan
                 if plan.why:
-                    made.notes.append(
-                        f"{place_of(call.function)}: remark R3: '{self.traced.name}' is traced anew in each process: "
-                        f"{plan.why}"
-                    )
+                    text = f"'{self.traced.name}' is traced anew in each process: {plan.why}"
+                    made.notes.append(said("R3", text, place_of(call.function)))
+        self._count(call, made)
         return made
+
+    def _count(self, call: Call, made: Compiled) -> None:
+        """Say which argument makes kind after kind."""
+        for name, spec in call.specs.items():
+            if isinstance(spec, StaticSpec):
+                seen = self._seen.setdefault(name, set())
+                if len(seen) <= MOST_OF_ONE:
+                    seen.add(hash(spec))
+                if len(seen) > MOST_OF_ONE:
+                    text = (
+                        f"'{name}' of '{self.traced.name}' is a constant, and had more than {MOST_OF_ONE} values, each "
+                        "compiled anew; a number that is passed (cute.Int32, no annotation) is compiled once"
+                    )
+                    made.notes.append(said("R4", text, place_of(call.function)))
 
     def _known(self, key: Any) -> Compiled | None:
         with self._lock:

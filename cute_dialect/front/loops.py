@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
-from cute_dialect.front.errors import LimitError, LoopError, StaticError, SyntaxErrorInKernel
+from cute_dialect.front.errors import CuteError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
 from cute_dialect.front.places import same
+from cute_dialect.front.recording import remark
 from cute_dialect.front.rolled import Rolled
 from cute_dialect.front.trace import locate
 from cute_dialect.front.truth import both, inverted, select
@@ -191,6 +192,7 @@ class For(Rolled):
 
     def make_while(self, out: Sequence[Any], heap: Mapping[int, Any], flags: Sequence[Any]) -> None:
         """Make an ``scf.while`` with the counter: a jump may end the loop."""
+        remark("R1", "a jump may end this loop, so that its turns are not counted: it is a while", self.site.place)
         from xdsl.ir import Block, Region
 
         from cute_dialect.front.dtypes import Boolean
@@ -234,6 +236,11 @@ class For(Rolled):
                     hint=f"at most {MOST_TURNS} turns are walked while compiling", notes=[("here", error.place)],
                 ) from error  # fmt: skip
             return False
+        if isinstance(error, CuteError):
+            locate(error)
+            why = f" ({error.place})" if error.place is not None else ""
+            text = f"the {len(self.static)} turns of this loop are traced one after the other: {error.message}{why}"
+            remark("R2", text, self.site.place)
         self.walk()
         return True
 

@@ -9,8 +9,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType
+from typing import TYPE_CHECKING
 
-__all__ = ["Recorder", "called", "multiprocessors", "recorded"]
+if TYPE_CHECKING:
+    from cute_dialect.front.errors import Place
+
+__all__ = ["Recorder", "called", "multiprocessors", "recorded", "remark", "said"]
 
 
 class Recorder:
@@ -21,6 +25,8 @@ class Recorder:
         """By the identity of their code."""
         self.multiprocessors: dict[int, int] = {}
         """Of each GPU that was asked for."""
+        self.remarks: dict[str, None] = {}
+        """What the front-end has to say, each once."""
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("cute_dialect_recorder", default=None)
@@ -42,6 +48,18 @@ def called(f: FunctionType) -> None:
     recorder = _recorder.get()
     if recorder is not None:
         recorder.functions.setdefault(id(f.__code__), f)
+
+
+def remark(code: str, text: str, place: Place | None) -> None:
+    """Note what a user may want to know of a trace, and that is no error."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        recorder.remarks[said(code, text, place)] = None
+
+
+def said(code: str, text: str, place: Place | None) -> str:
+    """Return the text of a remark."""
+    return f"{place or '?'}: remark {code}: {text}"
 
 
 def multiprocessors(device: int) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.dtypes import Numeric
     from cute_dialect.front.tensors import Tensor
 
-__all__ = ["SmemAllocator", "UnionSmem", "alloc_smem", "get_dyn_smem", "smem_tensor", "union_smem"]
+__all__ = ["SmemAllocator", "UnionSmem", "alloc_smem", "dynamic_smem_size", "get_dyn_smem", "smem_tensor", "union_smem"]
 
 
 def smem_tensor(
@@ -128,6 +128,19 @@ def get_dyn_smem(element_type: type[Numeric], alignment: int | None = None) -> P
             "F262", f"dynamic shared memory is aligned to {start.alignment} bytes, not to {alignment}"
         )
     return recast_ptr(start, dtype=element_type)
+
+
+def dynamic_smem_size() -> Any:
+    """Return the bytes of dynamic shared memory of the block: what the launch asks for with ``smem=``.
+
+    The kernel's own buffers count where they are dynamic, too: where they have more than 48 KiB.
+    """
+    from cute_dialect.front.dtypes import Int32
+    from cute_dialect.front.facts import Facts
+    from cute_dialect.front.trace import current
+
+    read = current().value("nvvm.read.ptx.sreg.dynamic.smem.size", (), [Int32.attribute])
+    return Int32.of(read, Facts(0, 1 << 20))
 
 
 class SmemAllocator:

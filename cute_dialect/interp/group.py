@@ -169,6 +169,8 @@ class Group:
             return (
                 32 if name == "warpsize" else _compact(self.lane_tid % 32 if name == "laneid" else self.lane_tid // 32)
             )
+        if name == "dynamic.smem.size":
+            return self.launch.dynamic_smem
         if name == "nwarpid":
             return (self.launch.threads + 31) // 32
         if name in ("cluster.ctarank", "cluster.nctarank"):

@@ -103,6 +103,7 @@ class Launch:
         self.is_kernel = is_kernel
         self.wide = True
         self.smem_size = 0
+        self.dynamic_smem = 0
         self.shared_names = Allocations()
         self.local_size = 0
         self.local_names = Allocations()

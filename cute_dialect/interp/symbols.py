@@ -51,6 +51,7 @@ def lay_out_shared(launch: Launch, func: Operation, dynamic_smem: int) -> list[G
         segments[name] = (start, dynamic_smem)
         launch.symbols[name] = SMEM_ORIGIN + start
         at = start
+    launch.dynamic_smem = dynamic_smem
     launch.smem_size = at + dynamic_smem
     if launch.smem_size > SMEM_LIMIT:
         raise InterpError("limit", f"expected at most {SMEM_LIMIT} bytes of shared memory, got {launch.smem_size}")

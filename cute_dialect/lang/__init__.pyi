@@ -13,12 +13,6 @@ from cute_dialect.front.atoms import make_copy_atom as make_copy_atom
 from cute_dialect.front.atoms import make_mma_atom as make_mma_atom
 from cute_dialect.front.compiled import Compiled as Compiled
 from cute_dialect.front.compiled import load as load
-from cute_dialect.front.compiling import EnableAssertions as EnableAssertions
-from cute_dialect.front.compiling import EnableTVMFFI as EnableTVMFFI
-from cute_dialect.front.compiling import GenerateLineInfo as GenerateLineInfo
-from cute_dialect.front.compiling import KeepCUBIN as KeepCUBIN
-from cute_dialect.front.compiling import KeepPTX as KeepPTX
-from cute_dialect.front.compiling import OptLevel as OptLevel
 from cute_dialect.front.compiling import compile as compile
 from cute_dialect.front.compiling import compile_async as compile_async
 from cute_dialect.front.compiling import precompile as precompile
@@ -122,6 +116,14 @@ from cute_dialect.front.loop_ranges import range_constexpr as range_constexpr
 from cute_dialect.front.math_ops import clamp as clamp
 from cute_dialect.front.math_ops import max as max
 from cute_dialect.front.math_ops import min as min
+from cute_dialect.front.options import EnableAssertions as EnableAssertions
+from cute_dialect.front.options import EnableTVMFFI as EnableTVMFFI
+from cute_dialect.front.options import GenerateLineInfo as GenerateLineInfo
+from cute_dialect.front.options import GPUArch as GPUArch
+from cute_dialect.front.options import KeepCUBIN as KeepCUBIN
+from cute_dialect.front.options import KeepPTX as KeepPTX
+from cute_dialect.front.options import OptLevel as OptLevel
+from cute_dialect.front.options import PtxasOptions as PtxasOptions
 from cute_dialect.front.pointers import AddressSpace as AddressSpace
 from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import make_ptr as make_ptr

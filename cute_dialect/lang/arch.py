@@ -90,6 +90,7 @@ from cute_dialect.front.math_ops import fma_packed_f32x2 as fma_packed_f32x2
 from cute_dialect.front.math_ops import mul_packed_f32x2 as mul_packed_f32x2
 from cute_dialect.front.math_ops import popc as popc
 from cute_dialect.front.shared import alloc_smem as alloc_smem
+from cute_dialect.front.shared import dynamic_smem_size as dynamic_smem_size
 from cute_dialect.front.shared import get_dyn_smem as get_dyn_smem
 from cute_dialect.front.warps import FULL_MASK as FULL_MASK
 from cute_dialect.front.warps import make_warp_uniform as make_warp_uniform

@@ -1,0 +1,155 @@
+"""Options of compilation: as ``cute.compile[…]`` takes them, as texts, and all of them together.
+
+cute.compile[cute.OptLevel(2), cute.GenerateLineInfo(True)](f, x)
+cute.compile(f, x, options="--opt-level 2 --generate-line-info")
+@cute.jit(options="--opt-level 2")                                      # for every kind; cute.compile overrides it
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.front.errors import CompileError
+from cute_dialect.front.target import current_target, default_device
+
+if TYPE_CHECKING:
+    from cute_dialect.front.jit import Traced
+
+__all__ = [
+    "CompileOption", "EnableAssertions", "EnableTVMFFI", "GPUArch", "GenerateLineInfo", "KeepCUBIN", "KeepPTX",
+    "OptLevel", "Options", "PtxasOptions", "options_of", "said",
+]  # fmt: skip
+
+
+class Options(NamedTuple):
+    """How a kind is compiled."""
+
+    chip: str
+    opt_level: int | None = None
+    cache: bool = True
+    lineinfo: bool = False
+    assertions: bool = False
+    interpreted: bool = False
+    """for the interpreter, which checks the asserts of kernels in every build"""
+    ptxas: tuple[str, ...] = ()
+    """further options of ptxas"""
+
+
+class CompileOption:
+    """An option of ``cute.compile[…]``."""
+
+    def __init__(self, value: Any = True):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+
+class OptLevel(CompileOption):
+    """How hard machine code is optimised, 0 to 3."""
+
+
+class GenerateLineInfo(CompileOption):
+    """Machine code says which lines of the source it is from."""
+
+
+class KeepPTX(CompileOption):
+    """PTX is kept: it always is, ``Compiled.ptx``."""
+
+
+class KeepCUBIN(CompileOption):
+    """The machine code is kept: it always is, ``Compiled.cubin``."""
+
+
+class EnableAssertions(CompileOption):
+    """Assertions of kernels are checked."""
+
+
+class EnableTVMFFI(CompileOption):
+    """Calls are as fast as they are anyway."""
+
+
+class GPUArch(CompileOption):
+    """The chip that is compiled for: ``GPUArch("sm_90a")``."""
+
+
+class PtxasOptions(CompileOption):
+    """Further options of ptxas, as it takes them: ``PtxasOptions("-dlcm=cg --maxrregcount 128")``."""
+
+
+_WORDS = {
+    "opt-level": OptLevel, "O": OptLevel, "generate-line-info": GenerateLineInfo, "enable-assertions": EnableAssertions,
+    "keep-ptx": KeepPTX, "keep-cubin": KeepCUBIN, "enable-tvm-ffi": EnableTVMFFI, "gpu-arch": GPUArch,
+    "ptxas-options": PtxasOptions,
+}  # fmt: skip
+_WITH_VALUE = (OptLevel, GPUArch, PtxasOptions)
+_OWN = ("-o", "--output-file", "-arch", "--gpu-name", "-c", "--compile-only", "-O", "--opt-level", "-lineinfo")
+"""Options of ptxas that are ours to give."""
+
+
+def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOption], Any]:
+    """Return what options say, as objects and as a text; the text has the last word.  Raises F103.
+
+    >>> said("--opt-level 2 --keep-ptx")
+    {<class 'cute_dialect.front.options.OptLevel'>: 2, <class 'cute_dialect.front.options.KeepPTX'>: True}
+    """
+    found = {type(o): o.value for o in given}
+    words = iter(shlex.split(text))
+    for word in words:
+        name, _, value = word.lstrip("-").partition("=")
+        if len(name) == 2 and name[0] == "O":
+            name, value = "O", name[1]
+        kind = _WORDS.get(name)
+        if kind is None or (value and kind not in _WITH_VALUE):
+            raise CompileError("F103", f"options: '{word}' is none that is known", hint="--opt-level 3")
+        if kind in _WITH_VALUE:
+            value = value or next(words, "")
+            found[kind] = int(value) if kind is OptLevel and value.isdigit() else value
+        else:
+            found[kind] = True
+    level = found.get(OptLevel)
+    if level is not None and (type(level) is not int or level not in (0, 1, 2, 3)):
+        raise CompileError("F103", f"OptLevel is 0, 1, 2 or 3, not {level!r}")
+    return found
+
+
+def options_of(
+    traced: Traced, device: object, own: Mapping[type[CompileOption], Any] | None = None, *, chip: str | None = None,
+    cache: bool = True,
+) -> Options:  # fmt: skip
+    """Return how a kind is compiled that a call makes on a device (None: that of calls that name none).
+
+    ``own``: what a compilation says, after what the decorator does.
+    """
+    from cute_dialect.runtime.settings import flag
+
+    text = traced.options.get("options")
+    all_said = {**(said(text) if text else {}), **(own or {})}
+    debug = bool(traced.options.get("debug")) or flag("CUTE_ASSERT", False)
+    return Options(
+        chip or _chip(all_said.get(GPUArch)) or current_target(), all_said.get(OptLevel), cache,
+        lineinfo=bool(all_said.get(GenerateLineInfo)), assertions=debug or bool(all_said.get(EnableAssertions)),
+        interpreted=(device or default_device()) == "cpu", ptxas=_ptxas(all_said.get(PtxasOptions)),
+    )  # fmt: skip
+
+
+def _chip(name: object) -> str | None:
+    from cute_dialect.arch.targets import TARGETS
+
+    if name is None or name in TARGETS:
+        return name  # pyright: ignore[reportReturnType]
+    raise CompileError("F103", f"GPUArch is one of {', '.join(TARGETS)}, not {name!r}")
+
+
+def _ptxas(text: object) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    words = tuple(shlex.split(text)) if isinstance(text, str) else ()
+    if not words or not words[0].startswith("-"):
+        raise CompileError("F103", f"PtxasOptions are texts like '-dlcm=cg', not {text!r}")
+    for word in words:
+        if word.partition("=")[0] in _OWN or word[:2] == "-O":
+            raise CompileError("F103", f"PtxasOptions: '{word}' is not among those that can be given")
+    return words
