@@ -115,270 +115,270 @@ module attributes {gpu.container_module} {
       %c128_i32 = arith.constant 128 : i32
       %24 = cute.static : !cute.coord<"0">
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %26 = arith.muli %tiles_0, %c8_i32 : i32
-      %group = arith.divui %25, %26 : i32
-      %inside = arith.remui %25, %26 : i32
+      %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %25 = arith.muli %tiles_0, %c8_i32 : i32
+      %group = arith.divui %tile, %25 : i32
+      %inside = arith.remui %tile, %25 : i32
       %first = arith.muli %group, %c8_i32 : i32
-      %27 = arith.subi %tiles, %first : i32
-      %rows = arith.minsi %27, %c8_i32 : i32
+      %26 = arith.subi %tiles, %first : i32
+      %rows = arith.minsi %26, %c8_i32 : i32
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_2 = arith.addi %first, %row : i32
       // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
-      %28 = cute.memref.alloc_smem() : !memref
-      %buffer = cute.get_iter(%28) : !memref
-      %29 = cute.make_view(%buffer, %6) : !memref_2
-      %30 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,_)">
-      %31 = cute.local_tile(%A, %7, %30) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
-      %32 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %33 = cute.tiled.copy.partition_S(%9, %31, %32) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
-      %34 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %35 = cute.tiled.copy.partition_D(%9, %29, %34) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
-      %36 = cute.make_shape(%5#0, %5#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?,?)"> -> !layout_3
-      %38 = cute.make_view(%10, %37) : !coord_tensor
-      %39 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,0)">
-      %ids = cute.local_tile(%38, %7, %39) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %40 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %41 = cute.tiled.copy.partition_S(%9, %ids, %40) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
+      %27 = cute.memref.alloc_smem() : !memref
+      %buffer = cute.get_iter(%27) : !memref
+      %28 = cute.make_view(%buffer, %6) : !memref_2
+      %29 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,_)">
+      %30 = cute.local_tile(%A, %7, %29) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
+      %31 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %32 = cute.tiled.copy.partition_S(%9, %30, %31) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
+      %33 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %34 = cute.tiled.copy.partition_D(%9, %28, %33) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
+      %35 = cute.make_shape(%5#0, %5#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %36 = cute.make_identity_layout(%35) : !cute.shape<"(?,?)"> -> !layout_3
+      %37 = cute.make_view(%10, %36) : !coord_tensor
+      %38 = cute.make_coord(%row_2) : (i32) -> !cute.coord<"(?,0)">
+      %ids = cute.local_tile(%37, %7, %38) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %39 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %40 = cute.tiled.copy.partition_S(%9, %ids, %39) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
       // A flag an instruction: is its row inside?
-      %42 = cute.memref.alloca() : !flags
+      %41 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %95 = cute.memref.load(%41, %94) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !cute.int_tuple<"(?,?)">
-        %97 = arith.cmpi slt, %96#0, %5#0 : i32
-        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%42, %98, %97) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %94 = cute.memref.load(%40, %93) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %95:2 = cute.get_scalars<{only_dynamic}> (%94) : !cute.int_tuple<"(?,?)">
+        %96 = arith.cmpi slt, %95#0, %5#0 : i32
+        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%41, %97, %96) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %43 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
-      %44 = cute.make_view(%43, %6) : !memref_2
-      %45 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %46 = cute.local_tile(%B, %7, %45) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
-      %47 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %48 = cute.tiled.copy.partition_S(%9, %46, %47) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
-      %49 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %50 = cute.tiled.copy.partition_D(%9, %44, %49) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
-      %51 = cute.make_shape(%3#0, %3#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %52 = cute.make_identity_layout(%51) : !cute.shape<"(?,?)"> -> !layout_3
-      %53 = cute.make_view(%10, %52) : !coord_tensor
-      %54 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %ids_3 = cute.local_tile(%53, %7, %54) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %55 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %56 = cute.tiled.copy.partition_S(%9, %ids_3, %55) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
-      %57 = cute.memref.alloca() : !flags
+      %42 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
+      %43 = cute.make_view(%42, %6) : !memref_2
+      %44 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %45 = cute.local_tile(%B, %7, %44) : (!A, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_3
+      %46 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %47 = cute.tiled.copy.partition_S(%9, %45, %46) : (!tiled_copy, !memref_3, !cute.coord<"?">) -> !memref_4
+      %48 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %49 = cute.tiled.copy.partition_D(%9, %43, %48) : (!tiled_copy, !memref_2, !cute.coord<"?">) -> !memref_5
+      %50 = cute.make_shape(%3#0, %3#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %51 = cute.make_identity_layout(%50) : !cute.shape<"(?,?)"> -> !layout_3
+      %52 = cute.make_view(%10, %51) : !coord_tensor
+      %53 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %ids_3 = cute.local_tile(%52, %7, %53) : (!coord_tensor, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %54 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %55 = cute.tiled.copy.partition_S(%9, %ids_3, %54) : (!tiled_copy, !ids, !cute.coord<"?">) -> !coord_tensor_2
+      %56 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %95 = cute.memref.load(%56, %94) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !cute.int_tuple<"(?,?)">
-        %97 = arith.cmpi slt, %96#0, %3#0 : i32
-        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%57, %98, %97) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %94 = cute.memref.load(%55, %93) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %95:2 = cute.get_scalars<{only_dynamic}> (%94) : !cute.int_tuple<"(?,?)">
+        %96 = arith.cmpi slt, %95#0, %3#0 : i32
+        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%56, %97, %96) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
+      %57 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %from_a = cute.tiled.copy.partition_S(%13, %28, %57) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
       %58 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_a = cute.tiled.copy.partition_S(%13, %29, %58) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
-      %59 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_b = cute.tiled.copy.partition_S(%14, %44, %59) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
+      %from_b = cute.tiled.copy.partition_S(%14, %43, %58) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
       %acc = cute.tiled.mma.make_fragment_C(%17, %15) : (!tiled_mma, !cute.shape<"((2,2),4,8)">) -> !acc
       cute.fill(%acc, %cst) : (!acc, f32) -> ()
-      %60 = arith.addi %5#1, %c31_i32 : i32
-      %k_tiles = arith.shrui %60, %c5_i32 : i32
+      %59 = arith.addi %5#1, %c31_i32 : i32
+      %k_tiles = arith.shrui %59, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
       // nothing, if K is 0
-      %61 = arith.muli %last, %c32_i32 : i32
-      %62 = arith.subi %5#1, %61 : i32
-      %left = arith.minsi %62, %5#1 : i32
+      %60 = arith.muli %last, %c32_i32 : i32
+      %61 = arith.subi %5#1, %60 : i32
+      %left = arith.minsi %61, %5#1 : i32
       %flags = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %95 = cute.memref.load(%42, %94) : (!flags, !cute.coord<"(0,?,0)">) -> i1
-        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %97 = cute.memref.load(%41, %96) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !cute.int_tuple<"(?,?)">
-        %99 = arith.cmpi slt, %98#1, %left : i32
-        %100 = arith.andi %95, %99 : i1
-        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags, %101, %100) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %94 = cute.memref.load(%41, %93) : (!flags, !cute.coord<"(0,?,0)">) -> i1
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%40, %95) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !cute.int_tuple<"(?,?)">
+        %98 = arith.cmpi slt, %97#1, %left : i32
+        %99 = arith.andi %94, %98 : i1
+        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags, %100, %99) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %63 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-      %held = cute.make_fragment_like(%63) : !memref_6 -> !held
+      %62 = cute.slice(%34, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      %held = cute.make_fragment_like(%62) : !memref_6 -> !held
       cute.fill(%held, %cst_1) : (!held, f16) -> ()
-      %64 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %65 = cute.slice(%33, %64) : !memref_4, !cute.coord<"(_,_,_,?)">
-      cute.copy(%8, %65, %held, pred = %flags) : (!universal_copy, !memref_7, !held, !flags) -> ()
-      %66 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %held, %66) : (!universal_copy, !held, !memref_6) -> ()
+      %63 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %64 = cute.slice(%32, %63) : !memref_4, !cute.coord<"(_,_,_,?)">
+      cute.copy(%8, %64, %held, pred = %flags) : (!universal_copy, !memref_7, !held, !flags) -> ()
+      %65 = cute.slice(%34, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %held, %65) : (!universal_copy, !held, !memref_6) -> ()
       %flags_4 = cute.memref.alloca() : !flags
       scf.for %i = %c0_i32 to %c32_i32 step %c1_i32 : i32 {
-        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %95 = cute.memref.load(%57, %94) : (!flags, !cute.coord<"(0,?,0)">) -> i1
-        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %97 = cute.memref.load(%56, %96) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
-        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !cute.int_tuple<"(?,?)">
-        %99 = arith.cmpi slt, %98#1, %left : i32
-        %100 = arith.andi %95, %99 : i1
-        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags_4, %101, %100) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
+        %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %94 = cute.memref.load(%56, %93) : (!flags, !cute.coord<"(0,?,0)">) -> i1
+        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %96 = cute.memref.load(%55, %95) : (!coord_tensor_2, !cute.coord<"(0,?,0)">) -> !cute.int_tuple<"(?,?)">
+        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !cute.int_tuple<"(?,?)">
+        %98 = arith.cmpi slt, %97#1, %left : i32
+        %99 = arith.andi %94, %98 : i1
+        %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags_4, %100, %99) : (!flags, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %67 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-      %held_5 = cute.make_fragment_like(%67) : !memref_6 -> !held
+      %66 = cute.slice(%49, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      %held_5 = cute.make_fragment_like(%66) : !memref_6 -> !held
       cute.fill(%held_5, %cst_1) : (!held, f16) -> ()
-      %68 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %69 = cute.slice(%48, %68) : !memref_4, !cute.coord<"(_,_,_,?)">
-      cute.copy(%8, %69, %held_5, pred = %flags_4) : (!universal_copy, !memref_7, !held, !flags) -> ()
-      %70 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %held_5, %70) : (!universal_copy, !held, !memref_6) -> ()
-      %71 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
-      scf.if %71 {
-        %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_8 = cute.make_fragment_like(%94) : !memref_6 -> !held
+      %67 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %68 = cute.slice(%47, %67) : !memref_4, !cute.coord<"(_,_,_,?)">
+      cute.copy(%8, %68, %held_5, pred = %flags_4) : (!universal_copy, !memref_7, !held, !flags) -> ()
+      %69 = cute.slice(%49, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %held_5, %69) : (!universal_copy, !held, !memref_6) -> ()
+      %70 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
+      scf.if %70 {
+        %93 = cute.slice(%34, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_8 = cute.make_fragment_like(%93) : !memref_6 -> !held
         cute.fill(%held_8, %cst_1) : (!held, f16) -> ()
-        %95 = cute.slice(%33, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %95, %held_8, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
-        %96 = cute.slice(%35, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_8, %96) : (!universal_copy, !held, !memref_6) -> ()
-        %97 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_9 = cute.make_fragment_like(%97) : !memref_6 -> !held
+        %94 = cute.slice(%32, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
+        cute.copy(%8, %94, %held_8, pred = %41) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        %95 = cute.slice(%34, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %held_8, %95) : (!universal_copy, !held, !memref_6) -> ()
+        %96 = cute.slice(%49, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_9 = cute.make_fragment_like(%96) : !memref_6 -> !held
         cute.fill(%held_9, %cst_1) : (!held, f16) -> ()
-        %98 = cute.slice(%48, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
-        cute.copy(%8, %98, %held_9, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
-        %99 = cute.slice(%50, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %held_9, %99) : (!universal_copy, !held, !memref_6) -> ()
+        %97 = cute.slice(%47, %18) : !memref_4, !cute.coord<"(_,_,_,0)">
+        cute.copy(%8, %97, %held_9, pred = %56) : (!universal_copy, !memref_7, !held, !flags) -> ()
+        %98 = cute.slice(%49, %19) : !memref_5, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %held_9, %98) : (!universal_copy, !held, !memref_6) -> ()
       }
-      %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
+      %71:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.barrier() : () -> ()
         // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
-        %94 = cute.slice(%35, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_8 = cute.make_fragment_like(%94) : !memref_6 -> !held
+        %93 = cute.slice(%34, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_8 = cute.make_fragment_like(%93) : !memref_6 -> !held
         cute.fill(%held_8, %cst_1) : (!held, f16) -> ()
-        %95 = cute.slice(%50, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
-        %held_9 = cute.make_fragment_like(%95) : !memref_6 -> !held
+        %94 = cute.slice(%49, %18) : !memref_5, !cute.coord<"(_,_,_,0)">
+        %held_9 = cute.make_fragment_like(%94) : !memref_6 -> !held
         cute.fill(%held_9, %cst_1) : (!held, f16) -> ()
         scf.if %more {
-          %110 = arith.subi %ahead, %c1_i32 : i32
-          %111 = cute.make_coord(%110) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %112 = cute.slice(%33, %111) : !memref_4, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %112, %held_8, pred = %42) : (!universal_copy, !memref_7, !held, !flags) -> ()
-          %113 = arith.subi %ahead, %c1_i32 : i32
-          %114 = cute.make_coord(%113) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %115 = cute.slice(%48, %114) : !memref_4, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %115, %held_9, pred = %57) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          %109 = arith.subi %ahead, %c1_i32 : i32
+          %110 = cute.make_coord(%109) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %111 = cute.slice(%32, %110) : !memref_4, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %111, %held_8, pred = %41) : (!universal_copy, !memref_7, !held, !flags) -> ()
+          %112 = arith.subi %ahead, %c1_i32 : i32
+          %113 = cute.make_coord(%112) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %114 = cute.slice(%47, %113) : !memref_4, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %114, %held_9, pred = %56) : (!universal_copy, !memref_7, !held, !flags) -> ()
         }
-        %96 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %97 = cute.slice(%29, %96) : !memref_2, !cute.coord<"(_,_,?)">
-        %98 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %99 = cute.tiled.mma.partition_A(%17, %97, %98) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
-        %rA = cute.tiled.mma.make_fragment_A(%17, %99) : (!tiled_mma, !memref_9) -> !rA
-        %100 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %101 = cute.slice(%44, %100) : !memref_2, !cute.coord<"(_,_,?)">
-        %102 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %103 = cute.tiled.mma.partition_B(%17, %101, %102) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
-        %rB = cute.tiled.mma.make_fragment_B(%17, %103) : (!tiled_mma, !memref_10) -> !rB
+        %95 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %96 = cute.slice(%28, %95) : !memref_2, !cute.coord<"(_,_,?)">
+        %97 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %98 = cute.tiled.mma.partition_A(%17, %96, %97) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
+        %rA = cute.tiled.mma.make_fragment_A(%17, %98) : (!tiled_mma, !memref_9) -> !rA
+        %99 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %100 = cute.slice(%43, %99) : !memref_2, !cute.coord<"(_,_,?)">
+        %101 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %102 = cute.tiled.mma.partition_B(%17, %100, %101) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
+        %rB = cute.tiled.mma.make_fragment_B(%17, %102) : (!tiled_mma, !memref_10) -> !rB
         %to_a = cute.tiled.copy.retile(%13, %rA) : (!tiled_copy_2, !rA) -> !to_a
         %to_b = cute.tiled.copy.retile(%14, %rB) : (!tiled_copy_3, !rB) -> !to_a
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %110 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %111 = cute.slice(%from_a, %110) : !from_a, !cute.coord<"(_,_,?,?)">
-          %112 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %113 = cute.slice(%to_a, %112) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %111, %113) : (!ldsm, !memref_11, !memref_12) -> ()
-          %114 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %115 = cute.slice(%from_b, %114) : !from_a, !cute.coord<"(_,_,?,?)">
-          %116 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %117 = cute.slice(%to_b, %116) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %115, %117) : (!ldsm, !memref_11, !memref_12) -> ()
+          %109 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %110 = cute.slice(%from_a, %109) : !from_a, !cute.coord<"(_,_,?,?)">
+          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%to_a, %111) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %110, %112) : (!ldsm, !memref_11, !memref_12) -> ()
+          %113 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %114 = cute.slice(%from_b, %113) : !from_a, !cute.coord<"(_,_,?,?)">
+          %115 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %116 = cute.slice(%to_b, %115) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %114, %116) : (!ldsm, !memref_11, !memref_12) -> ()
         }
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %111 = cute.slice(%rA, %110) : !rA, !cute.coord<"(_,_,?)">
-          %112 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %113 = cute.slice(%rB, %112) : !rB, !cute.coord<"(_,_,?)">
-          cute.gemm(%17, %acc, %111, %113, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
+          %109 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %110 = cute.slice(%rA, %109) : !rA, !cute.coord<"(_,_,?)">
+          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %112 = cute.slice(%rB, %111) : !rB, !cute.coord<"(_,_,?)">
+          cute.gemm(%17, %acc, %110, %112, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
         }
         scf.if %more {
-          %110 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %111 = cute.slice(%35, %110) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_8, %111) : (!universal_copy, !held, !memref_6) -> ()
-          %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %113 = cute.slice(%50, %112) : !memref_5, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %held_9, %113) : (!universal_copy, !held, !memref_6) -> ()
+          %109 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %110 = cute.slice(%34, %109) : !memref_5, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %held_8, %110) : (!universal_copy, !held, !memref_6) -> ()
+          %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %112 = cute.slice(%49, %111) : !memref_5, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %held_9, %112) : (!universal_copy, !held, !memref_6) -> ()
         }
-        %104 = arith.addi %arg0, %c1_i32 : i32
-        %105 = arith.cmpi eq, %104, %c3_i32 : i32
-        %106 = arith.addi %arg0, %c1_i32 : i32
-        %read = arith.select %105, %c0_i32, %106 : i32
-        %107 = arith.addi %arg1, %c1_i32 : i32
-        %108 = arith.cmpi eq, %107, %c3_i32 : i32
-        %109 = arith.addi %arg1, %c1_i32 : i32
-        %write = arith.select %108, %c0_i32, %109 : i32
+        %103 = arith.addi %arg0, %c1_i32 : i32
+        %104 = arith.cmpi eq, %103, %c3_i32 : i32
+        %105 = arith.addi %arg0, %c1_i32 : i32
+        %read = arith.select %104, %c0_i32, %105 : i32
+        %106 = arith.addi %arg1, %c1_i32 : i32
+        %107 = arith.cmpi eq, %106, %c3_i32 : i32
+        %108 = arith.addi %arg1, %c1_i32 : i32
+        %write = arith.select %107, %c0_i32, %108 : i32
         scf.yield %read, %write : i32, i32
       }
       cute_nvgpu.arch.barrier() : () -> ()
       %sC = cute.make_view(%buffer, %20) : !sC
       %out = cute.make_fragment_like(%acc) [f16] : !acc -> !out
-      %73 = cute.memref.load_vec %acc : !acc
-      %74 = arith.truncf %73 : vector<128xf32> to vector<128xf16>
-      cute.memref.store_vec %74, %out : !out
-      %75 = cute.tiled.copy.retile(%21, %out) : (!tiled_copy_4, !out) -> !memref_15
-      %76 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %77 = cute.tiled.copy.partition_D(%21, %sC, %76) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
-      cute.copy(%8, %75, %77) : (!universal_copy, !memref_15, !memref_16) -> ()
+      %72 = cute.memref.load_vec %acc : !acc
+      %73 = arith.truncf %72 : vector<128xf32> to vector<128xf16>
+      cute.memref.store_vec %73, %out : !out
+      %74 = cute.tiled.copy.retile(%21, %out) : (!tiled_copy_4, !out) -> !memref_15
+      %75 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %76 = cute.tiled.copy.partition_D(%21, %sC, %75) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
+      cute.copy(%8, %74, %76) : (!universal_copy, !memref_15, !memref_16) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %78 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
-      %79 = cute.make_identity_layout(%78) : !cute.shape<"(?,?)"> -> !layout_3
-      %80 = cute.make_view(%10, %79) : !coord_tensor
-      %81 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %82 = cute.local_tile(%80, %22, %81) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %77 = cute.make_shape(%1#0, %1#1) : (i32, i32) -> !cute.shape<"(?,?)">
+      %78 = cute.make_identity_layout(%77) : !cute.shape<"(?,?)"> -> !layout_3
+      %79 = cute.make_view(%10, %78) : !coord_tensor
+      %80 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %81 = cute.local_tile(%79, %22, %80) : (!coord_tensor, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %82 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %ids_6 = cute.tiled.copy.partition_S(%23, %81, %82) : (!tiled_copy_5, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
       %83 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %ids_6 = cute.tiled.copy.partition_S(%23, %82, %83) : (!tiled_copy_5, !coord_tensor_3, !cute.coord<"?">) -> !ids_2
-      %84 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %source = cute.tiled.copy.partition_S(%23, %sC, %84) : (!tiled_copy_5, !sC, !cute.coord<"?">) -> !source
-      %85 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %86 = cute.local_tile(%C, %22, %85) : (!A, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_17
-      %87 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %target = cute.tiled.copy.partition_D(%23, %86, %87) : (!tiled_copy_5, !memref_17, !cute.coord<"?">) -> !target
-      %88 = arith.muli %row_2, %c128_i32 : i32
-      %89 = arith.addi %88, %c128_i32 : i32
-      %90 = arith.cmpi sle, %89, %1#0 : i32
-      %91 = arith.muli %column, %c128_i32 : i32
-      %92 = arith.addi %91, %c128_i32 : i32
-      %93 = arith.cmpi sle, %92, %1#1 : i32
-      %inside_7 = arith.andi %90, %93 : i1
+      %source = cute.tiled.copy.partition_S(%23, %sC, %83) : (!tiled_copy_5, !sC, !cute.coord<"?">) -> !source
+      %84 = cute.make_coord(%row_2, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %85 = cute.local_tile(%C, %22, %84) : (!A, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_17
+      %86 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %target = cute.tiled.copy.partition_D(%23, %85, %86) : (!tiled_copy_5, !memref_17, !cute.coord<"?">) -> !target
+      %87 = arith.muli %row_2, %c128_i32 : i32
+      %88 = arith.addi %87, %c128_i32 : i32
+      %89 = arith.cmpi sle, %88, %1#0 : i32
+      %90 = arith.muli %column, %c128_i32 : i32
+      %91 = arith.addi %90, %c128_i32 : i32
+      %92 = arith.cmpi sle, %91, %1#1 : i32
+      %inside_7 = arith.andi %89, %92 : i1
       scf.if %inside_7 {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %95 = cute.slice(%source, %94) : !source, !cute.coord<"(_,?,0)">
-          %held_8 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
-          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %97 = cute.slice(%source, %96) : !source, !cute.coord<"(_,?,0)">
-          cute.copy(%8, %97, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
-          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %99 = cute.slice(%target, %98) : !target, !cute.coord<"(_,?,0)">
-          cute.copy(%8, %held_8, %99) : (!universal_copy, !held_2, !memref_19) -> ()
+          %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %94 = cute.slice(%source, %93) : !source, !cute.coord<"(_,?,0)">
+          %held_8 = cute.make_fragment_like(%94) : !memref_18 -> !held_2
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %96 = cute.slice(%source, %95) : !source, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %96, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
+          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %98 = cute.slice(%target, %97) : !target, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %held_8, %98) : (!universal_copy, !held_2, !memref_19) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %95 = cute.slice(%source, %94) : !source, !cute.coord<"(_,?,0)">
-          %held_8 = cute.make_fragment_like(%95) : !memref_18 -> !held_2
+          %93 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %94 = cute.slice(%source, %93) : !source, !cute.coord<"(_,?,0)">
+          %held_8 = cute.make_fragment_like(%94) : !memref_18 -> !held_2
           %flags_9 = cute.make_fragment_like(%held_8) [i1] : !held_2 -> !flags_2
-          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %97 = cute.slice(%ids_6, %96) : !ids_2, !cute.coord<"(_,?,0)">
-          %98 = cute.memref.load(%97, %24) : (!coord_tensor_4, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
-          %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !cute.int_tuple<"(?,?)">
-          %100 = cute.make_int_tuple(%99#0, %99#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %101 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %102 = cute.elem_less(%100, %101) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
-          cute.memref.store(%flags_9, %24, %102) : (!flags_2, !cute.coord<"0">, i1) -> ()
-          %103 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %104 = cute.slice(%source, %103) : !source, !cute.coord<"(_,?,0)">
-          cute.copy(%8, %104, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
-          %105 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %106 = cute.slice(%target, %105) : !target, !cute.coord<"(_,?,0)">
-          cute.copy(%8, %held_8, %106, pred = %flags_9) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
+          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %96 = cute.slice(%ids_6, %95) : !ids_2, !cute.coord<"(_,?,0)">
+          %97 = cute.memref.load(%96, %24) : (!coord_tensor_4, !cute.coord<"0">) -> !cute.int_tuple<"(?,?)">
+          %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !cute.int_tuple<"(?,?)">
+          %99 = cute.make_int_tuple(%98#0, %98#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %100 = cute.make_int_tuple(%1#0, %1#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %101 = cute.elem_less(%99, %100) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(?,?)">) -> i1
+          cute.memref.store(%flags_9, %24, %101) : (!flags_2, !cute.coord<"0">, i1) -> ()
+          %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %103 = cute.slice(%source, %102) : !source, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %103, %held_8) : (!universal_copy, !memref_18, !held_2) -> ()
+          %104 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %105 = cute.slice(%target, %104) : !target, !cute.coord<"(_,?,0)">
+          cute.copy(%8, %held_8, %105, pred = %flags_9) : (!universal_copy, !held_2, !memref_19, !flags_2) -> ()
         }
       }
       gpu.return
@@ -423,259 +423,259 @@ module attributes {gpu.container_module} {
       %c128_i32 = arith.constant 128 : i32
       %c16_i32 = arith.constant 16 : i32
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
-      %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %26 = arith.muli %tiles_0, %c8_i32 : i32
-      %group = arith.divui %25, %26 : i32
-      %inside = arith.remui %25, %26 : i32
+      %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %25 = arith.muli %tiles_0, %c8_i32 : i32
+      %group = arith.divui %tile, %25 : i32
+      %inside = arith.remui %tile, %25 : i32
       %first = arith.muli %group, %c8_i32 : i32
-      %27 = arith.subi %tiles, %first : i32
-      %rows = arith.minsi %27, %c8_i32 : i32
+      %26 = arith.subi %tiles, %first : i32
+      %rows = arith.minsi %26, %c8_i32 : i32
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_1 = arith.addi %first, %row : i32
       // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
-      %28 = cute.memref.alloc_smem() : !memref
-      %buffer = cute.get_iter(%28) : !memref
-      %29 = cute.make_view(%buffer, %6) : !memref_2
-      %30 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,_)">
-      %31 = cute.local_tile(%A, %7, %30) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
-      %32 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %33 = cute.tiled.copy.partition_S(%9, %31, %32) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
-      %34 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %35 = cute.tiled.copy.partition_D(%9, %29, %34) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
-      %36 = cute.assume(%5#1) : (i32) -> !cute.i32<divby 8>
-      %37 = cute.make_shape(%5#0, %36) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %38 = cute.make_identity_layout(%37) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %39 = cute.make_view(%10, %38) : !coord_tensor_5
-      %40 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,0)">
-      %ids = cute.local_tile(%39, %7, %40) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %41 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %42 = cute.tiled.copy.partition_S(%9, %ids, %41) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
+      %27 = cute.memref.alloc_smem() : !memref
+      %buffer = cute.get_iter(%27) : !memref
+      %28 = cute.make_view(%buffer, %6) : !memref_2
+      %29 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,_)">
+      %30 = cute.local_tile(%A, %7, %29) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
+      %31 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %32 = cute.tiled.copy.partition_S(%9, %30, %31) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
+      %33 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %34 = cute.tiled.copy.partition_D(%9, %28, %33) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
+      %35 = cute.assume(%5#1) : (i32) -> !cute.i32<divby 8>
+      %36 = cute.make_shape(%5#0, %35) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %37 = cute.make_identity_layout(%36) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %38 = cute.make_view(%10, %37) : !coord_tensor_5
+      %39 = cute.make_coord(%row_1) : (i32) -> !cute.coord<"(?,0)">
+      %ids = cute.local_tile(%38, %7, %39) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %40 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %41 = cute.tiled.copy.partition_S(%9, %ids, %40) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
       // A flag an instruction: is its row inside?
-      %43 = cute.memref.alloca() : !flags_3
+      %42 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %96 = cute.memref.load(%42, %95) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !int_tuple
-        %98 = arith.cmpi slt, %97#0, %5#0 : i32
-        %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%43, %99, %98) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%41, %94) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
+        %97 = arith.cmpi slt, %96#0, %5#0 : i32
+        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%42, %98, %97) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %44 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
-      %45 = cute.make_view(%44, %6) : !memref_2
-      %46 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %47 = cute.local_tile(%B, %7, %46) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
-      %48 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %49 = cute.tiled.copy.partition_S(%9, %47, %48) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
-      %50 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %51 = cute.tiled.copy.partition_D(%9, %45, %50) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
-      %52 = cute.assume(%3#1) : (i32) -> !cute.i32<divby 8>
-      %53 = cute.make_shape(%3#0, %52) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %54 = cute.make_identity_layout(%53) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %55 = cute.make_view(%10, %54) : !coord_tensor_5
-      %56 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
-      %ids_2 = cute.local_tile(%55, %7, %56) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
-      %57 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %58 = cute.tiled.copy.partition_S(%9, %ids_2, %57) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
-      %59 = cute.memref.alloca() : !flags_3
+      %43 = cute.add_offset(%buffer, %11) : (!buffer, !cute.int_tuple<"12288">) -> !buffer
+      %44 = cute.make_view(%43, %6) : !memref_2
+      %45 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %46 = cute.local_tile(%B, %7, %45) : (!A_2, !cute.shape<"(128,32)">, !cute.coord<"(?,_)">) -> !memref_20
+      %47 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %48 = cute.tiled.copy.partition_S(%9, %46, %47) : (!tiled_copy_6, !memref_20, !cute.coord<"?">) -> !memref_21
+      %49 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %50 = cute.tiled.copy.partition_D(%9, %44, %49) : (!tiled_copy_6, !memref_2, !cute.coord<"?">) -> !memref_22
+      %51 = cute.assume(%3#1) : (i32) -> !cute.i32<divby 8>
+      %52 = cute.make_shape(%3#0, %51) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %53 = cute.make_identity_layout(%52) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %54 = cute.make_view(%10, %53) : !coord_tensor_5
+      %55 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,0)">
+      %ids_2 = cute.local_tile(%54, %7, %55) : (!coord_tensor_5, !cute.shape<"(128,32)">, !cute.coord<"(?,0)">) -> !ids
+      %56 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %57 = cute.tiled.copy.partition_S(%9, %ids_2, %56) : (!tiled_copy_6, !ids, !cute.coord<"?">) -> !coord_tensor_6
+      %58 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %96 = cute.memref.load(%58, %95) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %97:2 = cute.get_scalars<{only_dynamic}> (%96) : !int_tuple
-        %98 = arith.cmpi slt, %97#0, %3#0 : i32
-        %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%59, %99, %98) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%57, %94) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %96:2 = cute.get_scalars<{only_dynamic}> (%95) : !int_tuple
+        %97 = arith.cmpi slt, %96#0, %3#0 : i32
+        %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%58, %98, %97) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
+      %59 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %from_a = cute.tiled.copy.partition_S(%13, %28, %59) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
       %60 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_a = cute.tiled.copy.partition_S(%13, %29, %60) : (!tiled_copy_2, !memref_2, !cute.coord<"?">) -> !from_a
-      %61 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %from_b = cute.tiled.copy.partition_S(%14, %45, %61) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
+      %from_b = cute.tiled.copy.partition_S(%14, %44, %60) : (!tiled_copy_3, !memref_2, !cute.coord<"?">) -> !from_a
       %acc = cute.tiled.mma.make_fragment_C(%17, %15) : (!tiled_mma, !cute.shape<"((2,2),4,8)">) -> !acc
       cute.fill(%acc, %cst) : (!acc, f32) -> ()
-      %62 = arith.addi %5#1, %c31_i32 : i32
-      %k_tiles = arith.shrui %62, %c5_i32 : i32
+      %61 = arith.addi %5#1, %c31_i32 : i32
+      %k_tiles = arith.shrui %61, %c5_i32 : i32
       %last = arith.subi %k_tiles, %c1_i32 : i32
       // nothing, if K is 0
-      %63 = arith.muli %last, %c32_i32 : i32
-      %64 = arith.subi %5#1, %63 : i32
-      %left = arith.minsi %64, %5#1 : i32
+      %62 = arith.muli %last, %c32_i32 : i32
+      %63 = arith.subi %5#1, %62 : i32
+      %left = arith.minsi %63, %5#1 : i32
       %flags = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %96 = cute.memref.load(%43, %95) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
-        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %98 = cute.memref.load(%42, %97) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !int_tuple
-        %100 = arith.cmpi slt, %99#1, %left : i32
-        %101 = arith.andi %96, %100 : i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags, %102, %101) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%42, %94) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %97 = cute.memref.load(%41, %96) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !int_tuple
+        %99 = arith.cmpi slt, %98#1, %left : i32
+        %100 = arith.andi %95, %99 : i1
+        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags, %101, %100) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %65 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %66 = cute.slice(%33, %65) : !memref_21, !cute.coord<"(_,_,_,?)">
-      %67 = cute.slice(%35, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %66, %67, pred = %flags) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %64 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %65 = cute.slice(%32, %64) : !memref_21, !cute.coord<"(_,_,_,?)">
+      %66 = cute.slice(%34, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %65, %66, pred = %flags) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
       %flags_3 = cute.memref.alloca() : !flags_3
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %96 = cute.memref.load(%59, %95) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
-        %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        %98 = cute.memref.load(%58, %97) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
-        %99:2 = cute.get_scalars<{only_dynamic}> (%98) : !int_tuple
-        %100 = arith.cmpi slt, %99#1, %left : i32
-        %101 = arith.andi %96, %100 : i1
-        %102 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
-        cute.memref.store(%flags_3, %102, %101) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
+        %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %95 = cute.memref.load(%58, %94) : (!flags_3, !cute.coord<"(0,?,0)">) -> i1
+        %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        %97 = cute.memref.load(%57, %96) : (!coord_tensor_6, !cute.coord<"(0,?,0)">) -> !int_tuple
+        %98:2 = cute.get_scalars<{only_dynamic}> (%97) : !int_tuple
+        %99 = arith.cmpi slt, %98#1, %left : i32
+        %100 = arith.andi %95, %99 : i1
+        %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(0,?,0)">
+        cute.memref.store(%flags_3, %101, %100) : (!flags_3, !cute.coord<"(0,?,0)">, i1) -> ()
       }
-      %68 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
-      %69 = cute.slice(%49, %68) : !memref_21, !cute.coord<"(_,_,_,?)">
-      %70 = cute.slice(%51, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
-      cute.copy(%8, %69, %70, pred = %flags_3) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %67 = cute.make_coord(%last) : (i32) -> !cute.coord<"(_,_,_,?)">
+      %68 = cute.slice(%48, %67) : !memref_21, !cute.coord<"(_,_,_,?)">
+      %69 = cute.slice(%50, %18) : !memref_22, !cute.coord<"(_,_,_,0)">
+      cute.copy(%8, %68, %69, pred = %flags_3) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %71 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
-      scf.if %71 {
-        %95 = cute.slice(%33, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
-        %96 = cute.slice(%35, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %95, %96, pred = %43) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
-        %97 = cute.slice(%49, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
-        %98 = cute.slice(%51, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
-        cute.copy(%8, %97, %98, pred = %59) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+      %70 = arith.cmpi ugt, %k_tiles, %c1_i32 : i32
+      scf.if %70 {
+        %94 = cute.slice(%32, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
+        %95 = cute.slice(%34, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %94, %95, pred = %42) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+        %96 = cute.slice(%48, %18) : !memref_21, !cute.coord<"(_,_,_,0)">
+        %97 = cute.slice(%50, %19) : !memref_22, !cute.coord<"(_,_,_,1)">
+        cute.copy(%8, %96, %97, pred = %58) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
       }
       cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-      %72:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
+      %71:2 = scf.for %i = %c0_i32 to %k_tiles step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c2_i32) -> (i32, i32) : i32 {
         cute_nvgpu.arch.cp_async_wait_group() {n = 1 : i32} : () -> ()
         cute_nvgpu.arch.barrier() : () -> ()
         // The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
         %ahead = arith.addi %i, %c2_i32 : i32
         %more = arith.cmpi ult, %ahead, %k_tiles : i32
         scf.if %more {
-          %109 = arith.subi %ahead, %c1_i32 : i32
-          %110 = cute.make_coord(%109) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %111 = cute.slice(%33, %110) : !memref_21, !cute.coord<"(_,_,_,?)">
-          %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %113 = cute.slice(%35, %112) : !memref_22, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %111, %113, pred = %43) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
-          %114 = arith.subi %ahead, %c1_i32 : i32
-          %115 = cute.make_coord(%114) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %116 = cute.slice(%49, %115) : !memref_21, !cute.coord<"(_,_,_,?)">
-          %117 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %118 = cute.slice(%51, %117) : !memref_22, !cute.coord<"(_,_,_,?)">
-          cute.copy(%8, %116, %118, pred = %59) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+          %108 = arith.subi %ahead, %c1_i32 : i32
+          %109 = cute.make_coord(%108) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %110 = cute.slice(%32, %109) : !memref_21, !cute.coord<"(_,_,_,?)">
+          %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %112 = cute.slice(%34, %111) : !memref_22, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %110, %112, pred = %42) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
+          %113 = arith.subi %ahead, %c1_i32 : i32
+          %114 = cute.make_coord(%113) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %115 = cute.slice(%48, %114) : !memref_21, !cute.coord<"(_,_,_,?)">
+          %116 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %117 = cute.slice(%50, %116) : !memref_22, !cute.coord<"(_,_,_,?)">
+          cute.copy(%8, %115, %117, pred = %58) : (!simt_async_copy, !memref_23, !memref_24, !flags_3) -> ()
         }
         cute_nvgpu.arch.cp_async_commit_group() : () -> ()
-        %95 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %96 = cute.slice(%29, %95) : !memref_2, !cute.coord<"(_,_,?)">
-        %97 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %98 = cute.tiled.mma.partition_A(%17, %96, %97) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
-        %rA = cute.tiled.mma.make_fragment_A(%17, %98) : (!tiled_mma, !memref_9) -> !rA
-        %99 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
-        %100 = cute.slice(%45, %99) : !memref_2, !cute.coord<"(_,_,?)">
-        %101 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-        %102 = cute.tiled.mma.partition_B(%17, %100, %101) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
-        %rB = cute.tiled.mma.make_fragment_B(%17, %102) : (!tiled_mma, !memref_10) -> !rB
+        %94 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %95 = cute.slice(%28, %94) : !memref_2, !cute.coord<"(_,_,?)">
+        %96 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %97 = cute.tiled.mma.partition_A(%17, %95, %96) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_9
+        %rA = cute.tiled.mma.make_fragment_A(%17, %97) : (!tiled_mma, !memref_9) -> !rA
+        %98 = cute.make_coord(%arg0) : (i32) -> !cute.coord<"(_,_,?)">
+        %99 = cute.slice(%44, %98) : !memref_2, !cute.coord<"(_,_,?)">
+        %100 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+        %101 = cute.tiled.mma.partition_B(%17, %99, %100) : (!tiled_mma, !memref_8, !cute.coord<"?">) -> !memref_10
+        %rB = cute.tiled.mma.make_fragment_B(%17, %101) : (!tiled_mma, !memref_10) -> !rB
         %to_a = cute.tiled.copy.retile(%13, %rA) : (!tiled_copy_2, !rA) -> !to_a
         %to_b = cute.tiled.copy.retile(%14, %rB) : (!tiled_copy_3, !rB) -> !to_a
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %109 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %110 = cute.slice(%from_a, %109) : !from_a, !cute.coord<"(_,_,?,?)">
-          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %112 = cute.slice(%to_a, %111) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %110, %112) : (!ldsm, !memref_11, !memref_12) -> ()
-          %113 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %114 = cute.slice(%from_b, %113) : !from_a, !cute.coord<"(_,_,?,?)">
-          %115 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %116 = cute.slice(%to_b, %115) : !to_a, !cute.coord<"(_,_,?)">
-          cute.copy(%12, %114, %116) : (!ldsm, !memref_11, !memref_12) -> ()
+          %108 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %109 = cute.slice(%from_a, %108) : !from_a, !cute.coord<"(_,_,?,?)">
+          %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %111 = cute.slice(%to_a, %110) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %109, %111) : (!ldsm, !memref_11, !memref_12) -> ()
+          %112 = cute.make_coord(%j, %arg0) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %113 = cute.slice(%from_b, %112) : !from_a, !cute.coord<"(_,_,?,?)">
+          %114 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %115 = cute.slice(%to_b, %114) : !to_a, !cute.coord<"(_,_,?)">
+          cute.copy(%12, %113, %115) : (!ldsm, !memref_11, !memref_12) -> ()
         }
         scf.for %j = %c0_i32 to %c2_i32 step %c1_i32 : i32 {
-          %109 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %110 = cute.slice(%rA, %109) : !rA, !cute.coord<"(_,_,?)">
-          %111 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
-          %112 = cute.slice(%rB, %111) : !rB, !cute.coord<"(_,_,?)">
-          cute.gemm(%17, %acc, %110, %112, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
+          %108 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %109 = cute.slice(%rA, %108) : !rA, !cute.coord<"(_,_,?)">
+          %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"(_,_,?)">
+          %111 = cute.slice(%rB, %110) : !rB, !cute.coord<"(_,_,?)">
+          cute.gemm(%17, %acc, %109, %111, %acc) : (!tiled_mma, !acc, !memref_13, !memref_14, !acc) -> ()
         }
         scf.if %more {
         }
-        %103 = arith.addi %arg0, %c1_i32 : i32
-        %104 = arith.cmpi eq, %103, %c3_i32 : i32
-        %105 = arith.addi %arg0, %c1_i32 : i32
-        %read = arith.select %104, %c0_i32, %105 : i32
-        %106 = arith.addi %arg1, %c1_i32 : i32
-        %107 = arith.cmpi eq, %106, %c3_i32 : i32
-        %108 = arith.addi %arg1, %c1_i32 : i32
-        %write = arith.select %107, %c0_i32, %108 : i32
+        %102 = arith.addi %arg0, %c1_i32 : i32
+        %103 = arith.cmpi eq, %102, %c3_i32 : i32
+        %104 = arith.addi %arg0, %c1_i32 : i32
+        %read = arith.select %103, %c0_i32, %104 : i32
+        %105 = arith.addi %arg1, %c1_i32 : i32
+        %106 = arith.cmpi eq, %105, %c3_i32 : i32
+        %107 = arith.addi %arg1, %c1_i32 : i32
+        %write = arith.select %106, %c0_i32, %107 : i32
         scf.yield %read, %write : i32, i32
       }
       cute_nvgpu.arch.cp_async_wait_group() {n = 0 : i32} : () -> ()
       cute_nvgpu.arch.barrier() : () -> ()
       %sC = cute.make_view(%buffer, %20) : !sC
       %out = cute.make_fragment_like(%acc) [f16] : !acc -> !out
-      %73 = cute.memref.load_vec %acc : !acc
-      %74 = arith.truncf %73 : vector<128xf32> to vector<128xf16>
-      cute.memref.store_vec %74, %out : !out
-      %75 = cute.tiled.copy.retile(%22, %out) : (!tiled_copy_4, !out) -> !memref_15
-      %76 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %77 = cute.tiled.copy.partition_D(%22, %sC, %76) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
-      cute.copy(%21, %75, %77) : (!universal_copy, !memref_15, !memref_16) -> ()
+      %72 = cute.memref.load_vec %acc : !acc
+      %73 = arith.truncf %72 : vector<128xf32> to vector<128xf16>
+      cute.memref.store_vec %73, %out : !out
+      %74 = cute.tiled.copy.retile(%22, %out) : (!tiled_copy_4, !out) -> !memref_15
+      %75 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %76 = cute.tiled.copy.partition_D(%22, %sC, %75) : (!tiled_copy_4, !sC, !cute.coord<"?">) -> !memref_16
+      cute.copy(%21, %74, %76) : (!universal_copy, !memref_15, !memref_16) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
-      %78 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
-      %79 = cute.make_shape(%1#0, %78) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
-      %80 = cute.make_identity_layout(%79) : !cute.shape<"(?,?{div=8})"> -> !layout_5
-      %81 = cute.make_view(%10, %80) : !coord_tensor_5
-      %82 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %83 = cute.local_tile(%81, %23, %82) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %77 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
+      %78 = cute.make_shape(%1#0, %77) : (i32, !cute.i32<divby 8>) -> !cute.shape<"(?,?{div=8})">
+      %79 = cute.make_identity_layout(%78) : !cute.shape<"(?,?{div=8})"> -> !layout_5
+      %80 = cute.make_view(%10, %79) : !coord_tensor_5
+      %81 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %82 = cute.local_tile(%80, %23, %81) : (!coord_tensor_5, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !coord_tensor_3
+      %83 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %ids_4 = cute.tiled.copy.partition_S(%24, %82, %83) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_3
       %84 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %ids_4 = cute.tiled.copy.partition_S(%24, %83, %84) : (!tiled_copy_7, !coord_tensor_3, !cute.coord<"?">) -> !ids_3
-      %85 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %source = cute.tiled.copy.partition_S(%24, %sC, %85) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_2
-      %86 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %87 = cute.local_tile(%C, %23, %86) : (!A_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_25
-      %88 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
-      %target = cute.tiled.copy.partition_D(%24, %87, %88) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_2
-      %89 = arith.muli %row_1, %c128_i32 : i32
-      %90 = arith.addi %89, %c128_i32 : i32
-      %91 = arith.cmpi sle, %90, %1#0 : i32
-      %92 = arith.muli %column, %c128_i32 : i32
-      %93 = arith.addi %92, %c128_i32 : i32
-      %94 = arith.cmpi sle, %93, %1#1 : i32
-      %inside_5 = arith.andi %91, %94 : i1
+      %source = cute.tiled.copy.partition_S(%24, %sC, %84) : (!tiled_copy_7, !sC, !cute.coord<"?">) -> !source_2
+      %85 = cute.make_coord(%row_1, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %86 = cute.local_tile(%C, %23, %85) : (!A_2, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref_25
+      %87 = cute.make_coord(%thread) : (i32) -> !cute.coord<"?">
+      %target = cute.tiled.copy.partition_D(%24, %86, %87) : (!tiled_copy_7, !memref_25, !cute.coord<"?">) -> !target_2
+      %88 = arith.muli %row_1, %c128_i32 : i32
+      %89 = arith.addi %88, %c128_i32 : i32
+      %90 = arith.cmpi sle, %89, %1#0 : i32
+      %91 = arith.muli %column, %c128_i32 : i32
+      %92 = arith.addi %91, %c128_i32 : i32
+      %93 = arith.cmpi sle, %92, %1#1 : i32
+      %inside_5 = arith.andi %90, %93 : i1
       scf.if %inside_5 {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %96 = cute.slice(%source, %95) : !source_2, !cute.coord<"(_,?,0)">
-          %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
-          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %98 = cute.slice(%source, %97) : !source_2, !cute.coord<"(_,?,0)">
-          cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %100 = cute.slice(%target, %99) : !target_2, !cute.coord<"(_,?,0)">
-          cute.copy(%21, %held, %100) : (!universal_copy, !held_3, !memref_27) -> ()
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %95 = cute.slice(%source, %94) : !source_2, !cute.coord<"(_,?,0)">
+          %held = cute.make_fragment_like(%95) : !memref_26 -> !held_3
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %97 = cute.slice(%source, %96) : !source_2, !cute.coord<"(_,?,0)">
+          cute.copy(%21, %97, %held) : (!universal_copy, !memref_26, !held_3) -> ()
+          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %99 = cute.slice(%target, %98) : !target_2, !cute.coord<"(_,?,0)">
+          cute.copy(%21, %held, %99) : (!universal_copy, !held_3, !memref_27) -> ()
         }
       } else {
         scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
-          %95 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %96 = cute.slice(%source, %95) : !source_2, !cute.coord<"(_,?,0)">
-          %held = cute.make_fragment_like(%96) : !memref_26 -> !held_3
+          %94 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %95 = cute.slice(%source, %94) : !source_2, !cute.coord<"(_,?,0)">
+          %held = cute.make_fragment_like(%95) : !memref_26 -> !held_3
           %flags_6 = cute.make_fragment_like(%held) [i1] : !held_3 -> !flags_4
           scf.for %j = %c0_i32 to %c8_i32 step %c1_i32 : i32 {
-            %101 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-            %102 = cute.slice(%ids_4, %101) : !ids_3, !cute.coord<"(_,?,0)">
-            %103 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
-            %104 = cute.memref.load(%102, %103) : (!coord_tensor_7, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-            %105:2 = cute.get_scalars<{only_dynamic}> (%104) : !cute.int_tuple<"(?,?)">
-            %106 = cute.make_int_tuple(%105#0, %105#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-            %107 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
-            %108 = cute.make_int_tuple(%1#0, %107) : (i32, !cute.i32<divby 8>) -> !int_tuple
-            %109 = cute.elem_less(%106, %108) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-            %110 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
-            cute.memref.store(%flags_6, %110, %109) : (!flags_4, !cute.coord<"?">, i1) -> ()
+            %100 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+            %101 = cute.slice(%ids_4, %100) : !ids_3, !cute.coord<"(_,?,0)">
+            %102 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
+            %103 = cute.memref.load(%101, %102) : (!coord_tensor_7, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+            %104:2 = cute.get_scalars<{only_dynamic}> (%103) : !cute.int_tuple<"(?,?)">
+            %105 = cute.make_int_tuple(%104#0, %104#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+            %106 = cute.assume(%1#1) : (i32) -> !cute.i32<divby 8>
+            %107 = cute.make_int_tuple(%1#0, %106) : (i32, !cute.i32<divby 8>) -> !int_tuple
+            %108 = cute.elem_less(%105, %107) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+            %109 = cute.make_coord(%j) : (i32) -> !cute.coord<"?">
+            cute.memref.store(%flags_6, %109, %108) : (!flags_4, !cute.coord<"?">, i1) -> ()
           }
-          %97 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %98 = cute.slice(%source, %97) : !source_2, !cute.coord<"(_,?,0)">
-          cute.copy(%21, %98, %held) : (!universal_copy, !memref_26, !held_3) -> ()
-          %99 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
-          %100 = cute.slice(%target, %99) : !target_2, !cute.coord<"(_,?,0)">
-          cute.copy(%21, %held, %100, pred = %flags_6) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
+          %96 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %97 = cute.slice(%source, %96) : !source_2, !cute.coord<"(_,?,0)">
+          cute.copy(%21, %97, %held) : (!universal_copy, !memref_26, !held_3) -> ()
+          %98 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?,0)">
+          %99 = cute.slice(%target, %98) : !target_2, !cute.coord<"(_,?,0)">
+          cute.copy(%21, %held, %99, pred = %flags_6) : (!universal_copy, !held_3, !memref_27, !flags_4) -> ()
         }
       }
       gpu.return

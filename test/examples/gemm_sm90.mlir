@@ -72,6 +72,7 @@
 !A_2 = !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
+    // Compute this block's tiles.
     gpu.func @gemm(%tma_a: !tma_a, %tma_a_0: !tma_a_2, %tma_b: !tma_a, %tma_b_1: !tma_a_2, %tma_c: !tma_c, %tma_c_2: !tma_a_2, %raster: i32, %raster_3: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
       %c7_i32 = arith.constant 7 : i32
       %c0_i32 = arith.constant 0 : i32
@@ -151,6 +152,7 @@ module attributes {gpu.container_module} {
       %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %thread = arith.andi %49, %c127_i32 : i32
       %50 = arith.cmpi ult, %thread, %c2_i32 : i32
+      // Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
       %51 = arith.andi %thread, %c1_i32 : i32
       %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %53 = arith.shrui %52, %c5_i32 : i32
@@ -215,6 +217,7 @@ module attributes {gpu.container_module} {
       }
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
+      // Warp group 0 produces, the others consume.
       %57 = arith.cmpi eq, %warp_group, %c0_i32 : i32
       %58:6 = scf.if %57 -> (i32, i32, i32, i32, i32, i32) {
         cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
@@ -404,6 +407,7 @@ module attributes {gpu.container_module} {
           %158 = arith.cmpi ne, %tile_10, %tile : i32
           scf.if %158 {
             %values_21 = cute.make_view(%93, %14) : !values
+            // With an odd number of chunks the last one of a tile has used the buffer of the first.
             %182 = arith.cmpi eq, %79, %c0_i32 : i32
             scf.if %182 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
@@ -762,6 +766,7 @@ module attributes {gpu.container_module} {
       cute_nvgpu.arch.cluster_wait() : () -> ()
       gpu.return
     }
+    // Compute one tile of C; f16, bf16, tf32 and 8-bit floats, sums in f32.
     gpu.func @gemm_any(%A: !A, %B: !A, %C: !A) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
       %0 = cute.get_layout(%B) : !A
       %extent:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
@@ -788,6 +793,7 @@ module attributes {gpu.container_module} {
       %6 = cute.get_layout(%C) : !A
       %7:3 = cute.get_scalars<{only_dynamic}> (%6) : !cute.layout<"(?,?):(?,1)">
       %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      // This block's tile of C, and the matrix.
       %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %8 = arith.addi %7#0, %c63_i32 : i32
       %tiles_m = arith.shrui %8, %c6_i32 : i32
@@ -797,6 +803,7 @@ module attributes {gpu.container_module} {
       %m0 = arith.muli %10, %c64_i32 : i32
       %11 = arith.divui %tile, %tiles_m : i32
       %n0 = arith.muli %11, %c64_i32 : i32
+      // Tiles of A and B in shared memory, rows 16 bytes apart: reads of fragments hit all banks once; then the sums.
       %sA = cute.memref.alloc_smem() : !sA_2
       %sB = cute.memref.alloc_smem() : !sA_2
       %sums = cute.memref.alloc_smem() : !sums_2
@@ -871,6 +878,7 @@ module attributes {gpu.container_module} {
         }
         cute_nvgpu.arch.barrier() : () -> ()
       }
+      // Through shared memory, so that neighbours write neighbours.
       cute.copy(%5, %acc, %of_c) : (!universal_copy_2, !acc_2, !of_c) -> ()
       cute_nvgpu.arch.barrier() : () -> ()
       scf.for %i = %c0_i32 to %c16_i32 step %c1_i32 : i32 {
@@ -896,6 +904,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
+  // Launch the kernel of a configuration; what stands behind C is for those that want it.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.get_iter(%C) : !A
     %1 = cute.get_iter(%B) : !A
@@ -930,6 +939,7 @@ module attributes {gpu.container_module} {
     %23 = cute.ceil_div(%22, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
     %24 = cute.get_scalars<{only_dynamic}> (%23) : !cute.int_tuple<"?">
     %tiles = arith.muli %21, %24 : i32
+    // which takes any matrix; TMA reads rows of whole 16 bytes
     %25 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_3
     %26 = cute.make_shape(%15#0, %15#1) : (i32, i32) -> !cute.shape<"(?,?)">
     %27 = cute.assume(%15#2) : (i32) -> !cute.i32<divby 8>

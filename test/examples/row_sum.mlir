@@ -198,7 +198,9 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Launch an operation without weights.
+  // Launch as many blocks as the rows need, or as the GPU holds where they work on rows in turn.
+  //
+  // ``w`` and ``b``: weights, None where the operation has none.
   func.func @launch(%x: !x, %y: !y) {
     %0 = cute.static : !cute.int_tuple<"1">
     %c1_i32 = arith.constant 1 : i32

@@ -132,281 +132,281 @@ module attributes {gpu.container_module} {
       %tiles_m = arith.shrui %25, %c7_i32 : i32
       %26 = arith.addi %23#1, %c127_i32 : i32
       %tiles_n = arith.shrui %26, %c7_i32 : i32
-      %27 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %28 = arith.muli %tiles_n, %c8_i32 : i32
-      %group = arith.divui %27, %28 : i32
-      %inside = arith.remui %27, %28 : i32
+      %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %27 = arith.muli %tiles_n, %c8_i32 : i32
+      %group = arith.divui %tile, %27 : i32
+      %inside = arith.remui %tile, %27 : i32
       %first = arith.muli %group, %c8_i32 : i32
-      %29 = arith.subi %tiles_m, %first : i32
-      %rows = arith.minsi %29, %c8_i32 : i32
+      %28 = arith.subi %tiles_m, %first : i32
+      %rows = arith.minsi %28, %c8_i32 : i32
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_3 = arith.addi %first, %row : i32
-      %30 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %31 = cute.local_tile(%mC, %2, %30) : (!mC, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref
-      %32 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %33 = cute.tiled.mma.partition_C(%4, %31, %32) : (!tiled_mma, !memref, !cute.coord<"?">) -> !memref_2
-      %34 = cute.tiled.mma.make_fragment_C(%4, %33) : (!tiled_mma, !memref_2) -> !sums
-      cute.clear(%34) : (!sums) -> ()
-      %35 = arith.addi %1#1, %c15_i32 : i32
-      %36 = arith.shrui %35, %c4_i32 : i32
-      %37 = cute.make_coord(%row_3) : (i32) -> !cute.coord<"(?,_)">
-      %38 = cute.local_tile(%loads_0, %5, %37) : (!loads_2, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor
-      %39 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
-      %40 = cute.local_tile(%loads_2, %5, %39) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
-      %41 = cute.memref.alloc_smem() : !memref_3
-      %42 = cute.memref.alloc_smem() : !memref_4
-      %43 = cute.memref.alloc_smem() : !memref_5
-      %44 = cute.get_iter(%43) : !memref_5
-      %full = cute.recast_iter(%44) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %29 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %30 = cute.local_tile(%mC, %2, %29) : (!mC, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !memref
+      %31 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %32 = cute.tiled.mma.partition_C(%4, %30, %31) : (!tiled_mma, !memref, !cute.coord<"?">) -> !memref_2
+      %33 = cute.tiled.mma.make_fragment_C(%4, %32) : (!tiled_mma, !memref_2) -> !sums
+      cute.clear(%33) : (!sums) -> ()
+      %34 = arith.addi %1#1, %c15_i32 : i32
+      %35 = arith.shrui %34, %c4_i32 : i32
+      %36 = cute.make_coord(%row_3) : (i32) -> !cute.coord<"(?,_)">
+      %37 = cute.local_tile(%loads_0, %5, %36) : (!loads_2, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor
+      %38 = cute.make_coord(%column) : (i32) -> !cute.coord<"(?,_)">
+      %39 = cute.local_tile(%loads_2, %5, %38) : (!loads_4, !cute.shape<"(128,16)">, !cute.coord<"(?,_)">) -> !coord_tensor_2
+      %40 = cute.memref.alloc_smem() : !memref_3
+      %41 = cute.memref.alloc_smem() : !memref_4
+      %42 = cute.memref.alloc_smem() : !memref_5
+      %43 = cute.get_iter(%42) : !memref_5
+      %full = cute.recast_iter(%43) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
       %leader = arith.cmpi eq, %24, %c0_i32 : i32
       scf.if %leader {
         scf.for %stage = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-          %95 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
-          %96 = cute.add_offset(%full, %95) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%96, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %94 = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+          %95 = cute.add_offset(%full, %94) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%95, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
         }
         cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %77 = cute.slice(%38, %6) : !coord_tensor, !cute.coord<"(_,_,0)">
-        %78 = cute.slice(%41, %6) : !memref_3, !cute.coord<"(_,_,0)">
-        %79 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%79, %77, %78) : (!loads, !coord_tensor_3, !memref_6) -> ()
-        %80 = cute.slice(%40, %6) : !coord_tensor_2, !cute.coord<"(_,_,0)">
-        %81 = cute.slice(%42, %6) : !memref_4, !cute.coord<"(_,_,0)">
-        %82 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%82, %80, %81) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
+        %76 = cute.slice(%37, %6) : !coord_tensor, !cute.coord<"(_,_,0)">
+        %77 = cute.slice(%40, %6) : !memref_3, !cute.coord<"(_,_,0)">
+        %78 = cute.atom.set_value(%loads, %full) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%78, %76, %77) : (!loads, !coord_tensor_3, !memref_6) -> ()
+        %79 = cute.slice(%39, %6) : !coord_tensor_2, !cute.coord<"(_,_,0)">
+        %80 = cute.slice(%41, %6) : !memref_4, !cute.coord<"(_,_,0)">
+        %81 = cute.atom.set_value(%loads_1, %full) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%81, %79, %80) : (!loads_3, !coord_tensor_4, !memref_7) -> ()
         %full_10 = cute.add_offset(%full, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_10, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %83 = cute.slice(%38, %8) : !coord_tensor, !cute.coord<"(_,_,1)">
-        %84 = cute.slice(%41, %8) : !memref_3, !cute.coord<"(_,_,1)">
-        %85 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%85, %83, %84) : (!loads, !coord_tensor_5, !memref_6) -> ()
-        %86 = cute.slice(%40, %8) : !coord_tensor_2, !cute.coord<"(_,_,1)">
-        %87 = cute.slice(%42, %8) : !memref_4, !cute.coord<"(_,_,1)">
-        %88 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%88, %86, %87) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
+        %82 = cute.slice(%37, %8) : !coord_tensor, !cute.coord<"(_,_,1)">
+        %83 = cute.slice(%40, %8) : !memref_3, !cute.coord<"(_,_,1)">
+        %84 = cute.atom.set_value(%loads, %full_10) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%84, %82, %83) : (!loads, !coord_tensor_5, !memref_6) -> ()
+        %85 = cute.slice(%39, %8) : !coord_tensor_2, !cute.coord<"(_,_,1)">
+        %86 = cute.slice(%41, %8) : !memref_4, !cute.coord<"(_,_,1)">
+        %87 = cute.atom.set_value(%loads_1, %full_10) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%87, %85, %86) : (!loads_3, !coord_tensor_6, !memref_7) -> ()
         %full_11 = cute.add_offset(%full, %9) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
         cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_11, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-        %89 = cute.slice(%38, %10) : !coord_tensor, !cute.coord<"(_,_,2)">
-        %90 = cute.slice(%41, %10) : !memref_3, !cute.coord<"(_,_,2)">
-        %91 = cute.atom.set_value(%loads, %full_11) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-        cute.copy(%91, %89, %90) : (!loads, !coord_tensor_7, !memref_6) -> ()
-        %92 = cute.slice(%40, %10) : !coord_tensor_2, !cute.coord<"(_,_,2)">
-        %93 = cute.slice(%42, %10) : !memref_4, !cute.coord<"(_,_,2)">
-        %94 = cute.atom.set_value(%loads_1, %full_11) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-        cute.copy(%94, %92, %93) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
+        %88 = cute.slice(%37, %10) : !coord_tensor, !cute.coord<"(_,_,2)">
+        %89 = cute.slice(%40, %10) : !memref_3, !cute.coord<"(_,_,2)">
+        %90 = cute.atom.set_value(%loads, %full_11) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+        cute.copy(%90, %88, %89) : (!loads, !coord_tensor_7, !memref_6) -> ()
+        %91 = cute.slice(%39, %10) : !coord_tensor_2, !cute.coord<"(_,_,2)">
+        %92 = cute.slice(%41, %10) : !memref_4, !cute.coord<"(_,_,2)">
+        %93 = cute.atom.set_value(%loads_1, %full_11) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+        cute.copy(%93, %91, %92) : (!loads_3, !coord_tensor_8, !memref_7) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
       // What this thread multiplies: of A four k at once, of B one, each twice.
+      %44 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %tA = cute.tiled.mma.partition_A(%4, %40, %44) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
       %45 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %tA = cute.tiled.mma.partition_A(%4, %41, %45) : (!tiled_mma, !memref_3, !cute.coord<"?">) -> !tA
-      %46 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-      %tB = cute.tiled.mma.partition_B(%4, %42, %46) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
+      %tB = cute.tiled.mma.partition_B(%4, %41, %45) : (!tiled_mma, !memref_4, !cute.coord<"?">) -> !tB
+      %46 = cute.memref.alloca() : !memref_8
       %47 = cute.memref.alloca() : !memref_8
-      %48 = cute.memref.alloca() : !memref_8
+      %48 = cute.memref.alloca() : !memref_9
       %49 = cute.memref.alloca() : !memref_9
-      %50 = cute.memref.alloca() : !memref_9
       cute_nvgpu.arch.mbarrier_wait(%full, %c0_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-      %51 = cute.slice(%tA, %11) : !tA, !cute.coord<"(_,_,_,0)">
-      %source = cute.local_tile(%51, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-      cute.copy(%14, %source, %47) : (!universal_copy, !source, !memref_8) -> ()
-      %52 = cute.slice(%tB, %15) : !tB, !cute.coord<"(_,_,0,0)">
-      cute.copy(%14, %52, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-      %53:2 = scf.for %tile = %c0_i32 to %36 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+      %50 = cute.slice(%tA, %11) : !tA, !cute.coord<"(_,_,_,0)">
+      %source = cute.local_tile(%50, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+      cute.copy(%14, %source, %46) : (!universal_copy, !source, !memref_8) -> ()
+      %51 = cute.slice(%tB, %15) : !tB, !cute.coord<"(_,_,0,0)">
+      cute.copy(%14, %51, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+      %52:2 = scf.for %tile_10 = %c0_i32 to %35 step %c1_i32 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32) -> (i32, i32) : i32 {
+        %76 = arith.addi %arg1, %c1_i32 : i32
+        %wraps_11 = arith.cmpi eq, %76, %c4_i32 : i32
         %77 = arith.addi %arg1, %c1_i32 : i32
-        %wraps_10 = arith.cmpi eq, %77, %c4_i32 : i32
-        %78 = arith.addi %arg1, %c1_i32 : i32
-        %next_slot = arith.select %wraps_10, %c0_i32, %78 : i32
-        %79 = arith.extui %wraps_10 : i1 to i32
-        %next_phase = arith.xori %arg0, %79 : i32
-        %80 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
-        %81 = cute.slice(%tB, %80) : !tB, !cute.coord<"(_,_,1,?)">
-        cute.copy(%14, %81, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %82 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %34, %82, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %83 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
-        %84 = cute.slice(%tB, %83) : !tB, !cute.coord<"(_,_,2,?)">
-        cute.copy(%14, %84, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %85 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %86 = cute.slice(%tA, %85) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_11 = cute.local_tile(%86, %12, %16) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
-        cute.copy(%14, %source_11, %48) : (!universal_copy, !source_2, !memref_8) -> ()
-        %87 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %34, %87, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %88 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
-        %89 = cute.slice(%tB, %88) : !tB, !cute.coord<"(_,_,3,?)">
-        cute.copy(%14, %89, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %90 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %34, %90, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %91 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
-        %92 = cute.slice(%tB, %91) : !tB, !cute.coord<"(_,_,4,?)">
-        cute.copy(%14, %92, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %93 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %34, %93, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %94 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
-        %95 = cute.slice(%tB, %94) : !tB, !cute.coord<"(_,_,5,?)">
-        cute.copy(%14, %95, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %96 = cute.slice(%48, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %34, %96, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %97 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
-        %98 = cute.slice(%tB, %97) : !tB, !cute.coord<"(_,_,6,?)">
-        cute.copy(%14, %98, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %99 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %100 = cute.slice(%tA, %99) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_12 = cute.local_tile(%100, %12, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
-        cute.copy(%14, %source_12, %47) : (!universal_copy, !source_3, !memref_8) -> ()
-        %101 = cute.slice(%48, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %34, %101, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %102 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
-        %103 = cute.slice(%tB, %102) : !tB, !cute.coord<"(_,_,7,?)">
-        cute.copy(%14, %103, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %104 = cute.slice(%48, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %34, %104, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %105 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
-        %106 = cute.slice(%tB, %105) : !tB, !cute.coord<"(_,_,8,?)">
-        cute.copy(%14, %106, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %107 = cute.slice(%48, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %34, %107, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %108 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
-        %109 = cute.slice(%tB, %108) : !tB, !cute.coord<"(_,_,9,?)">
-        cute.copy(%14, %109, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %110 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %34, %110, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
-        %111 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
-        %112 = cute.slice(%tB, %111) : !tB, !cute.coord<"(_,_,10,?)">
-        cute.copy(%14, %112, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %113 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %114 = cute.slice(%tA, %113) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_13 = cute.local_tile(%114, %12, %19) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
-        cute.copy(%14, %source_13, %48) : (!universal_copy, !source_2, !memref_8) -> ()
-        %115 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %34, %115, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %116 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
-        %117 = cute.slice(%tB, %116) : !tB, !cute.coord<"(_,_,11,?)">
-        cute.copy(%14, %117, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %118 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %34, %118, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %119 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
-        %120 = cute.slice(%tB, %119) : !tB, !cute.coord<"(_,_,12,?)">
-        cute.copy(%14, %120, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %121 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %34, %121, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %122 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
-        %123 = cute.slice(%tB, %122) : !tB, !cute.coord<"(_,_,13,?)">
-        cute.copy(%14, %123, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %124 = cute.slice(%48, %6) : !memref_8, !cute.coord<"(_,_,0)">
-        cute.gemm(%4, %34, %124, %49, %34) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %next_slot = arith.select %wraps_11, %c0_i32, %77 : i32
+        %78 = arith.extui %wraps_11 : i1 to i32
+        %next_phase = arith.xori %arg0, %78 : i32
+        %79 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,1,?)">
+        %80 = cute.slice(%tB, %79) : !tB, !cute.coord<"(_,_,1,?)">
+        cute.copy(%14, %80, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %81 = cute.slice(%46, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %81, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %82 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,2,?)">
+        %83 = cute.slice(%tB, %82) : !tB, !cute.coord<"(_,_,2,?)">
+        cute.copy(%14, %83, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %84 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %85 = cute.slice(%tA, %84) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_12 = cute.local_tile(%85, %12, %16) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,1)">) -> !source_2
+        cute.copy(%14, %source_12, %47) : (!universal_copy, !source_2, !memref_8) -> ()
+        %86 = cute.slice(%46, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %86, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %87 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,3,?)">
+        %88 = cute.slice(%tB, %87) : !tB, !cute.coord<"(_,_,3,?)">
+        cute.copy(%14, %88, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %89 = cute.slice(%46, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %89, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %90 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,4,?)">
+        %91 = cute.slice(%tB, %90) : !tB, !cute.coord<"(_,_,4,?)">
+        cute.copy(%14, %91, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %92 = cute.slice(%46, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %92, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %93 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,5,?)">
+        %94 = cute.slice(%tB, %93) : !tB, !cute.coord<"(_,_,5,?)">
+        cute.copy(%14, %94, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %95 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %95, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %96 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,6,?)">
+        %97 = cute.slice(%tB, %96) : !tB, !cute.coord<"(_,_,6,?)">
+        cute.copy(%14, %97, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %98 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %99 = cute.slice(%tA, %98) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_13 = cute.local_tile(%99, %12, %18) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,2)">) -> !source_3
+        cute.copy(%14, %source_13, %46) : (!universal_copy, !source_3, !memref_8) -> ()
+        %100 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %100, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %101 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,7,?)">
+        %102 = cute.slice(%tB, %101) : !tB, !cute.coord<"(_,_,7,?)">
+        cute.copy(%14, %102, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %103 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %103, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %104 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,8,?)">
+        %105 = cute.slice(%tB, %104) : !tB, !cute.coord<"(_,_,8,?)">
+        cute.copy(%14, %105, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %106 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %106, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %107 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,9,?)">
+        %108 = cute.slice(%tB, %107) : !tB, !cute.coord<"(_,_,9,?)">
+        cute.copy(%14, %108, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %109 = cute.slice(%46, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %109, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
+        %110 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,10,?)">
+        %111 = cute.slice(%tB, %110) : !tB, !cute.coord<"(_,_,10,?)">
+        cute.copy(%14, %111, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %112 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %113 = cute.slice(%tA, %112) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_14 = cute.local_tile(%113, %12, %19) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,3)">) -> !source_2
+        cute.copy(%14, %source_14, %47) : (!universal_copy, !source_2, !memref_8) -> ()
+        %114 = cute.slice(%46, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %114, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %115 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,11,?)">
+        %116 = cute.slice(%tB, %115) : !tB, !cute.coord<"(_,_,11,?)">
+        cute.copy(%14, %116, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %117 = cute.slice(%46, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %117, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %118 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,12,?)">
+        %119 = cute.slice(%tB, %118) : !tB, !cute.coord<"(_,_,12,?)">
+        cute.copy(%14, %119, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %120 = cute.slice(%46, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %120, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %121 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,13,?)">
+        %122 = cute.slice(%tB, %121) : !tB, !cute.coord<"(_,_,13,?)">
+        cute.copy(%14, %122, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %123 = cute.slice(%47, %6) : !memref_8, !cute.coord<"(_,_,0)">
+        cute.gemm(%4, %33, %123, %48, %33) : (!tiled_mma, !sums, !memref_12, !memref_9, !sums) -> ()
         // All are done with the tile before: its slot gets the tile that comes last.  The next one is there.
         cute_nvgpu.arch.barrier() : () -> ()
         scf.if %leader {
-          %138 = arith.addi %tile, %c3_i32 : i32
-          %139 = arith.addi %arg1, %c3_i32 : i32
-          %140 = arith.andi %139, %c3_i32 : i32
-          %141 = cute.make_int_tuple(%140) : (i32) -> !cute.int_tuple<"?">
-          %full_15 = cute.add_offset(%full, %141) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_15, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %142 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
-          %143 = cute.slice(%38, %142) : !coord_tensor, !cute.coord<"(_,_,?)">
-          %144 = cute.make_coord(%140) : (i32) -> !cute.coord<"(_,_,?)">
-          %145 = cute.slice(%41, %144) : !memref_3, !cute.coord<"(_,_,?)">
-          %146 = cute.atom.set_value(%loads, %full_15) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
-          cute.copy(%146, %143, %145) : (!loads, !coord_tensor_9, !memref_6) -> ()
-          %147 = cute.make_coord(%138) : (i32) -> !cute.coord<"(_,_,?)">
-          %148 = cute.slice(%40, %147) : !coord_tensor_2, !cute.coord<"(_,_,?)">
-          %149 = cute.make_coord(%140) : (i32) -> !cute.coord<"(_,_,?)">
-          %150 = cute.slice(%42, %149) : !memref_4, !cute.coord<"(_,_,?)">
-          %151 = cute.atom.set_value(%loads_1, %full_15) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
-          cute.copy(%151, %148, %150) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
+          %137 = arith.addi %tile_10, %c3_i32 : i32
+          %138 = arith.addi %arg1, %c3_i32 : i32
+          %139 = arith.andi %138, %c3_i32 : i32
+          %140 = cute.make_int_tuple(%139) : (i32) -> !cute.int_tuple<"?">
+          %full_16 = cute.add_offset(%full, %140) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%full_16, %c16384_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %141 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
+          %142 = cute.slice(%37, %141) : !coord_tensor, !cute.coord<"(_,_,?)">
+          %143 = cute.make_coord(%139) : (i32) -> !cute.coord<"(_,_,?)">
+          %144 = cute.slice(%40, %143) : !memref_3, !cute.coord<"(_,_,?)">
+          %145 = cute.atom.set_value(%loads, %full_16) {field = tma_bar} : (!loads, !cute.ptr<i64, smem>) -> !loads
+          cute.copy(%145, %142, %144) : (!loads, !coord_tensor_9, !memref_6) -> ()
+          %146 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
+          %147 = cute.slice(%39, %146) : !coord_tensor_2, !cute.coord<"(_,_,?)">
+          %148 = cute.make_coord(%139) : (i32) -> !cute.coord<"(_,_,?)">
+          %149 = cute.slice(%41, %148) : !memref_4, !cute.coord<"(_,_,?)">
+          %150 = cute.atom.set_value(%loads_1, %full_16) {field = tma_bar} : (!loads_3, !cute.ptr<i64, smem>) -> !loads_3
+          cute.copy(%150, %147, %149) : (!loads_3, !coord_tensor_10, !memref_7) -> ()
         }
-        %125 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
-        %126 = cute.add_offset(%full, %125) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-        cute_nvgpu.arch.mbarrier_wait(%126, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
-        %127 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
-        %128 = cute.slice(%tB, %127) : !tB, !cute.coord<"(_,_,14,?)">
-        cute.copy(%14, %128, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %129 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
-        %130 = cute.slice(%tA, %129) : !tA, !cute.coord<"(_,_,_,?)">
-        %source_14 = cute.local_tile(%130, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
-        cute.copy(%14, %source_14, %47) : (!universal_copy, !source, !memref_8) -> ()
-        %131 = cute.slice(%48, %8) : !memref_8, !cute.coord<"(_,_,1)">
-        cute.gemm(%4, %34, %131, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
-        %132 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
-        %133 = cute.slice(%tB, %132) : !tB, !cute.coord<"(_,_,15,?)">
-        cute.copy(%14, %133, %50) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %134 = cute.slice(%48, %10) : !memref_8, !cute.coord<"(_,_,2)">
-        cute.gemm(%4, %34, %134, %49, %34) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
-        %135 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
-        %136 = cute.slice(%tB, %135) : !tB, !cute.coord<"(_,_,0,?)">
-        cute.copy(%14, %136, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
-        %137 = cute.slice(%48, %17) : !memref_8, !cute.coord<"(_,_,3)">
-        cute.gemm(%4, %34, %137, %50, %34) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %124 = cute.make_int_tuple(%next_slot) : (i32) -> !cute.int_tuple<"?">
+        %125 = cute.add_offset(%full, %124) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+        cute_nvgpu.arch.mbarrier_wait(%125, %next_phase) : (!cute.ptr<i64, smem>, i32) -> ()
+        %126 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,14,?)">
+        %127 = cute.slice(%tB, %126) : !tB, !cute.coord<"(_,_,14,?)">
+        cute.copy(%14, %127, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %128 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,_,?)">
+        %129 = cute.slice(%tA, %128) : !tA, !cute.coord<"(_,_,_,?)">
+        %source_15 = cute.local_tile(%129, %12, %13) : (!memref_10, !cute.shape<"(1,8,4)">, !cute.coord<"(0,0,0)">) -> !source
+        cute.copy(%14, %source_15, %46) : (!universal_copy, !source, !memref_8) -> ()
+        %130 = cute.slice(%47, %8) : !memref_8, !cute.coord<"(_,_,1)">
+        cute.gemm(%4, %33, %130, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
+        %131 = cute.make_coord(%arg1) : (i32) -> !cute.coord<"(_,_,15,?)">
+        %132 = cute.slice(%tB, %131) : !tB, !cute.coord<"(_,_,15,?)">
+        cute.copy(%14, %132, %49) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %133 = cute.slice(%47, %10) : !memref_8, !cute.coord<"(_,_,2)">
+        cute.gemm(%4, %33, %133, %48, %33) : (!tiled_mma, !sums, !memref_14, !memref_9, !sums) -> ()
+        %134 = cute.make_coord(%next_slot) : (i32) -> !cute.coord<"(_,_,0,?)">
+        %135 = cute.slice(%tB, %134) : !tB, !cute.coord<"(_,_,0,?)">
+        cute.copy(%14, %135, %48) : (!universal_copy, !memref_11, !memref_9) -> ()
+        %136 = cute.slice(%47, %17) : !memref_8, !cute.coord<"(_,_,3)">
+        cute.gemm(%4, %33, %136, %49, %33) : (!tiled_mma, !sums, !memref_13, !memref_9, !sums) -> ()
         scf.yield %next_phase, %next_slot : i32, i32
       }
       // Tiles that are still under way.
-      %54 = arith.addi %53#1, %c1_i32 : i32
-      %wraps = arith.cmpi eq, %54, %c4_i32 : i32
-      %55 = arith.addi %53#1, %c1_i32 : i32
-      %slot = arith.select %wraps, %c0_i32, %55 : i32
-      %56 = arith.extui %wraps : i1 to i32
-      %phase = arith.xori %53#0, %56 : i32
-      %57 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
-      %58 = cute.add_offset(%full, %57) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%58, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %53 = arith.addi %52#1, %c1_i32 : i32
+      %wraps = arith.cmpi eq, %53, %c4_i32 : i32
+      %54 = arith.addi %52#1, %c1_i32 : i32
+      %slot = arith.select %wraps, %c0_i32, %54 : i32
+      %55 = arith.extui %wraps : i1 to i32
+      %phase = arith.xori %52#0, %55 : i32
+      %56 = cute.make_int_tuple(%slot) : (i32) -> !cute.int_tuple<"?">
+      %57 = cute.add_offset(%full, %56) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%57, %phase) : (!cute.ptr<i64, smem>, i32) -> ()
+      %58 = arith.addi %slot, %c1_i32 : i32
+      %wraps_4 = arith.cmpi eq, %58, %c4_i32 : i32
       %59 = arith.addi %slot, %c1_i32 : i32
-      %wraps_4 = arith.cmpi eq, %59, %c4_i32 : i32
-      %60 = arith.addi %slot, %c1_i32 : i32
-      %slot_5 = arith.select %wraps_4, %c0_i32, %60 : i32
-      %61 = arith.extui %wraps_4 : i1 to i32
-      %phase_6 = arith.xori %phase, %61 : i32
-      %62 = cute.make_int_tuple(%slot_5) : (i32) -> !cute.int_tuple<"?">
-      %63 = cute.add_offset(%full, %62) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-      cute_nvgpu.arch.mbarrier_wait(%63, %phase_6) : (!cute.ptr<i64, smem>, i32) -> ()
+      %slot_5 = arith.select %wraps_4, %c0_i32, %59 : i32
+      %60 = arith.extui %wraps_4 : i1 to i32
+      %phase_6 = arith.xori %phase, %60 : i32
+      %61 = cute.make_int_tuple(%slot_5) : (i32) -> !cute.int_tuple<"?">
+      %62 = cute.add_offset(%full, %61) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+      cute_nvgpu.arch.mbarrier_wait(%62, %phase_6) : (!cute.ptr<i64, smem>, i32) -> ()
+      %63 = arith.addi %slot_5, %c1_i32 : i32
+      %wraps_7 = arith.cmpi eq, %63, %c4_i32 : i32
       %64 = arith.addi %slot_5, %c1_i32 : i32
-      %wraps_7 = arith.cmpi eq, %64, %c4_i32 : i32
-      %65 = arith.addi %slot_5, %c1_i32 : i32
-      %slot_8 = arith.select %wraps_7, %c0_i32, %65 : i32
-      %66 = arith.extui %wraps_7 : i1 to i32
-      %phase_9 = arith.xori %phase_6, %66 : i32
+      %slot_8 = arith.select %wraps_7, %c0_i32, %64 : i32
+      %65 = arith.extui %wraps_7 : i1 to i32
+      %phase_9 = arith.xori %phase_6, %65 : i32
       // The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
-      %sums = cute.make_fragment_like(%34) : !sums -> !sums
+      %sums = cute.make_fragment_like(%33) : !sums -> !sums
       scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-        %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        %78 = cute.memref.load(%34, %77) : (!sums, !cute.coord<"?">) -> f32
-        %79 = arith.addf %78, %cst fastmath<contract> : f32
-        %80 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%sums, %80, %79) : (!sums, !cute.coord<"?">, f32) -> ()
+        %76 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        %77 = cute.memref.load(%33, %76) : (!sums, !cute.coord<"?">) -> f32
+        %78 = arith.addf %77, %cst fastmath<contract> : f32
+        %79 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%sums, %79, %78) : (!sums, !cute.coord<"?">, f32) -> ()
       }
-      %67 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-      %68 = cute.make_shape(%23#0, %67) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
-      %69 = cute.make_identity_layout(%68) : !cute.shape<"(?,?{div=4})"> -> !layout_3
-      %70 = cute.make_view(%20, %69) : !coord_tensor_11
-      %71 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-      %ids = cute.local_tile(%70, %2, %71) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
-      %72 = cute.memref.load(%ids, %21) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
-      %73:2 = cute.get_scalars<{only_dynamic}> (%72) : !cute.int_tuple<"(?,?)">
-      %74 = cute.make_int_tuple(%73#0, %73#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-      %75 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-      %76 = cute.make_int_tuple(%23#0, %75) : (i32, !cute.i32<divby 4>) -> !int_tuple
-      %whole = cute.elem_less(%74, %76) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+      %66 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %67 = cute.make_shape(%23#0, %66) : (i32, !cute.i32<divby 4>) -> !cute.shape<"(?,?{div=4})">
+      %68 = cute.make_identity_layout(%67) : !cute.shape<"(?,?{div=4})"> -> !layout_3
+      %69 = cute.make_view(%20, %68) : !coord_tensor_11
+      %70 = cute.make_coord(%row_3, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+      %ids = cute.local_tile(%69, %2, %70) : (!coord_tensor_11, !cute.shape<"(128,128)">, !cute.coord<"(?,?)">) -> !ids
+      %71 = cute.memref.load(%ids, %21) : (!ids, !cute.coord<"16383">) -> !cute.int_tuple<"(?,?)">
+      %72:2 = cute.get_scalars<{only_dynamic}> (%71) : !cute.int_tuple<"(?,?)">
+      %73 = cute.make_int_tuple(%72#0, %72#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+      %74 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+      %75 = cute.make_int_tuple(%23#0, %74) : (i32, !cute.i32<divby 4>) -> !int_tuple
+      %whole = cute.elem_less(%73, %75) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
       scf.if %whole {
-        cute.copy(%14, %sums, %33) : (!universal_copy, !sums, !memref_2) -> ()
+        cute.copy(%14, %sums, %32) : (!universal_copy, !sums, !memref_2) -> ()
       } else {
-        %77 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
-        %xC = cute.tiled.mma.partition_C(%4, %ids, %77) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
+        %76 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+        %xC = cute.tiled.mma.partition_C(%4, %ids, %76) : (!tiled_mma, !ids, !cute.coord<"?">) -> !xC
         %inside_10 = cute.make_fragment_like(%xC) [i1] : !xC -> !inside
         scf.for %i = %c0_i32 to %c128_i32 step %c1_i32 : i32 {
-          %78 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          %79 = cute.memref.load(%xC, %78) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
-          %80:2 = cute.get_scalars<{only_dynamic}> (%79) : !cute.int_tuple<"(?,?)">
-          %81 = cute.make_int_tuple(%80#0, %80#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-          %82 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
-          %83 = cute.make_int_tuple(%23#0, %82) : (i32, !cute.i32<divby 4>) -> !int_tuple
-          %84 = cute.elem_less(%81, %83) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
-          %85 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
-          cute.memref.store(%inside_10, %85, %84) : (!inside, !cute.coord<"?">, i1) -> ()
+          %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          %78 = cute.memref.load(%xC, %77) : (!xC, !cute.coord<"?">) -> !cute.int_tuple<"(?,?)">
+          %79:2 = cute.get_scalars<{only_dynamic}> (%78) : !cute.int_tuple<"(?,?)">
+          %80 = cute.make_int_tuple(%79#0, %79#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+          %81 = cute.assume(%23#1) : (i32) -> !cute.i32<divby 4>
+          %82 = cute.make_int_tuple(%23#0, %81) : (i32, !cute.i32<divby 4>) -> !int_tuple
+          %83 = cute.elem_less(%80, %82) : (!cute.int_tuple<"(?,?)">, !int_tuple) -> i1
+          %84 = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+          cute.memref.store(%inside_10, %84, %83) : (!inside, !cute.coord<"?">, i1) -> ()
         }
-        cute.copy(%14, %sums, %33, pred = %inside_10) : (!universal_copy, !sums, !memref_2, !inside) -> ()
+        cute.copy(%14, %sums, %32, pred = %inside_10) : (!universal_copy, !sums, !memref_2, !inside) -> ()
       }
       gpu.return
     }

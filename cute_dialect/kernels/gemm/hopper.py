@@ -292,7 +292,7 @@ def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
         layouts, align = [re.sub("{.*?}", "", x) for x in layouts], "align<1>"
     elements = (c.element, c.element, c.output)
     matrices = [cute.Tensor[type_of_mlir(e), layout, align] for e, layout in zip(elements, layouts)]
-    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True)
+    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True, comments=True)
 
 
 def _layouts(c: GemmConfig) -> list[str]:

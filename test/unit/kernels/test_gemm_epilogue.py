@@ -136,10 +136,12 @@ def test_without_an_epilogue_nothing_changes() -> None:
 
 
 def test_the_example_of_the_documentation(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    program = tmp_path / "kernels_example.py"  # kernels are read from their files
-    program.write_text(block)
-    runpy.run_path(str(program))
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    for i, block in enumerate(blocks):
+        program = tmp_path / f"kernels_example_{i}.py"  # kernels are read from their files
+        program.write_text(block)
+        runpy.run_path(str(program))
 
 
 @pytest.mark.parametrize(
