@@ -116,6 +116,7 @@ module attributes {gpu.container_module} {
       %24 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %25 = arith.shrui %24, %c5_i32 : i32
       %warp = arith.andi %25, %c3_i32 : i32
+      // This block's tiles: every n-th one, n the number of clusters.
       %26 = cute_nvgpu.arch.cluster_rank() : () -> i32
       %27 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %28 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
@@ -128,6 +129,7 @@ module attributes {gpu.container_module} {
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_c) : (!tma_c) -> ()
       }
+      // Shared memory: the stages of A and B, two buffers for 64 rows of C each; then the barriers full and empty.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
       %sC = cute.memref.alloc_smem() : !sC
@@ -181,6 +183,7 @@ module attributes {gpu.container_module} {
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
+      // The first loads: those that only this block's barriers see need not wait for the cluster.
       %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %56 = arith.cmpi eq, %55, %c0_i32 : i32
       scf.if %56 {
@@ -404,6 +407,7 @@ module attributes {gpu.container_module} {
           %157 = cute.slice(%rB, %156) : !rB, !cute.coord<"(_,_,_,?)">
           cute.gemm(%10, %acc, %155, %157) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+          // The tile before is stored while this one is multiplied.
           %158 = arith.cmpi ne, %tile_10, %tile : i32
           scf.if %158 {
             %values_21 = cute.make_view(%93, %14) : !values
@@ -939,7 +943,6 @@ module attributes {gpu.container_module} {
     %23 = cute.ceil_div(%22, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
     %24 = cute.get_scalars<{only_dynamic}> (%23) : !cute.int_tuple<"?">
     %tiles = arith.muli %21, %24 : i32
-    // which takes any matrix; TMA reads rows of whole 16 bytes
     %25 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_3
     %26 = cute.make_shape(%15#0, %15#1) : (i32, i32) -> !cute.shape<"(?,?)">
     %27 = cute.assume(%15#2) : (i32) -> !cute.i32<divby 8>

@@ -131,7 +131,8 @@ class GemmConfig(NamedTuple):
 class SplitConfig(NamedTuple):
     """A kernel whose blocks share the K of a tile (:mod:`cute_dialect.kernels.gemm.split`).
 
-    ``base``: tile, types and majors (no cluster, no batch, 16-bit output); ``parts``: blocks that share a tile."""
+    ``base``: tile, types and majors (no cluster, no batch, 16-bit output); ``parts``: blocks that share a tile.
+    """
 
     base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
     parts: int = 4
@@ -146,6 +147,8 @@ class SplitConfig(NamedTuple):
         base.check()
         if base.cluster_m != 1 or base.batch or base.promote or base.deferred or base.output == "f32":
             raise ValueError(f"expected no cluster, batch, promotion or deferred store and 16-bit output, got {base}")
+        if base.schedule != "cooperative" or base.stream_k:
+            raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
         chunks = base.tile[1] // base.chunk
         if self.parts < 2 or chunks % self.parts:
             raise ValueError(f"expected a number of parts that divides the {chunks} chunks of a tile, got {self.parts}")

@@ -29,9 +29,18 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
-from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Result, Shared, Tiles, ring_of
+from cute_dialect.kernels.gemm.host import (
+    arguments_of,
+    as_read,
+    check_arguments,
+    layouts_of,
+    load_map,
+    ring_of,
+    store_map,
+)
+from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Result, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
 from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
@@ -56,13 +65,13 @@ def launch(
 ):  # fmt: skip
     """Launch the kernel of a configuration; what stands behind C is for those that want it."""
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
-    _check_shapes(A, B, C)
-    fallback = any_gemm(A, B, C) if c.fallback else None
-    if c.fallback:  # which takes any matrix; TMA reads rows of whole 16 bytes
-        A, B, C = (cute.promise(x, layout, align=16).view for x, layout in zip((A, B, C), _layouts(c)))
-    addends = Addends(source, bias, alpha, beta)
+    addends, shared = Addends(source, bias, alpha, beta), Shared(workspace, counters if flags is None else flags)
+    behind = {"workspace": workspace, "flags": flags, "counters": counters, **addends._asdict()}
+    check_arguments(config, A, B, C, behind)
     c.epilogue.check_shapes(C, addends)
-    (m, n, k), one = c.tile, (1,) * c.batch
+    fallback = any_gemm(A, B, C) if c.fallback else None
+    A, B, C = as_read(c, A, B, C)
+    m, n, k = c.tile
     groups = 1 if c.schedule == "pingpong" else c.consumers  # that share a tile
     mma = hopper.make_trivial_tiled_mma(
         A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (groups, 1, 1), (64, n)
@@ -70,43 +79,70 @@ def launch(
     rings = ring_of(A, m, c), ring_of(B, n, c)
     row_major = utils.LayoutEnum.ROW_MAJOR
     buffers = hopper.make_smem_layout_epi(C.element_type, row_major, (16, c.chunk), 4 * 2 * c.consumers)
-    tma_a = _load(A, (m, k, *one), c.cluster_n, c)
-    tma_b = _load(B, (n, k, *one), c.cluster_m, c)
-    tma_c = cpasync.make_tiled_tma_atom(
-        cpasync.S2G(), C, _stage(buffers, (16, c.chunk, *one)), (16, c.chunk, *one), l2_promotion=256
-    )
+    tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
+    tma_c = store_map(c, C, buffers)
     raster = utils.GroupedRaster(
         cute.ceil_div(C.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.sms, matrices=C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
-    shared = Shared(workspace, counters if flags is None else flags)
     grid = WORK[_work(config)].grid(raster, k_tiles, parts)
     gemm(tma_a, tma_b, tma_c, mma, rings, buffers, raster, k_tiles, shared, addends, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
 
 
-def _check_shapes(A: Any, B: Any, C: Any) -> None:
-    assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
-    if cute.rank(C) == 3:
-        assert A.shape[2] == B.shape[2], "A and B must have as many matrices"
-        assert A.shape[2] == C.shape[2], "A and C must have as many matrices"
+@cute.kernel(min_blocks=1)
+def gemm(
+    tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, rings: Any, buffers: Any, raster: utils.GroupedRaster,
+    k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute this block's tiles."""
+    c = config.base if isinstance(config, SplitConfig) else config
+    m, n, k = c.tile
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    # This block's tiles: every n-th one, n the number of clusters.
+    tiles = Tiles(c, raster)
+    work = WORK[_work(config)](config, tiles, k_tiles, shared)
+    if cute.arch.thread_idx().x == 0:
+        for atom, _ in (tma_a, tma_b, tma_c):
+            cpasync.prefetch_descriptor(atom)
 
+    # Shared memory: the stages of A and B, two buffers for 64 rows of C each; then the barriers full and empty.
+    sA, sB, sC = (
+        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
+        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]), (tma_c, buffers))
+    )
+    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank)
+    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b)
+    consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, consumers), tx_count=c.stage_bytes,
+        cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
+    )  # fmt: skip
+    producer, consumer = pipe.make_participants()
+    # The first loads: those that only this block's barriers see need not wait for the cluster.
+    loads = Loads(c, a, b, producer, tiles, k_tiles)
+    loads.early(work.first)
+    pipe.sync()
 
-def _load(matrix: Any, tile: tuple[int, ...], blocks: int, c: GemmConfig) -> Any:
-    """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
-    part = (tile[0] // blocks, *tile[1:])
-    op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
-    return cpasync.make_tiled_tma_atom(op, matrix, _stage(ring_of(matrix, part[0], c), part), part, l2_promotion=256)
-
-
-def _stage(ring: Any, tile: tuple[int, ...]) -> Any:
-    """Return the layout of one stage, with a mode of one matrix where the tile has one."""
-    plain = cute.slice_(ring.outer, (None, None, 0))
-    return cute.make_composed_layout(ring.inner, 0, cute.append_ones(plain, len(tile)))
+    # Warp group 0 produces, the others consume.
+    if warp_group == 0:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        if warp == 0 and cute.arch.elect_one():
+            work.produce(loads)
+    else:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        group = warp_group - 1
+        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
+        result = Result(c, tma_c, sC, products.sums, group, Fused(c.epilogue, addends))
+        work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
+    if c.cluster > 1:
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
 
 
 class Loads:
@@ -182,6 +218,7 @@ class Cooperative:
             place = self.tiles.place(tile)
             slot = consumer.wait_and_advance()
             products.begin(slot, accumulate=False)
+            # The tile before is stored while this one is multiplied.
             if tile != first:
                 result.store(before, range(half))
             slot = products.go_on(consumer, slot, range(1, cute.min(self.k_tiles, 2)))
@@ -222,84 +259,18 @@ def _work(config: Any) -> str:
     return "split" if isinstance(config, SplitConfig) else "stream" if config.stream_k else "whole"
 
 
-@cute.kernel(min_blocks=1)
-def gemm(
-    tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, rings: Any, buffers: Any, raster: utils.GroupedRaster,
-    k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
-):  # fmt: skip
-    """Compute this block's tiles."""
-    c = config.base if isinstance(config, SplitConfig) else config
-    m, n, k = c.tile
-    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
-    tiles = Tiles(c, raster)
-    work = WORK[_work(config)](config, tiles, k_tiles, shared)
-    if cute.arch.thread_idx().x == 0:
-        for atom, _ in (tma_a, tma_b, tma_c):
-            cpasync.prefetch_descriptor(atom)
-
-    sA, sB, sC = (
-        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
-        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]), (tma_c, buffers))
-    )
-    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank)
-    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b)
-    consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
-    pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, consumers), tx_count=c.stage_bytes,
-        cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
-    )  # fmt: skip
-    producer, consumer = pipe.make_participants()
-    loads = Loads(c, a, b, producer, tiles, k_tiles)
-    loads.early(work.first)
-    pipe.sync()
-
-    # Warp group 0 produces, the others consume.
-    if warp_group == 0:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
-        if warp == 0 and cute.arch.elect_one():
-            work.produce(loads)
-    else:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
-        group = warp_group - 1
-        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
-        result = Result(c, tma_c, sC, products.sums, group, Fused(c.epilogue, addends))
-        work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
-    if c.cluster > 1:
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
-
-
 def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
     """Return the kernel ``@gemm`` and its host function ``@launch`` as text; without a configuration the default one,
     with a fallback.
 
-    The launch takes A, B, C, then of ``workspace``, ``flags`` (stream-K), ``counters`` (split) and the epilogue's
-    arguments those that there are.  Raises ValueError for a bad configuration.
+    The launch takes A, B, C, then what :func:`arguments_of` says.  Raises ValueError for a bad configuration.
     """
     config = GemmConfig(fallback=True) if config is None else config
     config.check()
     c = config.base if isinstance(config, SplitConfig) else config
-    more: dict[str, Any] = {}
-    if isinstance(config, SplitConfig) or c.stream_k:
-        more["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
-        more["counters" if isinstance(config, SplitConfig) else "flags"] = cute.Tensor[cute.Int32, "?:1"]
-    more |= c.epilogue.arguments(c.output, batch=c.batch)
-    layouts, align = _layouts(c), "align<16>"
-    if c.fallback:
+    layouts, align = layouts_of(c), "align<16>"
+    if c.fallback:  # any matrix
         layouts, align = [re.sub("{.*?}", "", x) for x in layouts], "align<1>"
     elements = (c.element, c.element, c.output)
     matrices = [cute.Tensor[type_of_mlir(e), layout, align] for e, layout in zip(elements, layouts)]
-    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True, comments=True)
-
-
-def _layouts(c: GemmConfig) -> list[str]:
-    """Return the layouts of A, B and C: rows of whole 16 bytes."""
-    found: list[str] = []
-    for element, row_major in ((c.element, c.major_a == "k"), (c.element, c.major_b == "k"), (c.output, True)):
-        d = f"?{{div={128 // BITS[element]}}}"
-        strides = f"{d},1" if row_major else f"1,{d}"
-        found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
-    return found
+    return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Fused
-from cute_dialect.lang import hopper, utils
+from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["Item", "Operand", "Place", "Products", "Result", "Shared", "Tiles", "ring_of"]
+__all__ = ["Item", "Operand", "Place", "Products", "Result", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -61,12 +61,6 @@ class Tiles:
         if self.c.cluster_n > 1:
             column = column * self.c.cluster_n + self.rank
         return Place(row, column, *matrix)
-
-
-def ring_of(matrix: Any, rows: int, c: GemmConfig) -> Any:
-    """Return the layout of an operand's stages in shared memory, (rows, K, stages): rows of 128 bytes, swizzled."""
-    order = utils.LayoutEnum.from_tensor(matrix)
-    return hopper.make_smem_layout_a(order, (rows, None, c.tile[2]), matrix.element_type, c.stages)
 
 
 class Operand:

@@ -125,7 +125,7 @@ def test_blocks_that_share_k_have_it_once() -> None:
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_few_rows(parts: int) -> None:
-    e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu")
+    e = Epilogue(alpha="arg", beta=1.0, bias="n", activation="silu", hook=diagonal)
     c = SkinnyConfig(columns=64 * parts, stages_a=2, stages=4, parts=parts, epilogue=e)
     run(c.base._replace(epilogue=e), (100, 136, 200), few_rows_text(c))
 

@@ -227,23 +227,26 @@ def test_tma_rounds_to_tf32() -> None:
     assert out[0, :4].tolist() == [1.0, 1 + 2**-9, 1 + 2**-10, -1.0]
 
 
+M_MAJOR = SINGLE._replace(tile=(64, 64, 64), major_a="m", sms=2)
 ARRAYS = {
-    "two blocks, many tiles": (GemmConfig(tile=(64, 64, 64), stages=3, sms=2), (200, 136, 200)),
-    "batch": (SINGLE._replace(tile=(64, 64, 64), batch=True, sms=2), (72, 72, 72, 3)),
-    "turns": (SINGLE._replace(tile=(64, 64, 64), schedule="pingpong", sms=2), (200, 136, 72)),
-    "the last wave shared": (STREAM._replace(sms=5), (104, 256, 320)),
+    "two blocks, many tiles": (GemmConfig(tile=(64, 128, 64), stages=3, sms=2), (200, 136, 200)),
+    "batch": (M_MAJOR._replace(batch=True), (72, 72, 72, 3)),
+    "turns": (M_MAJOR._replace(schedule="pingpong"), (200, 136, 72)),
+    "the last wave shared": (M_MAJOR._replace(stream_k=True, sms=5), (104, 256, 320)),
     "K shared": (SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 2), (104, 136, 200)),
     "A shared along N": (BASE._replace(tile=(128, 64, 64), cluster_m=1, cluster_n=2, sms=2), (136, 200, 136)),
+    "tf32": (SINGLE._replace(element="tf32", output="f32", tile=(64, 64, 32)), (72, 72, 40)),
 }
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_called_with_arrays(name: str) -> None:
-    """Every check, what the kernel promises about its numbers among them; row-major C, M-major A."""
+    """Every check, what the kernel promises about its numbers among them."""
     config, shape = ARRAYS[name]
     c = config.base if isinstance(config, SplitConfig) else config
     a, b, out = operands(c, shape, integers=True)
-    arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in (with_major(a, k_major=False), b, out)]
+    given = (with_major(a, c.major_a == "k"), b, out)
+    arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
     more: dict[str, np.ndarray] = {}
     if c is not config or c.stream_k:
         floats, counters = Choice(c, getattr(config, "parts", 1)).workspace(*shape[:2])
@@ -251,3 +254,21 @@ def test_called_with_arrays(name: str) -> None:
         more["counters" if c is not config else "flags"] = np.zeros(counters, np.int32)
     launch(*arguments, **more, config=config, device="cpu", checks=("race", "sync", "oob", "uninit"))
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)).astype(out.dtype)).all()
+
+
+def test_arrays_that_are_not_the_configurations() -> None:
+    a, b, c = np.zeros((64, 64), np.float16), np.zeros((128, 64), np.float16), np.zeros((64, 128), np.float16)
+    small = SINGLE._replace(tile=(64, 128, 64))
+    for arrays, config, says in (
+        ((a, b, c.astype(np.float32)), small, "expected C of f16, a matrix"),
+        ((a, b, c), small._replace(element="tf32", tile=(64, 128, 32)), "expected A of tf32"),
+        ((a, b, np.asfortranarray(c)), small, "expected C contiguous along mode 1"),
+        ((a, b, c), small._replace(major_b="n"), "expected B contiguous along mode 0"),
+        ((a, b, c), small._replace(batch=True), "expected A of f16, a batch"),
+        ((a, b, c), small._replace(stream_k=True), "expected workspace, flags behind C, got nothing"),
+        ((a, b, c), small._replace(stages=40), "at most 232448 bytes"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            launch(*arrays, config=config, device="cpu")
+    with pytest.raises(ValueError, match="expected nothing behind C, got alpha"):
+        launch(a, b, c, alpha=2.0, config=small, device="cpu")

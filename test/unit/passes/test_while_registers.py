@@ -44,7 +44,8 @@ def test_random_programs(seed: int) -> None:
 
 
 LOOP = re.compile(
-    r"( *)(%\w+):5 = scf\.for %tile = (%\w+) to (%\w+) step (%\w+) iter_args\((.*?)\) -> \((.*?)\) : i32 \{\n(.*?)\n"
+    r"( *)(%\w+):5 = scf\.for (%tile\w*) = (%\w+) to (%\w+) step (%\w+) iter_args\((.*?)\) -> \((.*?)\) : i32 \{\n"
+    r"(.*?)\n"
     r"\1  scf\.yield (.*?) : .*?\n\1\}\n",
     re.DOTALL,
 )
@@ -52,7 +53,7 @@ LOOP = re.compile(
 
 def tile_loop_as_while(found: re.Match[str]) -> str:
     """The loop over the tiles of a block, as a scheduler that is asked for the next one writes it."""
-    pad, name, first, end, step, carried, types, body, yielded = found.groups()
+    pad, name, tile, first, end, step, carried, types, body, yielded = found.groups()
     pairs = [pair.split(" = ") for pair in carried.split(", ")]
     starts = ", ".join(f"{n}_now = {start}" for n, start in pairs)
     now = ", ".join(f"{n}_now" for n, _ in pairs)
@@ -62,9 +63,9 @@ def tile_loop_as_while(found: re.Match[str]) -> str:
 {pad}  %more = arith.cmpi slt, %tile_now, {end} : i32
 {pad}  scf.condition(%more) {now}, %tile_now : {types}, i32
 {pad}}} do {{
-{pad}^bb0({arguments}, %tile: i32):
+{pad}^bb0({arguments}, {tile}: i32):
 {body}
-{pad}  %next_tile = arith.addi %tile, {step} : i32
+{pad}  %next_tile = arith.addi {tile}, {step} : i32
 {pad}  scf.yield {yielded}, %next_tile : {types}, i32
 {pad}}}
 """

@@ -1,0 +1,105 @@
+"""The host's side of a Hopper GEMM: which arguments a configuration takes, and the tensor maps of its matrices."""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.lang import hopper, utils
+from cute_dialect.lang.nvgpu import cpasync
+
+__all__ = ["arguments_of", "as_read", "check_arguments", "layouts_of", "load_map", "ring_of", "store_map"]
+
+
+def layouts_of(c: GemmConfig) -> list[str]:
+    """Return the layouts of A, B and C that TMA reads: rows of whole 16 bytes.
+
+    >>> layouts_of(GemmConfig(major_b="n"))
+    ['(?,?):(?{div=8},1)', '(?,?):(1,?{div=8})', '(?,?):(?{div=8},1)']
+    """
+    found: list[str] = []
+    for element, row_major in ((c.element, c.major_a == "k"), (c.element, c.major_b == "k"), (c.output, True)):
+        d = f"?{{div={128 // BITS[element]}}}"
+        strides = f"{d},1" if row_major else f"1,{d}"
+        found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
+    return found
+
+
+def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
+    """Return what the launch takes behind C, and the annotations of that.
+
+    >>> list(arguments_of(GemmConfig(stream_k=True)))
+    ['workspace', 'flags']
+    """
+    split = isinstance(config, SplitConfig)
+    c = config.base if split else config
+    found: dict[str, Any] = {}
+    if split or c.stream_k:
+        found["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
+        found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
+    return found | c.epilogue.arguments(c.output, batch=c.batch)
+
+
+def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any]) -> None:
+    """Refuse arguments that are not the configuration's; assert in a host function that shapes fit."""
+    config.check()
+    c = config.base if isinstance(config, SplitConfig) else config
+    wanted, given = list(arguments_of(config)), [name for name, value in behind.items() if value is not None]
+    if wanted != given:
+        raise ValueError(f"expected {', '.join(wanted) or 'nothing'} behind C, got {', '.join(given) or 'nothing'}")
+    for name, x, element, row_major in zip("ABC", (A, B, C), (c.element, c.element, c.output), _row_major(c)):
+        kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (type_of_mlir(element),)
+        if x.element_type not in kinds or cute.rank(x) != (3 if c.batch else 2):
+            raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
+        if x.leading_dim != row_major:
+            raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if c.batch:
+        assert A.shape[2] == B.shape[2], "A and B must have as many matrices"
+        assert A.shape[2] == C.shape[2], "A and C must have as many matrices"
+
+
+def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:
+    return c.major_a == "k", c.major_b == "k", True
+
+
+def as_read(c: GemmConfig, A: Any, B: Any, C: Any) -> Any:
+    """Return the matrices as tensor maps are made of them: f32 that TMA rounds to tf32; of a kernel with a fallback,
+    which takes any, with the promise that TMA can read them.
+    """
+    if c.element == "tf32":
+        A, B = (cute.recast_tensor(x, cute.TFloat32) if x.element_type is cute.Float32 else x for x in (A, B))
+    if c.fallback:
+        A, B, C = (cute.promise(x, layout, align=16).view for x, layout in zip((A, B, C), layouts_of(c)))
+    return A, B, C
+
+
+def ring_of(matrix: Any, rows: int, c: GemmConfig) -> Any:
+    """Return the layout of an operand's stages in shared memory, (rows, K, stages): rows of 128 bytes, swizzled."""
+    order = utils.LayoutEnum.from_tensor(matrix)
+    return hopper.make_smem_layout_a(order, (rows, None, c.tile[2]), matrix.element_type, c.stages)
+
+
+def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> Any:
+    """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
+    part = (tile[0] // blocks, tile[1])
+    op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
+    return _map(c, op, matrix, ring_of(matrix, part[0], c), part)
+
+
+def store_map(c: GemmConfig, C: Any, buffers: Any) -> Any:
+    """Return the TMA atom that stores 16 rows of a chunk, and its coordinates."""
+    return _map(c, cpasync.S2G(), C, buffers, (16, c.chunk))
+
+
+def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]) -> Any:
+    tiler = (*tile, 1) if c.batch else tile
+    stage = cute.append_ones(cute.slice_(stages.outer, (None, None, 0)), len(tiler))
+    return cpasync.make_tiled_tma_atom(
+        op, matrix, cute.make_composed_layout(stages.inner, 0, stage), tiler, l2_promotion=256
+    )
