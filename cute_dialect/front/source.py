@@ -188,7 +188,8 @@ def _agrees(node: FunctionNode, code: CodeType) -> bool:
     if "@pytest_ar" in code.co_names:  # pytest compiled it with other asserts
         return True
     lines = linecache.getlines(code.co_filename)
-    read = {name for inner in _codes(code) for name in inner.co_names}
+    # CPython looks at the name alone: a local that is called like an import counts, too.
+    read = {n for c in _codes(code) for n in (*c.co_names, *c.co_varnames, *c.co_cellvars, *c.co_freevars)}
     guess = tuple(n for n in _imports_of_text(code.co_filename, lines) if n in read)
     if _same_code(compiled_in(node, code, (), guess), code):
         return True

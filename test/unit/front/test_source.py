@@ -40,6 +40,15 @@ def test_imports_are_found_however_they_are_written(imports: str, tmp_path: Path
     assert node_of(found["f"].__code__, found).name == "f"
 
 
+def test_a_local_may_be_called_like_an_import(tmp_path: Path) -> None:
+    text = "import os as p\n\n\ndef f(x):\n    p = x\n    return p.strip()\n"
+    path = tmp_path / "imports.py"
+    path.write_text(text)
+    found: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), found)
+    assert node_of(found["f"].__code__, found).name == "f"
+
+
 class Made:
     def other(self) -> Made:
         return Made()
