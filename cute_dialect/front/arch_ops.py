@@ -22,6 +22,7 @@ __all__ = [
     "cp_async_mbarrier_arrive",
     "cp_async_mbarrier_arrive_noinc",
     "cp_async_wait_group",
+    "exp",
     "exp2",
     "fence_acq_rel_cluster",
     "fence_acq_rel_cta",
@@ -324,6 +325,16 @@ def _approximation(name: str, op: str, text: str) -> Any:
 
 
 exp2 = _approximation("exp2", "exp2_approx", "``2^x`` to 2 ulp")
+
+
+def exp(x: Any) -> Any:
+    """Return ``e^x`` as ``exp2(x * log2(e))``; the relative error grows with ``|x|``, to about 2^-17."""
+    from cute_dialect.front.math_ops import over
+
+    return over(lambda n: exp2(n * _LOG2_E), x)
+
+
+_LOG2_E = 1.4426950408889634
 log2_approx = _approximation("log2_approx", "log2_approx", "``log2(x)`` with an absolute error of 2^-22")
 rcp_approx = _approximation("rcp_approx", "rcp_approx", "``1 / x`` to 1 ulp")
 sqrt_approx = _approximation("sqrt_approx", "sqrt_approx", "``sqrt(x)`` with a relative error of 2^-23")

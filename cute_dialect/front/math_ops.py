@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
 __all__ = [
-    "absf", "absi", "acos", "add_packed_f32x2", "asin", "atan", "atan2", "brev", "ceil", "clamp", "clz", "copysign",
-    "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "fma_packed_f32x2", "log", "log1p", "log2", "log10", "max",
-    "min", "mul_packed_f32x2", "popc", "powf", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
+    "absf", "absi", "acos", "asin", "atan", "atan2", "brev", "ceil", "clamp", "clz", "copysign",
+    "cos", "erf", "exp", "exp2", "expm1", "floor", "fma", "log", "log1p", "log2", "log10", "max",
+    "min", "popc", "powf", "rcp", "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -349,37 +349,6 @@ def _fused(kind: type[Numeric], *operands: float) -> float:
 def fma(a: Any, b: Any, c: Any, fastmath: bool = False) -> Any:
     """Return ``a * b + c``, rounded once."""
     return _several("fma", _fused, (a, b, c), fastmath)
-
-
-def _packed(name: str, f: Any, pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
-    from cute_dialect.front.dtypes import Float32
-    from cute_dialect.front.errors import KernelTypeError
-
-    if str(getattr(rnd, "name", rnd or "rn")).lower() != "rn" or ftz:
-        raise KernelTypeError(
-            "F251", f"cute.arch.{name}_packed_f32x2: expected rnd = 'rn' and ftz = False, got {rnd} and {ftz}",
-            hint="before sm_100 these are two instructions, which round to nearest and flush nothing",
-        )  # fmt: skip
-    first, second = ([Float32(pair[i]) for pair in pairs] for i in range(2))
-    return f(*first), f(*second)
-
-
-def add_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
-    """Return the sums of two pairs of Float32, rounded to nearest; two instructions before sm_100.
-
-    ``rnd`` and ``ftz`` are there for programs that say them.  Raises F251 for another rounding, and for flushing.
-    """
-    return _packed("add", lambda a, b: a + b, (src_a, src_b), rnd, ftz)
-
-
-def mul_packed_f32x2(src_a: Any, src_b: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
-    """Return the products of two pairs of Float32; see :func:`add_packed_f32x2`."""
-    return _packed("mul", lambda a, b: a * b, (src_a, src_b), rnd, ftz)
-
-
-def fma_packed_f32x2(src_a: Any, src_b: Any, src_c: Any, *, rnd: Any = None, ftz: bool = False) -> tuple[Any, Any]:
-    """Return ``a * b + c`` of pairs of Float32, each rounded once; see :func:`add_packed_f32x2`."""
-    return _packed("fma", fma, (src_a, src_b, src_c), rnd, ftz)
 
 
 def copysign(x: Any, sign: Any) -> Any:

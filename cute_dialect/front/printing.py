@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.front.dtypes import Boolean, Float64, Int32, Numeric, Uint32
-from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError
+from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, StaticError
 from cute_dialect.front.tuples import tree_text
 from cute_dialect.front.where import user_places
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cute_dialect.front.errors import Place
     from cute_dialect.front.trace import Tracer
 
-__all__ = ["assert_", "pretty_str", "print_tensor", "printf", "refuse_prints", "trap"]
+__all__ = ["assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "refuse_prints", "trap"]
 
 MAX_ARGUMENTS = 32
 """The arguments that printf of a GPU takes (CUDA C++ Programming Guide, "Formatted Output")."""
@@ -367,6 +367,18 @@ def assert_(condition: Any, message: str = "") -> None:
     if not isinstance(condition, Numeric) or type(condition) is not Boolean:
         raise KernelTypeError("F151", f"a condition is Boolean, got {condition!r}", hint="compare it: x != 0")
     current().op("cf.assert", [condition.ssa], (), {"msg": StringAttr(str(message) or "assertion failed")})
+
+
+def breakpoint() -> None:
+    """Raise F163: kernels are not stepped through.
+
+    Python's own ``breakpoint()`` stops where the kernel is traced, with its values of that time.
+    """
+    raise StaticError(
+        "F163", "kernels cannot be stepped through",
+        hint="print with cute.printf, check with cute.assert_, and run with device='cpu', which finds races and what "
+        "is not written; Python's breakpoint() stops while the kernel is traced",
+    )  # fmt: skip
 
 
 def trap() -> None:

@@ -129,6 +129,7 @@ from cute_dialect.front.pointers import Pointer as Pointer
 from cute_dialect.front.pointers import make_ptr as make_ptr
 from cute_dialect.front.pointers import recast_ptr as recast_ptr
 from cute_dialect.front.printing import assert_ as assert_
+from cute_dialect.front.printing import breakpoint as breakpoint
 from cute_dialect.front.printing import pretty_str as pretty_str
 from cute_dialect.front.printing import print_tensor as print_tensor
 from cute_dialect.front.printing import printf as printf

@@ -32,6 +32,7 @@ from cute_dialect.front.arch_ops import cp_async_commit_group as cp_async_commit
 from cute_dialect.front.arch_ops import cp_async_mbarrier_arrive as cp_async_mbarrier_arrive
 from cute_dialect.front.arch_ops import cp_async_mbarrier_arrive_noinc as cp_async_mbarrier_arrive_noinc
 from cute_dialect.front.arch_ops import cp_async_wait_group as cp_async_wait_group
+from cute_dialect.front.arch_ops import exp as exp
 from cute_dialect.front.arch_ops import exp2 as exp2
 from cute_dialect.front.arch_ops import fence_acq_rel_cluster as fence_acq_rel_cluster
 from cute_dialect.front.arch_ops import fence_acq_rel_cta as fence_acq_rel_cta
@@ -85,10 +86,10 @@ from cute_dialect.front.inline import inline_ptx as inline_ptx
 from cute_dialect.front.inline import nanosleep as nanosleep
 from cute_dialect.front.inline import prmt as prmt
 from cute_dialect.front.inline import smid as smid
-from cute_dialect.front.math_ops import add_packed_f32x2 as add_packed_f32x2
-from cute_dialect.front.math_ops import fma_packed_f32x2 as fma_packed_f32x2
-from cute_dialect.front.math_ops import mul_packed_f32x2 as mul_packed_f32x2
 from cute_dialect.front.math_ops import popc as popc
+from cute_dialect.front.packed import add_packed_f32x2 as add_packed_f32x2
+from cute_dialect.front.packed import fma_packed_f32x2 as fma_packed_f32x2
+from cute_dialect.front.packed import mul_packed_f32x2 as mul_packed_f32x2
 from cute_dialect.front.shared import alloc_smem as alloc_smem
 from cute_dialect.front.shared import dynamic_smem_size as dynamic_smem_size
 from cute_dialect.front.shared import get_dyn_smem as get_dyn_smem

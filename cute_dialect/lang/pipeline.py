@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.elected import issues
+from cute_dialect.front.errors import KernelTypeError
 
 __all__ = [
     "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
-    "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaStore", "PipelineUserType",
+    "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaMultiConsumersAsync",
+    "PipelineTmaStore", "PipelineUserType",
     "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
 ]  # fmt: skip
 
@@ -400,6 +402,88 @@ class PipelineTmaAsync(PipelineAsync):
             cute.arch.mbarrier_arrive(self.empty(state.index), self.target, pred=self.signals)
         elif self.signals:
             cute.arch.mbarrier_arrive(self.empty(state.index))
+
+
+class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
+    """Slots are filled by TMA and used by several groups of threads; each thread that uses a slot frees it itself.
+
+    ``consumer_group_async``: one group of threads, or several.  Of one block: slots that a cluster shares belong to
+    :class:`PipelineTmaAsync`.
+    """
+
+    @classmethod
+    def create(
+        cls, *, num_stages: int, producer_group: Any, consumer_group_async: Any, consumer_group_umma: Any = None,
+        **others: Any,
+    ) -> Any:  # fmt: skip
+        """Make the barriers, as :meth:`PipelineAsync.create` does.
+
+        Raises F280 for consumers that are ``tcgen05`` instructions.
+        """
+        if consumer_group_umma is not None:
+            raise KernelTypeError("F280", "consumers that are instructions of tcgen05 need sm_100 or later")
+        groups = consumer_group_async if isinstance(consumer_group_async, tuple | list) else (consumer_group_async,)
+        threads = CooperativeGroup(Agent.Thread, sum(_size_of(group) for group in groups))
+        made = super().create(num_stages=num_stages, producer_group=producer_group, consumer_group=threads, **others)
+        if made.blocks > 1:
+            raise ValueError(f"expected one block, got a cluster of {made.blocks}")
+        return made
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Say that this thread does not need the slot any more."""
+        cute.arch.mbarrier_arrive(self.empty(state.index))
+
+
+class PipelineOrder:
+    """Groups that take turns: group 0, 1, …, ``length - 1``, and group 0 again, each when the one before is done.
+
+    A turn may have ``depth`` parts, which groups pass one behind another.
+
+        order = pipeline.PipelineOrder.create(depth=1, length=2, group_id=group, producer_group=128)
+        order.wait()                         # this group's turn
+        …
+        order.arrive()                       # the next group's
+    """
+
+    def __init__(self, barriers: Any, depth: int, length: int, group_id: Any):
+        self.barriers = barriers
+        self.depth = depth
+        self.length = length
+        self.group_id = group_id
+        phase = cute.Int32(1 if group_id == 0 else 0)  # the first turn is that of group 0
+        self.state = PipelineState(depth, cute.Int32(0), cute.Int32(0), phase)
+
+    @classmethod
+    def create(
+        cls, *, depth: int, length: int, group_id: Any, producer_group: Any, barrier_storage: Any = None,
+        defer_sync: bool = False,
+    ) -> PipelineOrder:  # fmt: skip
+        """Make the barriers, ``depth * length``; ``producer_group``: the threads of a group, each of which arrives.
+
+        ``barrier_storage``: a pointer to ``Int64``, allocated if not given.
+        """
+        if depth < 1 or length < 1:
+            raise ValueError(f"expected at least one part and one group, got {depth} and {length}")
+        if barrier_storage is None:
+            barrier_storage = cute.arch.alloc_smem(cute.Int64, depth * length, alignment=8)
+        if cute.arch.warp_idx() == 0:
+            with cute.arch.elect_one():
+                for i in cute.range_constexpr(depth * length):
+                    cute.arch.mbarrier_init(barrier_storage + i, _size_of(producer_group))
+                cute.arch.mbarrier_init_fence()
+        if not defer_sync:
+            cute.arch.sync_threads()
+        return cls(barrier_storage, depth, length, group_id)
+
+    def wait(self) -> None:
+        """Wait until it is this group's turn."""
+        cute.arch.mbarrier_wait(self.barriers + (self.state.index * self.length + self.group_id), self.state.phase)
+
+    def arrive(self) -> None:
+        """End this group's turn: the next group's begins."""
+        following = (self.group_id + 1) % self.length
+        cute.arch.mbarrier_arrive(self.barriers + (self.state.index * self.length + following))
+        self.state.advance()
 
 
 class PipelineTmaStore:

@@ -6,16 +6,22 @@ cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the 
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import cute_dialect.lang as cute
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.target import default_device
 
-__all__ = ["CantImplementError", "JitArguments", "assert_close", "benchmark", "check", "get_workspace_count", "tune"]
+__all__ = [
+    "CantImplementError", "JitArguments", "assert_close", "autotune_jit", "benchmark", "check", "convert",
+    "get_workspace_count", "tune",
+]  # fmt: skip
 
 _L2_BYTES = 64 << 20
 """More than the L2 of any chip here has (H100, H200: 50 MB), so that what lies there is driven out."""
@@ -131,6 +137,73 @@ def tune(
     return best[1]
 
 
+def autotune_jit(
+    params_dict: Mapping[str, Sequence[Any]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
+    iterations: int = 100,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+    """Return a decorator for a host function whose constants in ``params_dict`` are chosen by timing.
+
+    The first call times every combination of them with its own arguments (so the function must stand being called many
+    times), and so does a call where an argument named in ``update_on_change`` has a value that was not there yet.  What
+    raises :class:`CantImplementError` is left out; parameters that a call gives itself are taken as they are.
+
+        @cute.testing.autotune_jit(params_dict={"threads": [64, 128, 256]}, update_on_change=["columns"])
+        @cute.jit
+        def row_sum(x: cute.Tensor, out: cute.Tensor, columns: cute.Constexpr, threads: cute.Constexpr = 128): ...
+    """
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(f)
+        unknown = [n for n in (*params_dict, *update_on_change) if n not in signature.parameters]
+        if unknown:
+            raise ValueError(f"there is no parameter '{unknown[0]}': there are {', '.join(signature.parameters)}")
+        best: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+        @functools.wraps(f)
+        def tuned(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind_partial(*args, **{n: v for n, v in kwargs.items() if n in signature.parameters})
+            open_ = {n: values for n, values in params_dict.items() if n not in given.arguments}
+            if not open_:
+                return f(*args, **kwargs)
+            key = (*open_, *(given.arguments.get(n) for n in update_on_change))
+            if key not in best:
+
+                def made(*_: Any, **params: Any) -> Callable[[], Any]:
+                    f(*args, **kwargs, **params)  # compiles, or says that it cannot
+                    return functools.partial(f, *args, **kwargs, **params)
+
+                stream = kwargs.get("stream")
+                best[key] = tune(made, open_, None, warmup_iterations, iterations, stream)
+            return f(*args, **kwargs, **best[key])
+
+        tuned.best = best  # pyright: ignore[reportAttributeAccessIssue]
+        return tuned
+
+    return decorate
+
+
+_THREADS = 256
+
+
+@cute.kernel
+def _convert_kernel(src: cute.Tensor, dst: cute.Tensor) -> None:
+    i = cute.arch.block_idx().x * _THREADS + cute.arch.thread_idx().x
+    if i < cute.size(dst):
+        dst[i] = src[i].to(dst.element_type)
+
+
+@cute.jit
+def convert(src: cute.Tensor, dst: cute.Tensor) -> None:
+    """Write the elements of a tensor into another of the same shape, converted to its element type.
+
+    A host function: called with arrays it runs, called in a host function it is part of that.
+    """
+    if cute.is_static(src.shape) and cute.is_static(dst.shape) and src.shape != dst.shape:
+        raise ValueError(f"expected tensors of one shape, got {src.shape} and {dst.shape}")
+    cute.assert_(cute.equal(src.shape, dst.shape), "expected tensors of one shape")
+    _convert_kernel(src, dst).launch(grid=cute.ceil_div(cute.size(dst), _THREADS), block=_THREADS)
+
+
 def assert_close(actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-8) -> None:
     """Raise AssertionError unless two arrays agree: ``|actual - expected| <= atol + rtol * |expected|``."""
     import numpy as np
@@ -166,7 +239,6 @@ def check(
     the last run's results.
     """
     import copy
-    import inspect
 
     before = [_copied(a) for a in args]
     expected = _expected(reference, before, copy.copy(args), list(inspect.signature(f).parameters))

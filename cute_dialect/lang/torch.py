@@ -13,10 +13,12 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.runtime_tensor import RuntimeTensor, from_dlpack
+from cute_dialect.lang.torch_ops import custom_op
 
 __all__ = [
     "GaussianInitConfig", "RandomInitConfig", "ScalarInitConfig", "TensorInitType", "convert_cute_tensor",
-    "create_and_permute_torch_tensor", "create_cute_tensor_for_fp8", "current_stream", "cute_tensor_like",
+    "create_and_permute_torch_tensor", "create_cute_tensor_for_fp8", "current_stream", "custom_op",
+    "cute_tensor_like",
     "default_stream", "dtype", "from_dlpack", "get_leading_dim", "is_fp8_dtype", "matrix",
 ]  # fmt: skip
 

@@ -14,17 +14,21 @@ from cute_dialect.front.tma import create_tma_multicast_mask as create_tma_multi
 from cute_dialect.front.tma import make_tiled_tma_atom as make_tiled_tma_atom
 from cute_dialect.front.tma import prefetch_descriptor as prefetch_descriptor
 from cute_dialect.front.tma import tma_partition as tma_partition
+from cute_dialect.lang.nvgpu.common import BulkCopyOp, BulkReduceOp
 from cute_dialect.lang.nvgpu.common import LoadCacheMode as LoadCacheMode
 
 __all__ = [
     "G2S",
     "S2G",
+    "CopyBulkG2SOp",
+    "CopyBulkS2GOp",
     "CopyBulkTensorIm2colG2SOp",
     "CopyBulkTensorIm2colS2GOp",
     "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp",
     "CopyBulkTensorTileS2GOp",
     "CopyG2SOp",
+    "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorIm2colS2GOp",
     "CopyReduceBulkTensorTileS2GOp",
     "G2SMulticast",
@@ -110,6 +114,9 @@ class CopyReduceBulkTensorIm2colS2GOp(Im2colOp):
     direction: ClassVar[str] = "reduce"
 
 
+CopyBulkG2SOp = CopyBulkS2GOp = BulkCopyOp
+"""Runs of bytes without a descriptor: the memories of the two tensors say the direction."""
+CopyReduceBulkS2GOp = BulkReduceOp
 G2S = CopyBulkTensorTileG2SOp
 G2SMulticast = CopyBulkTensorTileG2SMulticastOp
 S2G = CopyBulkTensorTileS2GOp

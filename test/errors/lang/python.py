@@ -334,3 +334,17 @@ run(X, 3.0)
 #:       |                                                    ^^^^^^^^
 #: hint: do it in the kernel
 #: called from python.py:6:1  run(X, 3.0)
+
+# ===== a breakpoint of the language
+def f(x):
+    cute.breakpoint()
+
+
+trace(f)
+#: StaticError
+#: python.py:2:5: error F163: kernels cannot be stepped through
+#:     2 |     cute.breakpoint()
+#:       |     ^^^^^^^^^^^^^^^^^
+#: hint: print with cute.printf, check with cute.assert_, and run with device='cpu', which finds races and what is not written; Python's breakpoint() stops while the kernel is traced
+#: called from preamble.py:20:5  f(x)
+#: called from preamble.py:25:5  call(f, X).launch(grid=1, block=1)

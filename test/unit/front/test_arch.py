@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -272,14 +273,47 @@ def test_approximations() -> None:
             arch.sqrt_approx,
             arch.rsqrt_approx,
             arch.tanh_approx,
+            arch.exp,
         ]
         for i, f in enumerate(functions):
             out[tid + 64 * i] = f(arch.opaque(x))
 
     x = LANES * 0.125 + 0.5
-    found = run(body, dtype=np.float32, size=384).reshape(6, 64)
-    for got, want in zip(found, [2**x, np.log2(x), 1 / x, np.sqrt(x), x**-0.5, np.tanh(x)]):
+    found = run(body, dtype=np.float32, size=448).reshape(7, 64)
+    for got, want in zip(found, [2**x, np.log2(x), 1 / x, np.sqrt(x), x**-0.5, np.tanh(x), np.exp(x)]):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
+
+
+def test_pairs_of_floats_are_rounded_as_single_ones() -> None:
+    rng = np.random.default_rng(1)
+    given = (rng.standard_normal((6, 64)) * 2.0 ** rng.integers(-30, 30, (6, 64))).astype(np.float32)
+
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        a, b, c = ((out[tid + 128 * i], out[tid + 64 + 128 * i]) for i in range(3))
+        made = (arch.add_packed_f32x2(a, b), arch.mul_packed_f32x2(a, b), arch.fma_packed_f32x2(a, b, c))
+        x, y = arch.add_packed_f32x2(arch.mul_packed_f32x2(a, b), [1.0, cute.Float32(2)])  # not one rounding
+        for i, pair in enumerate((*made, (x, y))):
+            for j, value in enumerate(pair):
+                out[tid + 384 + 64 * (2 * i + j)] = value
+
+    memory = np.concatenate([given.ravel(), np.zeros(512, np.float32)])
+    module = trace_kernel(body, {"out": '!cute.memref<f32, gmem, "896:1">'}, Cells, threads=64)
+    run_kernel_on_cpu(module, [memory], threads=64)
+    a, b, c = given.reshape(3, 2, 64)
+    fused = np.array([float(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))) for x, y, z in
+                      zip(a.ravel(), b.ravel(), c.ravel())], np.float32).reshape(2, 64)  # fmt: skip
+    expected = [a + b, a * b, fused, a * b + np.array([[1], [2]], np.float32)]
+    assert (memory[384:].reshape(4, 2, 64) == np.array(expected)).all()
+    assert text_of(module).count("math.fma") == 2
+
+
+@pytest.mark.parametrize("pair", [1.0, (1.0,), (1.0, 2)])
+def test_pairs_are_of_two_floats(pair: Any) -> None:
+    with pytest.raises(CuteError, match="mul_packed_f32x2: expected pairs of Float32, got"):
+        run(lambda out: arch.mul_packed_f32x2(pair, (1.0, 2.0)))
+    with pytest.raises(CuteError, match="add_packed_f32x2: expected rnd = 'rn' and ftz = False, got rz and False"):
+        run(lambda out: arch.add_packed_f32x2((1.0, 2.0), (1.0, 2.0), rnd="rz"))
 
 
 def test_inline_ptx() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.interp import InterpError
 from cute_dialect.lang import pipeline
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync
@@ -240,6 +241,69 @@ def test_asynchronous_copies_of_all_threads(stages: int, items: int) -> None:
     assert (y == x[:, ::-1]).all()
 
 
+@cute.kernel
+def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
+    """Groups of a warp write into one list in turn; what stands in it before is read to find the place."""
+    group, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
+    at = cute.smem_tensor(cute.Int32, cute.make_layout(depth))
+    if cute.arch.thread_idx().x == 0:
+        at.fill(0)
+    order = pipeline.PipelineOrder.create(depth=depth, length=groups, group_id=group, producer_group=32)
+    for i in range(y.shape[1] // groups):
+        for part in range(depth):
+            order.wait()
+            place = at[part]
+            cute.arch.sync_warp()
+            if lane == 0:
+                y[part, place] = 100 * group + i
+                at[part] = place + 1
+            order.arrive()
+
+
+@pytest.mark.parametrize("groups, depth", [(1, 1), (2, 1), (3, 2)])
+@pytest.mark.parametrize("schedule", ["round-robin", "reverse", "random"])
+def test_groups_take_turns(groups: int, depth: int, schedule: str) -> None:
+    y = np.full((depth, 4 * groups), -1, np.int32)
+    turns(y, groups, depth).launch(
+        grid=1, block=32 * groups, device="cpu", checks=CHECKS, schedule=schedule
+    )  # fmt: skip
+    expected = [100 * group + i for i in range(4) for group in range(groups)]
+    assert y.tolist() == [expected] * depth
+
+
+@cute.kernel
+def two_sums(x: ROWS, y: cute.Tensor):  # pyright: ignore[reportInvalidTypeForm]
+    """A warp fills slots by bulk copies, two others use each slot."""
+    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
+    slots = slots_of(STAGES)
+    bulk = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cute.Int32)
+    pipe = pipeline.PipelineTmaMultiConsumersAsync.create(
+        num_stages=STAGES, producer_group=1, consumer_group_async=[32, pipeline.CooperativeGroup(size=32)], tx_count=128
+    )
+    producer, consumer = pipe.make_participants()
+    if warp == 0:
+        with cute.arch.elect_one():
+            for i in range(x.shape[0]):
+                slot = producer.acquire_and_advance()
+                cute.copy(bulk, x[i, None], slots[slot.index, None], tma_bar_ptr=slot.barrier)
+            producer.tail()
+    else:
+        total = cute.Int32(0)
+        for _ in range(x.shape[0]):
+            slot = consumer.wait_and_advance()
+            total += slots[slot.index, lane] * warp
+            slot.release()
+        y[warp - 1, lane] = total
+
+
+@pytest.mark.parametrize("items", [0, 2, 8])
+@pytest.mark.parametrize("schedule", ["round-robin", "reverse"])
+def test_slots_that_two_groups_use(items: int, schedule: str) -> None:
+    x, y = matrix(items)[0], np.full((2, 32), -1, np.int32)
+    two_sums(x, y).launch(grid=1, block=96, device="cpu", checks=CHECKS, schedule=schedule)
+    assert (y[0] == x.sum(0)).all() and (y[1] == 2 * x.sum(0)).all()
+
+
 def by_bulk_stores(stages: int) -> Any:
     """Threads write slots, one of them stores each by a bulk copy."""
 
@@ -278,6 +342,7 @@ MADE: dict[str, tuple[Any, int, int]] = {
     "cp.async": (by_cp_async(3), 64, 1),
     "groups": (by_groups(3), 32, 1),
     "bulk stores": (by_bulk_stores(2), 32, 1),
+    "several groups": (two_sums, 96, 1),
 }
 
 
@@ -307,6 +372,16 @@ def test_ptxas_takes_them(name: str) -> None:
             lambda: pipeline.PipelineTmaStore.create(num_stages=0, producer_group=1),
             "expected at least one stage, got 0",
         ),
+        (
+            lambda: pipeline.PipelineTmaMultiConsumersAsync.create(
+                num_stages=1, producer_group=1, consumer_group_async=32, consumer_group_umma=1, tx_count=16
+            ),
+            "consumers that are instructions of tcgen05 need sm_100 or later",
+        ),
+        (
+            lambda: pipeline.PipelineOrder.create(depth=1, length=0, group_id=0, producer_group=32),
+            "expected at least one part and one group, got 1 and 0",
+        ),
         (lambda: pipeline.CooperativeGroup(size=0), "expected a group of at least one, got 0"),
         (lambda: pipeline.NamedBarrier(16, 32), "expected a barrier 0 to 15, got 16"),
     ],
@@ -316,5 +391,5 @@ def test_pipelines_that_cannot_be(make: Any, message: str) -> None:
     def k():
         make()
 
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, KernelTypeError), match=message):
         cute.trace(k, grid=1, block=32)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.lang import testing
 from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
 
 
@@ -117,3 +118,58 @@ def test_prefixes_of_names() -> None:
     assert "gpu.func @mine_body" in cute.compile(host, x).mlir("trace")
     with pytest.raises(ValueError, match="letters, digits"):
         body.set_name_prefix("a b")
+
+
+@pytest.mark.parametrize("to", [np.float16, np.float64, np.int32, np.int8])
+def test_convert(to: type) -> None:
+    x = np.random.default_rng(0).integers(-100, 100, (7, 50)).astype(np.float32)
+    y = np.zeros((50, 7), to).T
+    testing.convert(x, y, device="cpu")
+    assert (y == x.astype(to)).all()
+
+
+def test_what_convert_refuses() -> None:
+    x, y = np.zeros((3, 4), np.float32), np.zeros((4, 3), np.float32)
+    with pytest.raises(ValueError, match=r"expected tensors of one shape, got \(3, 4\) and \(4, 3\)"):
+        testing.convert(cute.from_dlpack(x), cute.from_dlpack(y), device="cpu")
+
+
+RUNS: list[tuple[int, int]] = []
+
+
+@testing.autotune_jit(params_dict={"wait": [3, 1, 2]}, update_on_change=["n"], warmup_iterations=0, iterations=1)
+@cute.jit
+def slow(x: cute.Tensor, n: cute.Constexpr, wait: cute.Constexpr = 0):
+    """Take longer for greater numbers; one of them cannot be."""
+    if wait == 2:
+        raise testing.CantImplementError("two is odd here")
+    note(n, wait)
+    wait_kernel(x, wait).launch(grid=1, block=1)
+
+
+@cute.kernel
+def wait_kernel(x: cute.Tensor, wait: cute.Constexpr):
+    for i in range(5000 * (wait - 1) + 1):
+        x[0] = x[0] + i % 2
+    x[1] = wait
+
+
+@cute.native
+def note(n: int, wait: int) -> None:
+    RUNS.append((n, wait))
+
+
+def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    x = np.zeros(2, np.float32)
+    slow(x, 5)
+    assert slow.best == {("wait", 5): {"wait": 1}} and x[1] == 1 and {w for _, w in RUNS} == {3, 1}
+    count = len(RUNS)
+    slow(x, 5)
+    assert len(RUNS) == count  # both kinds are compiled, nothing is timed again
+    slow(x, 6)
+    assert set(slow.best) == {("wait", 5), ("wait", 6)}
+    slow(x, 5, wait=3)
+    assert x[1] == 3
+    with pytest.raises(ValueError, match="there is no parameter 'none': there are x, n, wait"):
+        testing.autotune_jit({"none": [1]})(slow)

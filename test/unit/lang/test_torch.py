@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import cute_dialect.lang as cute
@@ -136,3 +138,66 @@ def test_tensors_without_memory() -> None:
     compiled = cute.compile[cute.EnableTVMFFI](widen, fake, out, chip="sm_90a")
     compiled(torch.tensor([1, 2, 3, 250], dtype=torch.uint8), out, device="cpu")
     assert out.tolist() == [1, 2, 3, 250]
+
+
+@cute.kernel
+def scale_kernel(x: cute.Tensor, out: cute.Tensor, factor: cute.Float32, shift: cute.Constexpr[int]):
+    """One thread an element."""
+    i = cute.arch.block_idx().x * 32 + cute.arch.thread_idx().x
+    if i < x.shape[0]:
+        out[i] = x[i] * factor + shift
+
+
+@cute.jit
+def scale(
+    x: cute.Tensor, out: cute.Tensor, factor: cute.Float32, more: cute.Tensor | None = None, *,
+    shift: cute.Constexpr[int] = 0,
+):  # fmt: skip
+    """Scale, and add."""
+    scale_kernel(x if more is None else more, out, factor, shift).launch(
+        grid=cute.ceil_div(x.shape[0], 32), block=32
+    )  # fmt: skip
+
+
+def test_a_host_function_is_an_operator_of_torch() -> None:
+    op = cute.torch.custom_op("cute_test::scale", mutates_args="out")(scale)
+    schema = "(Tensor x, Tensor(b!) out, float factor, Tensor? more=None, *, int shift=0) -> ()"
+    assert str(torch.ops.cute_test.scale.default._schema) == "cute_test::scale" + schema
+    x, out = torch.arange(40.0), torch.zeros(40)
+    torch.ops.cute_test.scale(x, out, 2.0)
+    assert torch.equal(out, 2 * x)
+    op(x, out, 0.5, x + 1, shift=3)
+    assert torch.equal(out, (x + 1) / 2 + 3)
+    torch.library.opcheck(torch.ops.cute_test.scale.default, (x, out, 3.0), {"shift": 1})
+
+    def twice(x: Any) -> Any:
+        out = torch.empty_like(x)
+        torch.ops.cute_test.scale(x, out, 2.0)
+        return out + 1
+
+    compiled = torch.compile(twice, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x), 2 * x + 1)
+    with torch._subclasses.FakeTensorMode():  # the shapes alone: nothing runs
+        assert twice(torch.empty(7)).shape == (7,)
+
+
+def test_what_is_no_operator_of_torch() -> None:
+    register = cute.torch.custom_op("cute_test::none", mutates_args=("x",))
+    with pytest.raises(TypeError, match="expected a host function under @cute"):
+        register(lambda x: x)
+    with pytest.raises(TypeError, match="there is no parameter 'x': there are y"):
+        register(cute.jit(lambda y: None))
+    with pytest.raises(TypeError, match=r"an operator of torch has no parameter like \*xs"):
+        register(cute.jit(lambda x, *xs: None))
+
+    @cute.jit
+    def takes_a_stream(x: cute.Tensor, stream: cute.Stream) -> None: ...
+
+    with pytest.raises(TypeError, match="torch has no type for 'stream', a stream: the operator takes torch's own"):
+        register(takes_a_stream)
+
+    @cute.jit
+    def writes_a_number(x: cute.Int32) -> None: ...
+
+    with pytest.raises(TypeError, match="expected a tensor to write into, 'x' is int"):
+        register(writes_a_number)

@@ -1,0 +1,101 @@
+"""Host functions as operators of torch, which ``torch.compile`` and ``torch.export`` take: ``cute.torch.custom_op``."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from types import NoneType, UnionType
+from typing import Any
+
+from cute_dialect.front.annotations import Stream, TensorAnnotation, annotations_of
+from cute_dialect.front.dtypes import Boolean, NumericType
+from cute_dialect.front.jit import JitFunction
+from cute_dialect.front.tensors import Tensor
+
+__all__ = ["custom_op"]
+
+_PLAIN = {int: "int", float: "float", bool: "bool", str: "str"}
+
+
+def custom_op(name: str, mutates_args: str | Iterable[str]) -> Callable[[Any], Any]:
+    """Return a decorator that registers a host function as torch's operator ``name``, ``"library::name"``.
+
+    ``mutates_args``: the parameters that the function writes into (one name, or several).  Parameters are tensors,
+    where nothing else is said; numbers, ``Constexpr[int]`` and the like are torch's ``int``, ``float``, ``bool`` and
+    ``str``.  The operator returns nothing, so tracing it needs no memory.  Tensors in the memory of the host run on the
+    interpreter.  Raises TypeError for a function that is no operator.
+
+        @cute.torch.custom_op("mine::scale", mutates_args="out")
+        @cute.jit
+        def scale(x: cute.Tensor, out: cute.Tensor, factor: cute.Float32): ...
+
+        torch.ops.mine.scale(x, out, 2.0)          # also in a function under torch.compile
+    """
+    written = (mutates_args,) if isinstance(mutates_args, str) else tuple(mutates_args)
+
+    def register(f: Any) -> Any:
+        import torch
+
+        if not isinstance(f, JitFunction):
+            raise TypeError(f"expected a host function under @cute.jit, got {f!r}")
+        schema = _schema(f, written)
+
+        def run(*args: Any, **named: Any) -> None:
+            tensors = (x for x in (*args, *named.values()) if isinstance(x, torch.Tensor))
+            on_host = any(x.device.type == "cpu" for x in tensors)
+            f(*args, **named, **({"device": "cpu"} if on_host else {}))
+
+        made = torch.library.custom_op(name, run, mutates_args=written, schema=schema)
+        made.register_fake(lambda *args, **named: None)
+        return made
+
+    return register
+
+
+def _schema(f: JitFunction, written: tuple[str, ...]) -> str:
+    """Return how torch writes the parameters of a host function."""
+    function = inspect.unwrap(f)
+    annotations = annotations_of(function, {})
+    parameters = inspect.signature(function).parameters
+    unknown = [n for n in written if n not in parameters]
+    if unknown:
+        raise TypeError(f"there is no parameter '{unknown[0]}': there are {', '.join(parameters)}")
+    parts: list[str] = []
+    for name, parameter in parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TypeError(f"an operator of torch has no parameter like *{name}")
+        default = parameter.default
+        kind = _kind(name, annotations.get(name), default)
+        if name in written:
+            if kind not in ("Tensor", "Tensor?"):
+                raise TypeError(f"expected a tensor to write into, '{name}' is {kind}")
+            kind = kind.replace("Tensor", f"Tensor({chr(97 + len(parts))}!)")
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        shown = f'"{default}"' if isinstance(default, str) else default
+        parts.append(f"{kind} {name}" + ("" if default is parameter.empty else f"={shown}"))
+    return f"({', '.join(parts)}) -> ()"
+
+
+def _kind(name: str, annotation: Any, default: Any) -> str:
+    """Return torch's type of a parameter."""
+    if typing.get_origin(annotation) in (typing.Union, UnionType):
+        inner = [a for a in typing.get_args(annotation) if a is not NoneType]
+        if len(inner) == 1:
+            return _kind(name, inner[0], inspect.Parameter.empty).rstrip("?") + "?"
+    if isinstance(annotation, NumericType):
+        return "bool" if annotation is Boolean else "float" if annotation.is_float else "int"
+    constant = getattr(annotation, "args", ())
+    if len(constant) == 1 and constant[0] in _PLAIN:
+        return _PLAIN[constant[0]]
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    if annotation is Tensor or isinstance(annotation, TensorAnnotation):
+        return "Tensor"
+    if annotation is None and type(default) in _PLAIN:
+        return _PLAIN[type(default)]
+    if annotation is None and default is inspect.Parameter.empty:
+        return "Tensor"
+    what = "a stream: the operator takes torch's own" if annotation is Stream else f"{annotation!r}"
+    raise TypeError(f"torch has no type for '{name}', {what}")
