@@ -200,6 +200,8 @@ def check(op: str, element: str, n: int, config: RowConfig | None = None) -> Non
             raise ValueError(f"expected {what} to be a power of two up to {most}, got {x}")
     if c.rows > 1 and (c.threads > 32 or c.cluster > 1):
         raise ValueError(f"expected one row a block where more than a warp shares it, got {c.rows}")
+    if c.cluster > 1 and c.threads < 32:
+        raise ValueError(f"expected whole warps in the blocks of a cluster, got {c.threads} threads")
     if not 1 <= c.block <= MAX_THREADS:
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
     if op == "sum" and c.cluster > 1:

@@ -73,28 +73,34 @@ class Sharing:
         if self.config.cluster > 1 and not self.messages:
             return self._by_barrier(operation, numbers, warp)
         warps, cluster, count = self.config.threads // 32, self.config.cluster, len(numbers)
-        partials, first = self._table(count, warps, turn)
         if warps > 1:
+            # The warps put their numbers into shared memory; each lane reads those of one.
+            partials, first = self._table(count, warps, turn)
             if self.lane == 0:
                 for i, x in enumerate(numbers):
                     partials[first + warp + i * warps] = x
             cute.arch.sync_threads()
-        if cluster == 1:
+
+        def of_block() -> list[Any]:
+            if warps <= 1:
+                return numbers
             return operation.over_lanes(self._column(partials, first, count, warps), warps, 32)
+
+        if cluster == 1:
+            return of_block()
         received, own = self._table(count, cluster, turn)
         if turn is None:
             cute.arch.cluster_wait()  # every block has begun: its barrier is there
         barrier, phase = (self.barriers, 0) if turn is None else (self.barriers + turn.side, turn.phase)
         if warp == 0:
             # Lane i tells block i; no fence, which would wait for what the thread has stored and is loading.
-            if warps > 1:
-                numbers = operation.over_lanes(self._column(partials, first, count, warps), warps, 32)
+            found = of_block()
             if self.lane == 0:
                 cute.arch.mbarrier_arrive_and_expect_tx(barrier, 4 * cluster * count)
             if self.lane < cluster:
                 there = cute.arch.map_dsmem_ptr(received.iterator, self.lane)
                 its_barrier = cute.arch.map_dsmem_ptr(barrier, self.lane)
-                for i, x in enumerate(numbers):
+                for i, x in enumerate(found):
                     cute.arch.store_async(there + (own + self.rank + i * cluster), x, its_barrier)
         cute.arch.mbarrier_wait(barrier, phase)
         return operation.over_lanes(self._column(received, own, count, cluster), cluster, self.config.threads)

@@ -292,6 +292,7 @@ def sum_rows(memory: RowMemory) -> None:
     source, exists = memory.existing(sharing.row) if plan.config.rows > 1 else (sharing.row, True)
     begin, total = memory.begin(memory.x, source), None
     if plan.rounds:
+        # Many vectors are under way at once; each of four sums has every fourth element.
         fours = cute.full(min(4, STREAM * plan.width), 0.0, cute.Float32)
         for i in range(plan.rounds):
             values = memory.registers(STREAM)
@@ -305,6 +306,7 @@ def sum_rows(memory: RowMemory) -> None:
     if plan.count:
         rest = combined(memory.load(begin, 0, plan.count), add, wide)
         total = rest if total is None else total + rest
+    # By shuffles: the sum of the warp, then of the row; all lanes have it.
     sums = Sums(memory, [])
     (total,) = sharing.exchange(sums, sums.over_lanes([total], sharing.lanes))
     if sharing.thread == 0 and exists:

@@ -46,6 +46,7 @@ module attributes {gpu.container_module} {
       %9 = cute.get_iter(%8) : !memref
       %10 = cute.make_int_tuple(%5) : (i32) -> !cute.int_tuple<"?">
       %begin = cute.add_offset(%9, %10) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"?">) -> !cute.ptr<f32, gmem>
+      // Many vectors are under way at once; each of four sums has every fourth element.
       %fours = vector.broadcast %cst : f32 to vector<4xf32>
       %11 = scf.for %i = %c0_i32 to %c2_i32 step %c1_i32 iter_args(%arg0 = %fours) -> (vector<4xf32>) : i32 {
         %values = cute.memref.alloca() : !values
@@ -76,6 +77,7 @@ module attributes {gpu.container_module} {
       %17 = arith.addf %15, %16 fastmath<contract> : vector<1xf32>
       %total = vector.extract %17[0] : f32 from vector<1xf32>
       %begin_0 = cute.add_offset(%begin, %4) : (!cute.ptr<f32, gmem>, !cute.int_tuple<"4096">) -> !cute.ptr<f32, gmem>
+      // By shuffles: the sum of the warp, then of the row; all lanes have it.
       %18 = cute_nvgpu.arch.shfl_sync(%total, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
       %19 = arith.addf %total, %18 fastmath<contract> : f32
       %20 = cute_nvgpu.arch.shfl_sync(%19, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
@@ -89,6 +91,7 @@ module attributes {gpu.container_module} {
       %27 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %28 = arith.shrui %27, %c5_i32 : i32
       %warp = cute_nvgpu.arch.shfl_sync(%28, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      // The warps put their numbers into shared memory; each lane reads those of one.
       %table = cute.memref.alloc_smem() : !table
       %29 = arith.cmpi eq, %6, %c0_i32 : i32
       scf.if %29 {
@@ -161,6 +164,7 @@ module attributes {gpu.container_module} {
       %23 = arith.addf %19, %20 fastmath<contract> : f32
       %24 = arith.addf %21, %22 fastmath<contract> : f32
       %rest = arith.addf %23, %24 fastmath<contract> : f32
+      // By shuffles: the sum of the warp, then of the row; all lanes have it.
       %25 = cute_nvgpu.arch.shfl_sync(%rest, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
       %26 = arith.addf %rest, %25 fastmath<contract> : f32
       %27 = cute_nvgpu.arch.shfl_sync(%26, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
@@ -174,6 +178,7 @@ module attributes {gpu.container_module} {
       %34 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
       %35 = arith.shrui %34, %c5_i32 : i32
       %warp = cute_nvgpu.arch.shfl_sync(%35, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      // The warps put their numbers into shared memory; each lane reads those of one.
       %table = cute.memref.alloc_smem() : !table
       %36 = arith.cmpi eq, %5, %c0_i32 : i32
       scf.if %36 {

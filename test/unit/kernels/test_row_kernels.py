@@ -232,6 +232,7 @@ ERRORS: list[tuple[tuple[object, ...], str]] = [
     (("sum", "f32", 64, RowConfig(48)), "expected threads to be a power of two up to 1024, got 48"),
     (("softmax", "f32", 64, RowConfig(32, 1, 16)), "expected cluster to be a power of two up to 8, got 16"),
     (("sum", "f32", 64, RowConfig(64, 2)), "expected one row a block where more than a warp shares it, got 2"),
+    (("softmax", "f32", 64, RowConfig(16, 1, 4)), "expected whole warps in the blocks of a cluster, got 16 threads"),
     (("sum", "f32", 64, RowConfig(32, 64)), "expected blocks of 1 to 1024 threads, got 2048"),
     (("sum", "f32", 64, RowConfig(64, 1, 2)), "expected no cluster for a sum, got one of 2 blocks"),
     (("softmax", "f32", 64, RowConfig(32, 2, stages=1)), "expected one row a block, and no sum, where rows are in"),
