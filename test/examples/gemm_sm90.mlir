@@ -771,7 +771,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
     // Compute one tile of C; f16, bf16, tf32 and 8-bit floats, sums in f32.
-    gpu.func @gemm_any(%A: !A, %B: !A, %C: !A) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    gpu.func @gemm_any(%A: !A, %B: !A, %C: !A) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 2 : i32} {
       %0 = cute.get_layout(%B) : !A
       %extent:3 = cute.get_scalars<{only_dynamic}> (%0) : !cute.layout<"(?,?):(?,1)">
       %1 = cute.get_layout(%A) : !A
