@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.front.atoms import CopyAtom, check_target, parsed_atom, refuse
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.tma import TmaOp
+from cute_dialect.front.tma import TmaOp, reduced
 
 if TYPE_CHECKING:
     from cute_dialect.front.tensors import Tensor
@@ -54,7 +54,8 @@ def make_im2col_tma_atom(
     source = tensor_operand(gmem_tensor, what, "global tensor")
     if source.element_type is None:
         raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
-    words: list[str] = [str(source.type.data.ptr.element)]
+    image: Any = reduced(source, op)
+    words: list[str] = [str(image.type.data.ptr.element)]
     words += [reduction] if (reduction := getattr(op, "reduction_kind", "")) else []
     words += [f"channels = {int(channels)}", f"pixels = {int(pixels)}"]
     for name, numbers in (("lower", lower), ("upper", upper), ("pixel_strides", pixel_strides)):
@@ -63,7 +64,7 @@ def make_im2col_tma_atom(
     given = (("swizzle", swizzle, 0), ("oob", oob, "zero"), ("l2", l2_promotion, 128))
     words += [f"{name} = {value}" for name, value, usual in given if value != usual]
     type = parsed_atom(f"!cute_nvgpu.atom.tma_{op.direction}_im2col<{', '.join(words)}>", what)
-    made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}_im2col", [source.ssa], [type])
+    made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}_im2col", [image], [type])
     try:
         made.check_types()  # the type is given, so nothing has looked whether the tensor fits it
     except AlgebraError as e:

@@ -120,11 +120,23 @@ def make_tiled_tma_atom(
         if value is not None:
             properties[name] = as_attribute(value)
     try:
-        made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}", [source.ssa, layout, tiler], None, properties)
+        made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}", [reduced(source, op), layout, tiler], None, properties)
     except LayoutError as e:
         refuse("F254", what, e, hint=f"the tensor is {source!r}, the layout in shared memory {smem_layout}")
     atom, coords = made.results
     return CopyAtom(atom.type, op, atom), Tensor.of(coords)
+
+
+def reduced(source: Tensor, op: TmaOp) -> SSAValue:
+    """Return a global tensor as the map of an op sees it: a reduction asks whether integers are unsigned."""
+    from cute_dialect.front.atoms import element_text
+    from cute_dialect.front.trace import current, parse_type
+    from cute_dialect.ops.tensors import recast_type
+
+    element = element_text(source.element_type, op.name, signed=True)
+    if op.direction != "reduce" or not element.startswith("ui"):
+        return source.ssa
+    return current().value("cute.recast_tensor", [source.ssa], [recast_type(source.type, parse_type(element))])
 
 
 def _tuple(x: Any) -> Any:

@@ -324,3 +324,31 @@ def test_errors_of_columns_of_pixels(message: str) -> None:
     caught.value.place = None
     caught.value.calls = []
     assert str(caught.value).startswith(f"error {message}")
+
+
+@pytest.mark.parametrize(("kind", "want"), [("max", 1 << 31), ("min", 5), ("add", (1 << 31) + 5)])
+def test_reductions_of_unsigned_numbers_are_unsigned(kind: str, want: int) -> None:
+    rows = cute.make_layout((8, 32), stride=(32, 1))
+
+    @cute.kernel
+    def reduced(store: Any, where: Any, x: cute.Tensor):
+        tid = arch.thread_idx().x
+        s = cute.smem_tensor(cute.Uint32, rows, 128)
+        for i in range(8):
+            s[i, tid] = x[i, tid]
+        arch.fence_proxy("async.shared", space="cta")
+        arch.sync_threads()
+        if tid == 0:
+            cute.copy(store, s, cute.local_tile(where, (8, 32), (0, 0)))
+            arch.cp_async_bulk_commit_group()
+            arch.cp_async_bulk_wait_group(0)
+
+    @cute.jit
+    def launch(x: cute.Tensor, y: cute.Tensor):
+        op = cpasync.CopyReduceBulkTensorTileS2GOp(kind)
+        reduced(*cpasync.make_tiled_tma_atom(op, y, rows, (8, 32)), x).launch(grid=1, block=32)
+
+    x, y = np.full((8, 32), 1 << 31, np.uint32), np.full((8, 32), 5, np.uint32)
+    assert "cp.reduce.async.bulk.tensor" in cute.compile(launch, x, y, chip="sm_90a").ptx
+    launch(x, y, device="cpu")
+    assert (y == want).all()
