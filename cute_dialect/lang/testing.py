@@ -16,10 +16,11 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.annotations import Stream
+from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device
 
 __all__ = [
-    "CantImplementError", "JitArguments", "assert_close", "autotune_jit", "benchmark", "check", "convert",
+    "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
     "get_workspace_count", "tune",
 ]  # fmt: skip
 

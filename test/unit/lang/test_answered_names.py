@@ -167,6 +167,7 @@ LATER = """
     from cutlass.base_dsl import Arch, BaseDSL
     from cutlass.cute.nvgpu import tcgen05
     from cutlass.cute.nvgpu.tcgen05.mma import CtaGroup
+    from cutlass.cute.nvgpu.warp import LdMatrix8x8x16bOp, LdMatrix16x16x8bOp
     from cutlass.pipeline import PipelineTmaUmma
     import cutlass.utils.blackwell_helpers as sm100
 
