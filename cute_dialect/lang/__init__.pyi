@@ -243,6 +243,7 @@ from cute_dialect.lang import testing as testing
 from cute_dialect.lang import torch as torch
 from cute_dialect.lang import utils as utils
 from cute_dialect.lang import viz as viz
+from cute_dialect.lang.viz import print_latex as print_latex
 from cute_dialect.runtime.binding import ArgumentError as ArgumentError
 from cute_dialect.runtime.binding import DivisibilityError as DivisibilityError
 from cute_dialect.runtime.binding import DtypeError as DtypeError

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Drawing", "render_layout_svg", "render_tv_layout_svg"]
+__all__ = ["Drawing", "print_latex", "render_layout_svg", "render_tv_layout_svg"]
 
 CELL = 44  # pixels
 MARGIN = 30
@@ -44,16 +44,58 @@ def render_layout_svg(layout: Any, file: str | os.PathLike[str] | None = None) -
     >>> str(render_layout_svg("(2,2):(2,1)")).count("<rect")
     4
     """
+    payload, indices = _indices(layout)
+
+    def cell(i: int, j: int) -> tuple[list[str], str, int]:
+        index = indices[i][j]
+        return [str(index)], f"({i},{j}) -> {index}", index if isinstance(index, int) else 0
+
+    return _drawn(str(payload), len(indices), len(indices[0]), cell, file)
+
+
+def print_latex(layout: Any) -> None:
+    r"""Print a LaTeX document that draws a static layout of rank 1 or 2: its indices in a grid.
+
+    >>> print_latex("(2,2):(2,1)")
+    %% (2,2):(2,1)
+    \documentclass{standalone}
+    \usepackage{tikz}
+    \begin{document}
+    \begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},box/.style={rectangle,draw,minimum size=1cm}]
+    \node[box,fill=black!0] at (0,0) {0};
+    \node[box,fill=black!10] at (0,1) {1};
+    \node[box,fill=black!20] at (1,0) {2};
+    \node[box,fill=black!30] at (1,1) {3};
+    \node at (0,-1) {0};
+    \node at (1,-1) {1};
+    \node at (-1,0) {0};
+    \node at (-1,1) {1};
+    \end{tikzpicture}
+    \end{document}
+    """
+    payload, indices = _indices(layout)
+    nodes = [
+        f"\\node[box,fill=black!{10 * index % 50 if isinstance(index, int) else 0}] at ({i},{j}) {{{index}}};"
+        for i, row in enumerate(indices)
+        for j, index in enumerate(row)
+    ]
+    edges = [f"\\node at ({i},-1) {{{i}}};" for i in range(len(indices))]
+    edges += [f"\\node at (-1,{j}) {{{j}}};" for j in range(len(indices[0]))]
+    head = ["\\documentclass{standalone}", "\\usepackage{tikz}", "\\begin{document}"]
+    style = "x={(0cm,-1cm)},y={(1cm,0cm)},box/.style={rectangle,draw,minimum size=1cm}"
+    picture = [f"\\begin{{tikzpicture}}[{style}]", *nodes, *edges, "\\end{tikzpicture}"]
+    print("\n".join([f"%% {payload}", *head, *picture, "\\end{document}"]))
+
+
+def _indices(layout: Any) -> tuple[Any, list[list[Any]]]:
+    """Return a static layout, and the index of each coordinate, row by row; of rank 1 in one row."""
     from cute_dialect.algebra import evaluate
 
     payload = _payload(layout)
     rows, columns = _extents(payload, "a layout to draw")
-
-    def cell(i: int, j: int) -> tuple[list[str], str, int]:
-        index = evaluate((i, j) if rows is not None else j, payload)
-        return [str(index)], f"({i},{j}) -> {index}", index if isinstance(index, int) else 0
-
-    return _drawn(str(payload), rows or 1, columns, cell, file)
+    return payload, [
+        [evaluate((i, j) if rows is not None else j, payload) for j in range(columns)] for i in range(rows or 1)
+    ]
 
 
 def render_tv_layout_svg(layout: Any, tiler: Any, file: str | os.PathLike[str] | None = None) -> Drawing:

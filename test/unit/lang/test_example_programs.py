@@ -55,6 +55,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 1 --n 3", "torch tensors as they are: right\na static layout: right\n"),
         ("--m 3 --n 128", "torch tensors as they are: right\na static layout: right\n"),
     ],
+    "yielding_product.py": [
+        ("", "three products, 2 compiled functions: right\n"),
+        ("--m 64 --n 32 --k 1", "three products, 2 compiled functions: right\n"),
+    ],
     "tv_layout.py": [("", "layout: (32,1):(1,0)\ntiler: (32,)\ngx: tensor<ptr<f32, gmem> o ((1,32),(?,?)):")],
 }
 """Program -> its arguments and how its output begins."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,33 @@ def test_a_product(kind: Any) -> None:
     c = np.zeros((8, 16), kind.numpy)
     sgemm_naive[8, 5, 16, kind](a, b, c).launch(grid=(2, 4), block=(4, 4), device="cpu")
     np.testing.assert_array_equal(c, a @ b + 1)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are Python 3.12's")
+def test_a_product_with_type_parameters(tmp_path: Path) -> None:
+    text = (
+        "import cute_dialect.lang as cute\n"
+        "from cute_dialect.lang.extras import T as types, arith, block_dim, block_idx, gpu, range_, thread_idx\n"
+        "@gpu.func\n"
+        "def product[M, K, N, dtype](\n"
+        "    A: types.memref(M, K, dtype), B: types.memref(K, N, dtype), C: types.memref(M, N, dtype)\n"
+        "):\n"
+        "    r = block_dim.x * block_idx.x + thread_idx.x\n"
+        "    c = block_dim.y * block_idx.y + thread_idx.y\n"
+        "    tmp = arith.constant(0, type=dtype)\n"
+        "    for k, tmp in range_(K, iter_args=[tmp]):\n"
+        "        tmp += A[r, k] * B[k, c]\n"
+        "        tmp = yield tmp\n"
+        "    C[r, c] = tmp\n"
+    )
+    path = tmp_path / "product.py"
+    path.write_text(text)
+    space: dict[str, Any] = {"__name__": "product"}
+    exec(compile(text, str(path), "exec"), space)
+    a, b = np.arange(40, dtype=np.float32).reshape(8, 5), np.ones((5, 16), np.float32)
+    c = np.zeros((8, 16), np.float32)
+    space["product"][8, 5, 16, cute.Float32](a, b, c).launch(grid=(2, 4), block=(4, 4), device="cpu")
+    assert (c == a @ b).all()
 
 
 @cute.kernel

@@ -77,3 +77,14 @@ def test_in_a_host_function() -> None:
 def test_what_cannot_be_drawn(draw: object, message: str) -> None:
     with pytest.raises(cute.CuteError, match=re.escape(message)):
         draw()  # pyright: ignore
+
+
+def test_latex_has_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    layout = cute.make_composed_layout(cute.make_swizzle(1, 0, 2), 0, cute.make_layout((4, 2), stride=(2, 1)))
+    cute.print_latex(layout)
+    printed = capsys.readouterr().out
+    found = re.findall(r"\\node\[box,fill=black!\d+\] at \((\d),(\d)\) \{(\d)\};", printed)
+    assert {(int(i), int(j)): int(n) for i, j, n in found} == {
+        (i, j): layout((i, j)) for i in range(4) for j in range(2)
+    }
+    assert printed.count("\\node at") == 6 and printed.count("{") == printed.count("}")
