@@ -259,10 +259,10 @@ def cooperative_copy(src: Tensor, dst: Tensor, thread: Any, threads: int) -> Non
         refuse("F254", what, e, hint=f"the source is {source!r}, the destination {destination!r}")
 
 
-def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
+def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor, *, level: str = "L2") -> None:
     """Fetch into the L2 cache what a copy by this atom would read: of TMA the box, of a bulk copy the whole run.
 
-    By another atom it is the line that the tensor begins in.
+    By another atom it is the line that the tensor begins in; ``level`` may be ``"L1"`` then.
     """
     from cute_dialect.front.machine import in_kernel
 
@@ -270,6 +270,9 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
     what = f"cute.prefetch by {found.op.name}"
     tracer = in_kernel(what)
     source = tensor_operand(tensor, what, "source")
+    levels = ("L2",) if found.type.ONE_THREAD else ("L1", "L2")
+    if level not in levels:
+        raise KernelTypeError("F254", f"{what}: expected level = {' or '.join(levels)}, got {level!r}")
     if found.type.TENSOR_MAP:
         from cute_dialect.front.im2col import Im2colOp, prefetch_columns
         from cute_dialect.front.tma import prefetch_tile
@@ -286,4 +289,4 @@ def prefetch(atom: CopyAtom | TiledCopy, tensor: Tensor) -> None:
         except LayoutError as e:
             refuse("F254", what, e, hint=f"the source is {source!r}")
         return
-    tracer.op("cute_nvgpu.arch.prefetch", [source.ssa], None, {"level": as_attribute("L2")})
+    tracer.op("cute_nvgpu.arch.prefetch", [source.ssa], None, {"level": as_attribute(level)})

@@ -28,6 +28,12 @@ def module() -> CompiledModule:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
+def test_the_descriptor_of_the_language_is_that_of_the_row(case: CopyCase) -> None:
+    row = case.atom.type.row
+    assert (row() if callable(row) else row).name == case.row.removesuffix("_ZFILL")
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
 def test_each_atom_moves_what_its_table_says(module: CompiledModule, case: CopyCase) -> None:
     source, out, expected = run_case(case)
     module.kernel(case.name)(source, out, device="cpu", grid=(1, 1, 1))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mma_atom_kernels import (
     MmaCase,
+    descriptor,
     kernels,
     register_cases,
     sparse_cases,
@@ -15,7 +16,7 @@ from mma_atom_kernels import (
 from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmma_sparse_arrays
 
 import cute_dialect.lang as cute
-from cute_dialect.arch import mma_atom
+from cute_dialect.arch import ATOMS, MmaAtom, mma_atom
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import CompiledModule
 
@@ -29,6 +30,14 @@ WGMMA_SPARSE = [c for c in wgmma_sparse_cases() if c.atom.shape_mnk[1] in (8, 64
 def test_the_descriptor_of_the_language_is_that_of_the_row(case: MmaCase) -> None:
     atom = cute.make_mma_atom(case.op)
     assert mma_atom(case.row) == atom.type.row  # type: ignore[attr-defined]
+
+
+def test_every_row_of_the_table_has_a_descriptor() -> None:
+    rows = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
+    made = [cute.make_mma_atom(descriptor(row)).type.row for row in rows]  # type: ignore[attr-defined]
+    # What two generations have is one atom, that of the older.
+    assert all(m.name.partition("_")[2] == row.name.partition("_")[2] for m, row in zip(made, rows))
+    assert len({m.name for m in made}) == len(rows) - 19
 
 
 @pytest.fixture(scope="module")

@@ -247,6 +247,18 @@ def test_threads_of_a_tiled_copy_issue_their_own_bulk_copies() -> None:
     assert np.array_equal(x, y) and "cute_nvgpu.arch.bulk_prefetch" in text_of(module)
 
 
+def test_prefetches_by_level() -> None:
+    def body(x: Tensor) -> None:
+        plain = cute.make_copy_atom(nvgpu.CopyUniversalOp(), cute.Float32)
+        cute.prefetch(plain, x, level="L1")
+        cute.prefetch(plain, x)
+        with pytest.raises(CuteError, match=r"F254: cute.prefetch by BulkCopyOp: expected level = L2, got 'L1'"):
+            cute.prefetch(cute.make_copy_atom(nvgpu.BulkCopyOp(), cute.Float32), x, level="L1")
+
+    text = text_of(trace_kernel(body, {"x": f"!cute.memref<{F32}>"}, Tensor.of))
+    assert [text.count(f'level = "{level}"') for level in ("L1", "L2")] == [1, 1]
+
+
 def test_reductions_of_unsigned_numbers_are_unsigned() -> None:
     def body(x: Tensor, y: Tensor) -> None:
         tid = arch.thread_idx().x
