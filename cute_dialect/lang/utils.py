@@ -217,9 +217,11 @@ class GroupedRaster:
         return cute.assume(self.tiles_mn[0] * self.tiles_mn[1], range=(0, None))
 
     def persistent_grid(self) -> Any:
-        """Return the least number of blocks that needs as few waves as the chip's SMs allow."""
+        """Return the least number of blocks that needs as few waves as the chip's SMs allow; none where there are no
+        tiles.
+        """
         tiles = self.count()
-        waves = cute.ceil_div(tiles, self.sms // self.cluster)
+        waves = cute.max(cute.ceil_div(tiles, self.sms // self.cluster), 1)
         return cute.ceil_div(tiles, waves) * self.cluster
 
     def place(self, tile: Any) -> Any:

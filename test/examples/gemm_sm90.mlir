@@ -920,8 +920,8 @@ module attributes {gpu.container_module} {
     %7 = cute.static : !cute.shape<"(16,64)">
     %8 = cute.static : !cute.int_tuple<"(256,256)">
     %9 = cute.static : !cute.int_tuple<"66">
-    %c2_i32 = arith.constant 2 : i32
     %c1_i32 = arith.constant 1 : i32
+    %c2_i32 = arith.constant 2 : i32
     %c384_i32 = arith.constant 384 : i32
     %c256_i32 = arith.constant 256 : i32
     %10 = cute.get_layout(%C) : !A
@@ -979,12 +979,13 @@ module attributes {gpu.container_module} {
     %tiles_3 = arith.muli %51#0, %51#1 : i32
     %54 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
     %55 = cute.ceil_div(%54, %9) : (!cute.int_tuple<"?">, !cute.int_tuple<"66">) -> !cute.int_tuple<"?">
-    %waves = cute.get_scalars<{only_dynamic}> (%55) : !cute.int_tuple<"?">
-    %56 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
-    %57 = cute.make_int_tuple(%waves) : (i32) -> !cute.int_tuple<"?">
-    %58 = cute.ceil_div(%56, %57) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
-    %59 = cute.get_scalars<{only_dynamic}> (%58) : !cute.int_tuple<"?">
-    %grid = arith.muli %59, %c2_i32 : i32
+    %56 = cute.get_scalars<{only_dynamic}> (%55) : !cute.int_tuple<"?">
+    %waves = arith.maxui %56, %c1_i32 : i32
+    %57 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
+    %58 = cute.make_int_tuple(%waves) : (i32) -> !cute.int_tuple<"?">
+    %59 = cute.ceil_div(%57, %58) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
+    %60 = cute.get_scalars<{only_dynamic}> (%59) : !cute.int_tuple<"?">
+    %grid = arith.muli %60, %c2_i32 : i32
     gpu.launch_func @kernels::@gemm clusters in (%c2_i32, %c1_i32, %c1_i32) blocks in (%grid, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%46#0 : !tma_a, %46#1 : !tma_a_2, %47#0 : !tma_a, %47#1 : !tma_a_2, %48#0 : !tma_c, %48#1 : !tma_a_2, %51#0 : i32, %51#1 : i32, %k_tiles : i32)
     gpu.launch_func @kernels::@gemm_any blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A) {cute.fallback}
     return

@@ -55,6 +55,7 @@ class Stream:
     @staticmethod
     def grid(raster: Any, k_tiles: Any, parts: int) -> Any:
         """Return how many blocks the host launches: as many as run at once, each with a step of K."""
+        assert k_tiles > 0, "K is 0"
         return cute.min(raster.count() * k_tiles, raster.sms // raster.cluster) * raster.cluster
 
     def _stretch(self, number: Any) -> Any:

@@ -256,6 +256,17 @@ def test_called_with_arrays(name: str) -> None:
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)).astype(out.dtype)).all()
 
 
+def test_matrices_without_elements() -> None:
+    """No rows: nothing is launched; no K: refused, since C would have to be zero."""
+    a, b, c = (np.zeros(x, np.float16) for x in ((0, 64), (64, 64), (0, 64)))
+    for config, more in ((SINGLE, ()), (STREAM, (np.zeros(64 * 64, np.float32), np.zeros(132, np.int32)))):
+        kernel = compile(gemm_text(config), emit="base").kernel("launch")
+        kernel(a, b, c, *more, device="cpu")
+        empty = np.zeros((64, 0), np.float16)
+        with pytest.raises(LaunchError, match="K is 0" if more else "no tensor map can be made"):
+            kernel(empty, empty, np.zeros((64, 64), np.float16), *more, device="cpu")
+
+
 def test_arrays_that_are_not_the_configurations() -> None:
     a, b, c = np.zeros((64, 64), np.float16), np.zeros((128, 64), np.float16), np.zeros((64, 128), np.float16)
     small = SINGLE._replace(tile=(64, 128, 64))
