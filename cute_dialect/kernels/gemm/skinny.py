@@ -24,8 +24,9 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.gemm.config import BITS, EVICT_FIRST
+from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
+from cute_dialect.kernels.gemm.parts import Operand
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
@@ -82,11 +83,8 @@ def few_rows(
     """Compute a tile, or the block's part of it."""
     c = config
     tile = _Tile(c, k_tiles)
-    a = _Stages(c.rows, c.stages_a, tma_a, (c.part_a, c.depth), c.consumers * c.share, tile)
-    b = _Stages(c.columns, c.stages, tma_b, (c.columns, c.depth), c.consumers, tile, first_out=c.hint)
-    a.row, b.row = tile.row * (c.rows // c.part_a), tile.column
-    if c.share > 1:
-        a.share(c.share, tile.neighbour, sum(1 << i * c.parts for i in range(c.share)) << tile.part)
+    a = _Stages(c, tma_a, c.rows, c.rows_a, c.stages_a, c.share, (tile.row, tile))
+    b = _Stages(c, tma_b, c.columns, c.columns, c.stages, 1, (tile.column, tile), first_out=c.hint)
     exchange = _Exchange(c, tile) if c.parts > 1 else None
     staging = None
     if c.staging:
@@ -142,27 +140,24 @@ class _Tile:
 
 
 class _Stages(pipeline.PipelineAsync):
-    """The ring of an operand: TMA brings rows of 128 bytes to its stages in shared memory."""
+    """The ring of an operand: TMA brings rows of 128 bytes to its stages in shared memory, ``loaded`` of a tile's
+    ``rows``; ``blocks`` of the cluster share them.
+    """
 
     def __init__(
-        self, rows: int, stages: int, tma: Any, part: tuple[int, int], consumers: int, tile: _Tile, *,
+        self, c: SkinnyConfig, tma: Any, rows: int, loaded: int, stages: int, blocks: int, place: tuple[Any, _Tile], *,
         first_out: bool = False,
     ):  # fmt: skip
-        (self.atom, coords), depth = tma, part[1]
-        size = rows * depth
-        layout = cute.make_layout((rows, depth, stages), stride=(depth, 1, size))
-        self.smem = cute.smem_tensor(self.atom.value_type, layout, 1024, SW128)
-        super().__init__(cute.arch.alloc_smem(cute.Int64, 2 * stages, alignment=8), stages, 1, consumers)
-        parts = cute.make_layout((part, rows // part[0], stages), stride=((depth, 1), part[0] * depth, size))
-        self.slots = cute.make_tensor(self.smem.iterator, parts)
-        self.tiles = cute.group_modes(cute.flat_divide(coords, part), 0, 2)
-        self.bytes = 128 * part[0]
-        self.tile, self.row, self.mine, self.mask = tile, 0, 0, None
-        self.policy = EVICT_FIRST if first_out else None
-
-    def share(self, blocks: int, neighbour: Any, mask: Any) -> None:
-        """Bring part ``neighbour`` of each stage, for the blocks of a mask, as they do."""
-        self.row, self.mine, self.mask, self.bytes = self.row + neighbour, neighbour, mask, self.bytes * blocks
+        strides = (c.depth, 1, rows * c.depth)
+        layout = cute.make_layout((rows, c.depth, stages), stride=strides)
+        self.smem = cute.smem_tensor(tma[0].value_type, layout, 1024, SW128)
+        super().__init__(cute.arch.alloc_smem(cute.Int64, 2 * stages, alignment=8), stages, 1, c.consumers * blocks)
+        here = cute.make_tensor(self.smem.iterator, cute.make_layout((loaded, c.depth, stages), stride=strides))
+        self.row, self.tile = place
+        self.operand = Operand(tma, here, (loaded, c.depth), blocks, self.tile.neighbour, first_out=first_out)
+        if blocks > 1:  # the blocks of the cluster that have the same part of K
+            self.operand.mask = sum(1 << i * c.parts for i in range(blocks)) << self.tile.part
+        self.bytes = 128 * loaded
 
     def init_barriers(self) -> None:
         """Make the barriers, by the one thread that comes."""
@@ -173,10 +168,7 @@ class _Stages(pipeline.PipelineAsync):
 
     def fetch(self, slot: Any, step: Any) -> None:
         """Fetch this block's part of a stage."""
-        cute.copy(
-            self.atom, self.tiles[None, self.row, self.tile.k + step], self.slots[None, self.mine, slot],
-            tma_bar_ptr=self.full(slot), mcast_mask=self.mask, cache_policy=self.policy,
-        )  # fmt: skip
+        self.operand.fetch(slot, self.full(slot), self.row, self.tile.k + step, None)
 
     def announce(self, slot: Any) -> None:
         """Announce the bytes of a stage."""
