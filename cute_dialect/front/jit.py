@@ -30,7 +30,7 @@ class Traced:
     """What the decorators make of a function: the function, and how it was decorated."""
 
     # Each has a ``__call__`` of its own, so that Python calls generated code with no detour.
-    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __slots__ = ("__call__", "__dict__", "__weakref__", "binds", "methods")
     __call__: Callable[..., Any]
 
     kind = ""
@@ -39,6 +39,10 @@ class Traced:
         self.function = function
         self.options = options
         self.__call__ = self._called
+        self.methods = MethodCalls(self)
+        """Its calls as a method: what takes the receiver first."""
+        self.binds = not isinstance(function, staticmethod | classmethod)
+        """Whether an instance that it is asked of becomes its first argument."""
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
             if hasattr(function, name):
                 self.__dict__[name] = getattr(function, name)
@@ -61,11 +65,9 @@ class Traced:
         return f"<@cute.{self.kind} {getattr(self.function, '__qualname__', self.function)}>"
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        if isinstance(self.function, staticmethod):
-            return self
-        if isinstance(self.function, classmethod):
-            instance = owner
-        return self if instance is None else BoundMethod(self, instance)
+        if self.binds:
+            return self if instance is None else BoundMethod(self, instance)
+        return self if isinstance(self.function, staticmethod) else BoundMethod(self, owner)
 
     def __getitem__(self, given: Any) -> Any:
         """Return it with generic parameters set: ``f[16, cute.Float32]``."""
@@ -108,6 +110,7 @@ class Traced:
         """Look for the kind at the next call, however much it is like the last one."""
         self.__dict__.pop("_recent", None)
         self.__call__ = self._called
+        self.methods = MethodCalls(self)
 
     def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
         """Carry out a call that generated code did not recognise."""
@@ -117,6 +120,30 @@ class Traced:
         if left is None:
             return None
         return self.call(left, options if stream is None else {**options, "stream": stream})
+
+
+class MethodCalls:
+    """The calls of a function as a method, the first argument its receiver; they are recognised as other calls are."""
+
+    # As of functions: Python calls generated code with no detour.
+    __slots__ = ("__call__", "__dict__")
+    __call__: Callable[..., Any]
+
+    def __init__(self, function: Traced):
+        self.function = function
+        self.__call__ = self._called
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function.call(args, kwargs, receiver=True)
+
+    def other(self, args: tuple[Any, ...], stream: Any, options: dict[str, Any]) -> Any:
+        """Carry out a call that generated code did not recognise."""
+        from cute_dialect.front.hot import other_call
+
+        left = other_call(self, args, stream, options)
+        if left is None:
+            return None
+        return self._called(*left, **(options if stream is None else {**options, "stream": stream}))
 
 
 class BoundMethod:
@@ -134,7 +161,7 @@ class BoundMethod:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
-        return self.function.call((self.__self__, *args), kwargs, receiver=True)
+        return self.function.methods(self.__self__, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.function, name)
@@ -163,11 +190,11 @@ class JitFunction(Traced):
             call = read_call(self, args, own, receiver=receiver)
             kind = self.table.find(call, options_of(self, options.get("device")))
         result = kind.run(call.values, options)
-        if not own and not receiver and options.keys() <= {"stream"} and kind.is_on_gpu:
+        if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.front.hot import learn
             from cute_dialect.front.target import remember_quick_calls
 
-            learn(self, kind, args, watch=True)
+            learn(self.methods if receiver else self, kind, args, watch=True)
             remember_quick_calls(self)
         return result
 

@@ -207,10 +207,11 @@ class Kinds:
             made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found, call.receiver)
         made.watched = watched
         if found is None:
+            changed = watched.has_changed()
             made.watched = watched.after_trace()
             made.notes += recorder.remarks
             if plan is not None:
-                plan.note(recorder, changed=made.watched != watched)
+                plan.note(recorder, changed=changed)
                 made.plan = plan
                 if plan.why:
                     text = f"'{self.traced.name}' is traced anew in each process: {plan.why}"

@@ -65,6 +65,16 @@ class _Leaf:
         self.width = width
         self.symbol = symbol
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Leaf)
+            and self.symbol is other.symbol
+            and (self.div, self.width) == (other.div, other.width)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.div, self.width))
+
     def __str__(self) -> str:
         facts = (["i64"] if self.width == 64 else []) + ([f"div={self.div}"] if self.div > 1 else [])
         return "?" + (f"{{{' '.join(facts)}}}" if facts else "")
@@ -121,6 +131,11 @@ class RuntimeTensor:
         layout = f"({','.join(map(str, self._extents))}):({','.join(map(str, self._strides))})"
         align = f"align<{self.alignment}>, " if self.alignment > element_bytes(self.dtype.mlir_type) else ""
         return f'!cute.memref<{self.dtype.mlir_type}, gmem, {align}"{layout}">'
+
+    @property
+    def held(self) -> tuple[object, ...]:
+        """All that its type, its symbols and its array's place follow from, as generated code compares it."""
+        return (self.dtype, self.alignment, self.seen_as, self._extents, self._strides)
 
     @property
     def symbols(self) -> list[tuple[int, bool, SymInt]]:

@@ -19,7 +19,7 @@ from cute_dialect.front.codes import reads_of
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.statics import Same, fields_of
 
-__all__ = ["Watched", "is_library", "is_users", "watched_by"]
+__all__ = ["Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
 
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
 _LIKE_NUMBERS = (int, float, str, bytes, Numeric, type(None))
@@ -87,23 +87,36 @@ def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
     found: dict[tuple[int, str], tuple[Any, str, object]] = {}
     contents: dict[int, tuple[object, Hashable]] = {}
     seen: set[int] = set()
-    left: list[Any] = [function, *[type(x) for x in constants if _is_users_class(type(x))]]
+    left: list[Any] = [function, *[type(x) for x in constants if is_users_class(type(x))]]
 
     def look(value: object) -> None:
         """Watch what a value holds, and the functions in it."""
         left.append(value)
-        if id(value) not in contents and _can_change(value) and is_users(f):
+        if id(value) not in contents and can_change(value) and is_users(f):
             contents[id(value)] = (value, _content(value))
+
+    def watch(space: dict[str, Any], name: str) -> None:
+        """Watch an entry of a module."""
+        value = space[name]
+        if _is_watched(value, space):
+            found[id(space), name] = (space, name, value)
+            left.append(value)
+            return
+        look(value)
+        if can_change(value):
+            found[id(space), name] = (space, name, value)
 
     while left:
         f = _plain(left.pop())
         if id(f) in seen:
             continue
         seen.add(id(f))
-        if isinstance(f, type) and _is_users_class(f):
-            left += [x for kind in f.__mro__ if _is_users_class(kind) for x in vars(kind).values()]
+        if isinstance(f, type) and is_users_class(f):
+            if can_change(f):
+                contents[id(f)] = (f, _content(f))
+            left += [x for kind in f.__mro__ if is_users_class(kind) for x in vars(kind).values()]
             continue
-        if _is_users_class(type(f)):
+        if is_users_class(type(f)):
             left.append(type(f))
             continue
         if isinstance(f, staticmethod | classmethod | property):
@@ -111,25 +124,17 @@ def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
             continue
         if not isinstance(f, types.FunctionType) or not (is_users(f) or f is function):
             continue
-        space = f.__globals__
-        names = set(_names(f.__code__))
-        loaded = {r.name for r in reads_of(f.__code__)}
-        for name in names:
-            if name in space:
-                value = space[name]
-                if _is_watched(value, space):
-                    found[id(space), name] = (space, name, value)
-                elif name in loaded:
-                    look(value)
-                    if _can_change(value):
-                        found[id(space), name] = (space, name, value)
-                if isinstance(value, types.ModuleType):
-                    inner = _users_module(value)
-                    for n in names & inner.keys():
-                        look(inner[n])
-                        if isinstance(inner[n], _LIKE_NUMBERS) or _can_change(inner[n]):
-                            found[id(inner), n] = (inner, n, inner[n])
-                left.append(value)
+        for read in reads_of(f.__code__):
+            space, name, attributes = f.__globals__, read.name, list(read.attributes)
+            while name in space and isinstance(value := space[name], types.ModuleType) and _users_module(value):
+                if not attributes:  # the module as a value: whatever of it the code may ask for
+                    for n in set(_names(f.__code__)) & vars(value).keys():
+                        watch(vars(value), n)
+                    break
+                space, name = vars(value), attributes.pop(0)
+            else:
+                if name in space:
+                    watch(space, name)
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             try:
                 value = cell.cell_contents
@@ -144,7 +149,7 @@ _MOST, _DEEPEST = 4096, 64
 
 
 @lru_cache(maxsize=1024)
-def _is_users_class(kind: type) -> bool:
+def is_users_class(kind: type) -> bool:
     """Tell whether a class is in no installed package."""
     if kind.__module__ == "__main__":
         return True
@@ -156,16 +161,15 @@ def _is_array(value: object) -> bool:
     return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
 
 
-def _can_change(value: object) -> bool:
+def can_change(value: object) -> bool:
+    """Tell whether a value may hold something else later."""
     if isinstance(value, tuple):
-        return any(map(_can_change, value))
+        return any(map(can_change, value))
     if isinstance(value, type):
-        return any(
-            _is_data(x) for k in value.__mro__ if _is_users_class(k) for n, x in vars(k).items() if n[:2] != "__"
-        )
+        return any(_is_data(x) for k in value.__mro__ if is_users_class(k) for n, x in vars(k).items() if n[:2] != "__")
     if isinstance(value, Enum):
         return False
-    return isinstance(value, list | dict | set) or _is_array(value) or _is_users_class(type(value))
+    return isinstance(value, list | dict | set) or _is_array(value) or is_users_class(type(value))
 
 
 def _is_data(value: object) -> bool:
@@ -185,7 +189,7 @@ def _content(value: object) -> Hashable:
             return (float, x.hex())
         if isinstance(x, Numeric) and x.is_static:
             return (type(x), repr(x.value))
-        if left[0] < 0 or len(above) > _DEEPEST or id(x) in above or (not _can_change(x) and not isinstance(x, tuple)):
+        if left[0] < 0 or len(above) > _DEEPEST or id(x) in above or (not can_change(x) and not isinstance(x, tuple)):
             return Same(x)
         above.add(id(x))
         try:
@@ -198,7 +202,7 @@ def _content(value: object) -> Hashable:
             if _is_array(x):
                 return (x.shape, str(x.dtype), x.tobytes() if x.size <= _MOST and not x.dtype.hasobject else Same(x))
             if isinstance(x, type):
-                kinds = [k for k in x.__mro__ if _is_users_class(k)]
+                kinds = [k for k in x.__mro__ if is_users_class(k)]
                 return tuple((n, walk(v)) for k in kinds for n, v in list(vars(k).items()) if not n.startswith("__"))
             return (walk(type(x)), *[(n, walk(v)) for n, v in (fields_of(x) or {}).items()])
         finally:

@@ -84,17 +84,33 @@ _SAME, _EQUAL, _STREAM_KIND = "same", "equal", "stream"
 """Kinds of arguments that a caller takes and the kernel does not: constants, by identity or by value; a stream."""
 
 
+class Opening(NamedTuple):
+    """How a caller's arguments, ``b0``, ``b1``, …, are taken apart into those that are compared one by one.
+
+    ``conditions``: texts of what must hold, in this order, of the ``b`` and of ``values``, which are ``q0``, ``q1``, …;
+    ``parts``: texts of what the arguments are taken apart into.  They are written by programs, and hold numbers only.
+    """
+
+    arguments: int
+    conditions: tuple[str, ...]
+    parts: tuple[str, ...]
+    values: tuple[object, ...]
+
+
 class Constants(NamedTuple):
     """What a caller of a kernel has beside its arguments.
 
     ``same`` and ``equal``: the positions of arguments that are constants, which must be the same object, or of one type
-    and equal; ``stream``: that of the stream; ``watched``: entries of dictionaries that must be what they are now.
+    and equal; ``stream``: that of the stream; ``watched``: entries of dictionaries that must be what they are now;
+    ``state``: tells whether what else must be as it was is; ``opening``: how arguments are taken apart, if they are.
     """
 
     same: frozenset[int] = frozenset()
     equal: frozenset[int] = frozenset()
     stream: int = -1
     watched: tuple[tuple[dict[str, Any], str, object], ...] = ()
+    state: Callable[[], bool] | None = None
+    opening: Opening | None = None
 
 
 _NO_CONSTANTS = Constants()
@@ -109,6 +125,8 @@ class _Form(NamedTuple):
     aligned: bool
     guarded: bool
     watched: int = 0
+    state: bool = False
+    opening: tuple[int, tuple[str, ...], tuple[str, ...], int] | None = None
 
 
 def number_key(value: object) -> object:
@@ -196,8 +214,13 @@ def quick_call(
     if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in words):
         return None  # no tensor, or an address given as a number
     guard = _guard(tensors)
-    form = _Form(tuple(kinds), words, not any(lows), guard is not None, len(constants.watched))
-    values += [x for watched in constants.watched for x in watched]
+    opening = constants.opening
+    opened = None if opening is None else (*opening[:3], len(opening.values))
+    watched, state = constants.watched, constants.state
+    form = _Form(tuple(kinds), words, not any(lows), guard is not None, len(watched), state is not None, opened)
+    values += [x for one in watched for x in one]
+    values += () if state is None else (state,)
+    values += () if opening is None else opening.values
     parts = (ready.frames, ready.frame, ready.write, ready.failed, otherwise)
     rest = (guard, ready.device, mask, *parts, current_stream_of_torch(), stream_of, MISSING)
     return QuickCall(*_maker(form)(*values, *([] if form.aligned else lows), *rest))
@@ -288,6 +311,18 @@ def _source(form: _Form) -> str:
     for i in range(form.watched):
         given += (f"n{i}", f"k{i}", f"c{i}")
         numbers.append(f"n{i}.get(k{i}) is c{i}")
+    if form.state:
+        given.append("state")
+        numbers.append("state()")
+    unpack = "".join(f"a{i}, " for i in range(len(form.kinds)))
+    opened: list[str] = []
+    if form.opening is not None:
+        count, conditions, parts, values = form.opening
+        unpack = "".join(f"b{i}, " for i in range(count))
+        given += [f"q{i}" for i in range(values)]
+        opened = [f"if not ({' and '.join(conditions)}):"] if conditions else []
+        opened += ["    return {differ}"] if conditions else []
+        opened += [f"a{i} = {part}" for i, part in enumerate(parts)]
     condition = f"not ({' and '.join(tests)})"
     if form.guarded:
         condition = f"not guard({', '.join(f'a{i}' for i in tensors)}) and {condition}"
@@ -316,11 +351,11 @@ def _source(form: _Form) -> str:
             "except KeyError:",
             f"    write(frame, ({given_addresses}))",
         ]
-    unpack = "".join(f"a{i}, " for i in range(len(form.kinds)))
     streams = [f"        stream = a{i} if stream is None else stream" for i in _streams(form)]
 
     def body(first: str, differ: str, end: str) -> list[str]:
         return [
+            *[f"        {line.format(differ=differ)}" if "{differ}" in line else f"        {line}" for line in opened],
             f"        if {first}{condition}:",
             f"            return {differ}",
             *[f"        p{i} = a{i}.data_ptr()" for i in tensors],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,7 +27,7 @@ class Device(NamedTuple):
     index: int
 
 
-class FakeTensor:
+class OnGpu:
     """As much of a torch tensor as the launcher looks at."""
 
     def __init__(self, n: int, pointer: int = 1 << 20, step: int = 1):
@@ -52,7 +54,7 @@ class FakeTensor:
 class FakeTorch:
     """The module ``torch``; its current stream is 55."""
 
-    Tensor = FakeTensor
+    Tensor = OnGpu
 
     class _C:
         @staticmethod
@@ -91,9 +93,9 @@ def test_calls_like_the_last_are_not_read(gpu: FakeDriver, monkeypatch: pytest.M
     reads: list[int] = []
     read = kinds.read_call
     monkeypatch.setattr(kinds, "read_call", lambda *a, **k: reads.append(1) or read(*a, **k))
-    x, y = FakeTensor(32), FakeTensor(32, 1 << 21)
+    x, y = OnGpu(32), OnGpu(32, 1 << 21)
     for i in range(4):
-        run(FakeTensor(32, (i + 1) << 20), y, "fast", 7)
+        run(OnGpu(32, (i + 1) << 20), y, "fast", 7)
     assert len(reads) == 1 and len(gpu.launches) == 4
     assert seen == [i << 20 for i in range(1, 5)]
     assert {r["stream"] for r in gpu.launches} == {55}
@@ -102,20 +104,20 @@ def test_calls_like_the_last_are_not_read(gpu: FakeDriver, monkeypatch: pytest.M
     # Other arguments are read again, and are other kinds where they must be.
     run(x, y, "slow", 7)
     run(x, y, "slow", 8)
-    run(FakeTensor(32, (1 << 20) + 4), y, "slow", 8)
-    run(FakeTensor(16), y, "slow", 8)
-    run(FakeTensor(16, step=2), y, "slow", 8)
+    run(OnGpu(32, (1 << 20) + 4), y, "slow", 8)
+    run(OnGpu(16), y, "slow", 8)
+    run(OnGpu(16, step=2), y, "slow", 8)
     assert len(gpu.launches) == 10 and len(run.kinds()) == 4
     before = len(reads)
     for _ in range(2):  # of a few shapes in turn each is known
-        run(FakeTensor(16, step=2), y, "slow", 8)
-        run(FakeTensor(16), y, "slow", 8)
+        run(OnGpu(16, step=2), y, "slow", 8)
+        run(OnGpu(16), y, "slow", 8)
         run(x, y, "slow", 8)
     assert len(reads) - before <= 1 and len(gpu.launches) == 16
 
 
 def test_a_changed_global_is_seen_by_quick_calls(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = FakeTensor(32), FakeTensor(32)
+    x, y = OnGpu(32), OnGpu(32)
     run(x, y, "fast", 7)
     run(x, y, "fast", 7)
     assert run.cache_info().misses == 1
@@ -125,7 +127,7 @@ def test_a_changed_global_is_seen_by_quick_calls(gpu: FakeDriver, monkeypatch: p
 
 
 def test_another_target_is_seen_by_quick_calls(gpu: FakeDriver) -> None:
-    x, y = FakeTensor(32), FakeTensor(32)
+    x, y = OnGpu(32), OnGpu(32)
     run(x, y, "fast", 7)
     with cute.target("sm_80"):
         run(x, y, "fast", 7)
@@ -135,7 +137,7 @@ def test_another_target_is_seen_by_quick_calls(gpu: FakeDriver) -> None:
 
 
 def test_a_stream_among_the_arguments(gpu: FakeDriver) -> None:
-    x, y = FakeTensor(32), FakeTensor(32)
+    x, y = OnGpu(32), OnGpu(32)
     for stream in (3, 4, None, 5):
         run(x, y, "fast", 7, stream)
     assert [r["stream"] for r in gpu.launches] == [3, 4, 55, 5]
@@ -143,7 +145,7 @@ def test_a_stream_among_the_arguments(gpu: FakeDriver) -> None:
 
 
 def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = FakeTensor(32), FakeTensor(32)
+    x, y = OnGpu(32), OnGpu(32)
 
     @cute.jit
     def two(x: Any, y: Any) -> None:
@@ -156,14 +158,14 @@ def test_a_compiled_kind_has_quick_calls_too(gpu: FakeDriver, monkeypatch: pytes
     k(y, x)
     assert len(gpu.launches) == 2
     with pytest.raises(StrideError, match=r"argument x, mode 0: expected stride 1, got 2"):
-        k(FakeTensor(32, step=2), y)
+        k(OnGpu(32, step=2), y)
     k(x, y)
     assert len(gpu.launches) == 3
 
 
 def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
     """A default that is a constant of the kind: calls without it are quick, too."""
-    x, y = FakeTensor(32), FakeTensor(32)
+    x, y = OnGpu(32), OnGpu(32)
 
     @cute.jit
     def three(x: Any, y: Any, by: cute.Constexpr[int] = 2) -> None:
@@ -176,3 +178,229 @@ def test_what_a_call_leaves_out_costs_nothing(gpu: FakeDriver) -> None:
     k(y, x)
     k(x, y, 2)
     assert len(gpu.launches) == 3
+
+
+class Reads:
+    """How often calls were read in full."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        from cute_dialect.front import kinds
+
+        self.count = 0
+        read = kinds.read_call
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            return read(*args, **kwargs)
+
+        monkeypatch.setattr(kinds, "read_call", counted)
+
+    def of(self, call: Callable[[], object]) -> int:
+        """Return how many reads a call needs."""
+        before = self.count
+        call()
+        return self.count - before
+
+
+@pytest.fixture
+def reads(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+@pytest.fixture
+def addresses(gpu: FakeDriver) -> list[tuple[int, int]]:
+    """The addresses that each launch of ``scale`` got."""
+    found: list[tuple[int, int]] = []
+
+    def note(record: Any) -> None:
+        x, y = (ctypes.c_uint64.from_address(p).value for p in record["parameters"][:2])
+        found.append((x, y))
+
+    gpu.kernels["scale"] = note
+    return found
+
+
+class Base:
+    shift = 1
+
+
+@dataclasses.dataclass
+class Scale(Base):
+    """A configuration that calls."""
+
+    by: int = 2
+    tiles: list[int] = dataclasses.field(default_factory=lambda: [8, 16])
+
+    @cute.jit
+    def __call__(self, x: Any, y: Any) -> None:
+        self.later = self.by  # put back after the trace
+        number = self.by * self.shift + self.tiles[0]
+        scale(x, y, number).launch(grid=number, block=32)
+
+    @cute.jit
+    def other(self, x: Any, y: Any) -> None:
+        scale(x, y, self.by).launch(grid=1, block=64)
+
+
+def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
+    x, y = OnGpu(32, 1 << 20), OnGpu(32, 1 << 21)
+    one, two = Scale(), Scale(by=5)
+    Scale.__call__.cache_clear()  # pyright: ignore[reportAttributeAccessIssue]
+    assert [reads.of(lambda: one(x, y)) for _ in range(3)] == [1, 0, 0]
+    assert reads.of(lambda: one(y, x)) == 0 and addresses[-1] == (1 << 21, 1 << 20)
+    assert [reads.of(functools.partial(s, x, y)) for s in (two, one, two)] == [1, 0, 0]
+    assert [reads.of(lambda: one.other(x, y)) for _ in range(2)] == [1, 0]
+    assert reads.of(lambda: one(x, y)) == 0
+
+    def grids(call: Callable[[], object], n: int = 2) -> list[tuple[int, int]]:
+        """Return the reads and the grids of calls: the kind that was launched."""
+        return [(reads.of(call), gpu.launches[-1]["grid"][0]) for _ in range(n)]
+
+    assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)] and grids(lambda: two(x, y)) == [(0, 13), (0, 13)]
+    # What a receiver holds is compared at each call, as deep as it goes; so is its class.
+    one.by = 3
+    assert grids(lambda: one(x, y)) == [(1, 11), (0, 11)]
+    one.tiles[0] = 9
+    assert grids(lambda: one(x, y)) == [(1, 12), (0, 12)]
+    one.tiles = [7]
+    assert grids(lambda: one(x, y)) == [(1, 10), (0, 10)]
+    one.more = 1  # pyright: ignore[reportAttributeAccessIssue]
+    assert grids(lambda: one(x, y)) == [(1, 10), (0, 10)]
+    Base.shift = 4
+    try:
+        assert grids(lambda: one(x, y)) == [(1, 19), (0, 19)]
+    finally:
+        Base.shift = 1
+    assert grids(lambda: one(x, y)) == [(0, 10), (0, 10)]  # as it was
+    assert len(gpu.launches) == len(addresses)
+
+
+def test_tensors_of_from_dlpack(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
+    def wrapped(n: int, pointer: int) -> Any:
+        return cute.from_dlpack(OnGpu(n, pointer), assumed_align=16)
+
+    @cute.jit
+    def run(x: cute.Tensor, y: cute.Tensor) -> None:
+        scale(x, y, 2).launch(grid=1, block=32)
+
+    x, y = wrapped(32, 1 << 20), wrapped(32, 1 << 21)
+    assert [reads.of(lambda: run(x, y)) for _ in range(2)] == [1, 0]
+    assert reads.of(lambda: run(wrapped(32, 1 << 22), y)) == 0 and addresses[-1] == (1 << 22, 1 << 21)
+    assert reads.of(lambda: run(wrapped(16, 1 << 20), y)) == 1 and len(run.kinds()) == 2  # another static shape
+    x.mark_layout_dynamic()
+    assert reads.of(lambda: run(x, y)) == 1 and len(run.kinds()) == 3
+    assert reads.of(lambda: run(wrapped(32, 1 << 20).mark_layout_dynamic(), y)) == 0
+    x.mark_static(0)
+    assert reads.of(lambda: run(x, y)) == 0 and len(run.kinds()) == 3  # the first kind again
+    x.element_type = cute.Int32
+    assert reads.of(lambda: run(x, y)) == 1 and len(run.kinds()) == 4
+    k = cute.compile(run, wrapped(32, 0), wrapped(32, 0))
+    first = k.__call__
+    k(y, y)
+    assert k.__call__ is not first
+    k(wrapped(32, 3 << 20), y)
+    assert addresses[-1] == (3 << 20, 1 << 21)
+    before = len(gpu.launches)
+    with pytest.raises(Exception, match="it was compiled for shape"):
+        k(wrapped(16, 1 << 20), y)
+    assert len(gpu.launches) == before
+
+
+class Pair(NamedTuple):
+    x: Any
+    by: int
+
+
+class Holder:
+    def __init__(self, y: Any, mode: str):
+        self.y = y
+        self.mode = mode
+
+
+def test_containers(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
+    @cute.jit
+    def run(pair: Any, others: Any, more: Any) -> None:
+        scale(pair.x, others["y"][1], pair.by + len(more)).launch(grid=1, block=32)
+
+    x, y, z = OnGpu(32, 1 << 20), OnGpu(32, 1 << 21), OnGpu(32, 1 << 22)
+    assert [reads.of(lambda: run(Pair(x, 3), {"y": [x, y]}, ())) for _ in range(2)] == [1, 0]
+    assert reads.of(lambda: run(Pair(y, 3), {"y": [x, z]}, ())) == 0 and addresses[-1] == (1 << 21, 1 << 22)
+    for changed in (
+        lambda: run((x, 3), {"y": [x, y]}, ()),
+        lambda: run(Pair(x, 4), {"y": [x, y]}, ()),
+        lambda: run(Pair(x, 3), {"y": [x, y, z]}, ()),
+        lambda: run(Pair(x, 3), {"y": (x, y)}, ()),
+        lambda: run(Pair(x, 3), {"y": [x, y], "z": z}, ()),
+        lambda: run(Pair(x, 3), {"y": [x, OnGpu(16)]}, ()),
+        lambda: run(Pair(x, 3), {"y": [x, y]}, (1,)),
+        lambda: run(Pair(x, 3), [x, y], ()),
+        lambda: run(Pair(x, 3), {"y": [x, y]}, (), 1),
+    ):
+        before = len(gpu.launches)
+        try:
+            assert reads.of(changed) == 1
+        except (cute.CompileError, AttributeError, TypeError):
+            assert len(gpu.launches) == before
+    assert len(gpu.launches) == len(addresses)
+
+
+def test_objects_that_hold_tensors(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
+    @dataclasses.dataclass
+    class Arguments:
+        x: cute.Tensor
+        y: cute.Tensor
+        by: int = 2
+
+    @cute.jit
+    def run(a: Any) -> None:
+        scale(a.x, a.y, a.by).launch(grid=1, block=32)
+
+    x, y = OnGpu(32, 1 << 20), OnGpu(32, 1 << 21)
+    a = Arguments(x, y)
+    assert [reads.of(lambda: run(a)) for _ in range(2)] == [1, 0]
+    assert reads.of(lambda: run(Arguments(y, x))) == 0 and addresses[-1] == (1 << 21, 1 << 20)
+    a.x = y
+    assert reads.of(lambda: run(a)) == 0 and addresses[-1] == (1 << 21, 1 << 21)
+    a.more = 3  # pyright: ignore[reportAttributeAccessIssue]
+    assert reads.of(lambda: run(a)) == 1
+    del a.more  # pyright: ignore[reportAttributeAccessIssue]
+    assert reads.of(lambda: run(a)) == 0
+    a.y = OnGpu(8)
+    assert reads.of(lambda: run(a)) == 1
+
+
+CONFIG: dict[str, Any] = {"by": 2, "tiles": [8, 16]}
+
+
+def test_objects_that_a_function_names(gpu: FakeDriver, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = Holder(None, "slow")
+
+    @cute.jit
+    def run(x: Any, y: Any) -> None:
+        number = CONFIG["by"] + CONFIG["tiles"][1] + len(local.mode)
+        scale(x, y, number).launch(grid=number, block=32)
+
+    x, y = OnGpu(32), OnGpu(32)
+
+    def grids() -> list[tuple[int, int]]:
+        return [(reads.of(lambda: run(x, y)), gpu.launches[-1]["grid"][0]) for _ in range(2)]
+
+    assert grids() == [(1, 22), (0, 22)]
+    CONFIG["tiles"][1] = 17
+    try:
+        assert grids() == [(1, 23), (0, 23)]
+    finally:
+        CONFIG["tiles"][1] = 16
+    assert grids() == [(0, 22), (0, 22)]  # as it was
+    local.mode = "fast one"
+    assert grids() == [(1, 26), (0, 26)]
+    CONFIG["by"] = True
+    try:
+        assert grids() == [(1, 25), (0, 25)]
+        CONFIG["by"] = 1  # equal, and another constant
+        assert grids() == [(1, 25), (0, 25)]
+    finally:
+        CONFIG["by"] = 2
+    assert grids() == [(0, 26), (0, 26)]
+    monkeypatch.setitem(globals(), "CONFIG", {**CONFIG, "by": 5})
+    assert grids() == [(1, 29), (0, 29)]

@@ -1,0 +1,89 @@
+"""Whether objects still hold what they held: asked by each quick call, so it compares identities only.
+
+>>> config = {"tile": (16, 8)}
+>>> same = unchanged_since([config])
+>>> same(), config.update(tile=(8, 8)), same()
+(True, None, False)
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from operator import is_
+from typing import Any, cast
+
+from cute_dialect.front.dtypes import Numeric
+from cute_dialect.front.watched import can_change, is_users_class
+
+__all__ = ["never_changes", "unchanged_since"]
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, type, types.BuiltinFunctionType, types.ModuleType)
+_MOST = 64
+"""Objects that a call looks at; more are compared by the way of all calls."""
+
+
+def never_changes(value: object) -> bool:
+    """Tell whether a value is what it is for ever."""
+    if isinstance(value, _PLAIN) or (isinstance(value, Numeric) and value.is_static):
+        return True
+    if isinstance(value, tuple):
+        return all(map(never_changes, value))
+    return isinstance(value, types.FunctionType) and value.__closure__ is None
+
+
+def unchanged_since(
+    values: Iterable[object], *, others: Callable[[object], bool] = lambda _: False
+) -> Callable[[], bool] | None:
+    """Return what tells whether the values hold what they hold now; None where identities do not say that.
+
+    ``others``: which objects that are not looked into are taken to be unchanged.
+    """
+    sequences: list[tuple[Any, int, tuple[object, ...]]] = []
+    spaces: list[tuple[Any, Any, Mapping[str, Any], int, tuple[object, ...], tuple[object, ...]]] = []
+    seen: set[int] = set()
+    left = list(values)
+    while left:
+        x = cast(Any, left.pop())
+        if id(x) in seen or (never_changes(x) and not (isinstance(x, type) and can_change(x))):
+            continue
+        seen.add(id(x))
+        kind: Any = type(x)
+        if kind is list:
+            sequences.append((x, len(x), tuple(x)))
+            left += cast("list[object]", x)
+        elif isinstance(x, tuple):
+            left += cast("tuple[object, ...]", x)
+        elif kind is dict:
+            held: Mapping[str, Any] = cast("dict[str, Any]", x)
+            spaces.append((None, None, held, len(held), tuple(held), tuple(held.values())))
+            left += [*held, *held.values()]
+        elif isinstance(x, type):
+            for base in [k for k in kind.mro(x) if is_users_class(k)]:
+                held = vars(base)
+                spaces.append((None, None, held, len(held), tuple(held), tuple(held.values())))
+                left += [v for n, v in held.items() if not n.startswith("__") and can_change(v)]
+        elif hasattr(x, "__dict__") and all(map(is_users_class, kind.mro()[:-1])):
+            if any("__slots__" in vars(k) for k in kind.mro()):
+                return None
+            held = vars(x)
+            spaces.append((x, kind, held, len(held), tuple(held), tuple(held.values())))
+            left += held.values()
+        elif not others(x):
+            return None
+    if len(sequences) + len(spaces) > _MOST:
+        return None
+
+    def same() -> bool:
+        for x, n, held in sequences:
+            if len(x) != n or not all(map(is_, x, held)):
+                return False
+        for owner, kind, space, n, names, held in spaces:
+            if len(space) != n or not all(map(is_, space.values(), held)) or not all(map(is_, space, names)):
+                return False
+            if owner is not None and (owner.__dict__ is not space or type(owner) is not kind):
+                return False
+        return True
+
+    return same
