@@ -26,7 +26,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.tools.once import Once
@@ -78,11 +78,20 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
+    p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
+    p.add_argument("--seed", type=int, metavar="S", help="of --random (default: 0)")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
     p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
     p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times, and watch the memory")
     p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
     return p
+
+
+def _count(text: str) -> int:
+    """Parse a number of problems, for argparse."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a number of problems, got {text!r}")
+    return int(text)
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -102,6 +111,10 @@ def _contradiction(options: argparse.Namespace) -> str:
         return f"--long is for lang, got {options.name}"
     if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
         return "--shapes and --element are for --tune and gemm_tune"
+    if options.random is not None and (options.name != "gemm" or options.tune):
+        return "--random is for gemm without --tune"
+    if options.seed is not None and options.random is None:
+        return "--seed is for --random"
     if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
         return f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
     return ""
@@ -124,7 +137,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     tuning = options.tune or options.name == "gemm_tune"
     case = import_module(_CASES["gemm_tune" if tuning else options.name])
-    more = {"shapes": options.shapes, "element": options.element or "f16"} if tuning else {}
+    more: dict[str, Any] = {"shapes": options.shapes, "element": options.element or "f16"} if tuning else {}
+    if options.random is not None:
+        case = import_module("cute_dialect.tools.bench_gemm_random")
+        more = {"count": options.random, "seed": options.seed or 0}
     measures = bool(options.run) or not options.build
     made = options.run if not options.build else None
     missing = _missing(compiles=made is None, measures=measures, made=made)

@@ -1,0 +1,77 @@
+"""``cute-bench gemm --random``: which problems a seed gives, and what the table says of them."""
+
+from __future__ import annotations
+
+from math import log
+
+import pytest
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.op.gemm import text_of
+from cute_dialect.tools.bench_gemm import chosen
+from cute_dialect.tools.bench_gemm_random import build, problems, summary
+from cute_dialect.tools.cute_bench import main
+
+
+def test_problems_of_a_seed() -> None:
+    found = problems(400, 7)
+    assert found == problems(400, 7) and found[:50] == problems(50, 7) and found != problems(400, 8)
+    assert {p.element for p in found[:4]} == {"f16", "bf16", "f8E4M3FN", "tf32"}
+    assert {(p.major_a, p.major_b) for p in found} == {("k", "k"), ("k", "n"), ("m", "k"), ("m", "n")}
+    for p in found:
+        even = 128 // BITS[p.element]
+        assert 16 <= p.m <= 16384 and 64 <= p.n <= 16384 and 64 <= p.k <= 16384
+        assert p.k % even == 0 and p.n % 8 == 0 and (p.major_a == "k" or p.m % even == 0)
+        assert BITS[p.element] == 16 or (p.major_a, p.major_b) == ("k", "k")
+    powers = [p for p in found if all(x // (x & -x) in (1, 3) for x in p[:3])]
+    assert 70 < len(powers) < 140  # a quarter is round
+    for size, least in ((0, 16), (1, 64), (2, 64)):  # and half of each size lies below the middle of the scale
+        below = sum(log(int(p[size])) < (log(least) + log(16384)) / 2 for p in found)
+        assert 150 < below < 250
+
+
+def test_each_has_a_kernel() -> None:
+    for p in problems(40, 3):
+        choice = chosen(p)
+        (choice.skinny or choice.config).check()
+
+
+def test_building_in_processes(tmp_path: object) -> None:
+    said = build(str(tmp_path), "sm_90a", 2, 5)
+    names = [chosen(p).name for p in problems(2, 5)]
+    assert [line.split(":")[0] for line in said] == names
+    assert all("0 bytes spilled" in line for line in said)
+    assert all("cute.gemm" in text_of(chosen(p)) for p in problems(2, 5))
+
+
+def test_the_table() -> None:
+    def row(element: str, shape: str, ratio: float) -> dict[str, object]:
+        return {"name": f"gemm {element} kk {shape} normal", "ratio": ratio}
+
+    lines = summary(
+        [row("f16", "8192x8192x8192", 1.0), row("f16", "64x64x64", 0.5), row("tf32", "4096x4096x4096", 2.0)]
+    )
+    cells = {line[:16].strip(): line[16:].split() for line in lines[1:]}
+    assert cells["all"] == ["1.000", "0.500", "0.500", "2", "of", "3"]
+    assert cells["f16"] == ["0.707", "0.500", "0.500", "1", "of", "2"]
+    assert cells[">= 1e11 flop"] == ["1.414", "1.000", "1.000", "2", "of", "2"]
+    assert "bf16" not in cells
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["sgemm", "--random", "3"], "--random is for gemm without --tune"),
+        (["gemm", "--random", "3", "--tune"], "--random is for gemm without --tune"),
+        (["gemm", "--seed", "3"], "--seed is for --random"),
+    ],
+)
+def test_options_that_do_not_go_together(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(options) == 1
+    assert capsys.readouterr().err == f"cute-bench: error: {said}\n"
+
+
+def test_a_number_of_problems(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["gemm", "--random", "no"])
+    assert "argument --random: expected a number of problems, got 'no'" in capsys.readouterr().err
