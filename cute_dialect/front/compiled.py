@@ -178,7 +178,7 @@ class Compiled:
         found = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in self.specs or name in found:
-                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice")
+                raise LaunchError(f"{self.name}() has no argument '{name}', or it is given twice{_called_from()}")
             found[name] = value
         # A call that gives no stream is on the current one.
         defaults = {} if self.signature is None else self.signature.parameters

@@ -39,7 +39,7 @@ class LayoutForm(Form):
         return hash((self.kind, self.payload))
 
     def __repr__(self) -> str:
-        return f"LayoutForm({self.payload})"
+        return f"the layout {self.payload}"
 
     def take(self, value: Any) -> list[SSAValue]:
         numbers = iter(value.numbers)
@@ -67,8 +67,7 @@ class LayoutForm(Form):
                 raise MergeError("F204", f"it is the layout {self.payload} or {other.payload}") from None
         if isinstance(other, ConstForm) and other.value is None:
             raise MergeError("F208", f"it is the layout {self.payload} or None")
-        theirs = f"the layout {other.payload}" if isinstance(other, LayoutForm) else "something else"
-        raise MergeError("F204", f"it is the layout {self.payload} or {theirs}")
+        raise MergeError("F204", f"it is the layout {self.payload} or {other!r}")
 
 
 def _shape(payload: Any) -> Any:

@@ -37,7 +37,7 @@ class NumberForm(Form):
         return hash(self.kind)
 
     def __repr__(self) -> str:
-        return f"NumberForm({self.kind!r})"
+        return repr(self.kind)
 
     def take(self, value: object) -> list[SSAValue]:
         if isinstance(value, int | float):
@@ -61,7 +61,7 @@ class NumberForm(Form):
             return NumberForm(self.kind, joined_facts(self.facts, other.facts))
         if isinstance(other, ConstForm):
             return NumberForm(self.kind, self._with_static(other.value))
-        raise MergeError("F208", f"it is a number ({self.kind!r}) or something else")
+        raise MergeError("F209", f"it is {self!r} or {other!r}")
 
     def _with_static(self, value: object) -> Facts | None:
         kind = self.kind

@@ -77,8 +77,10 @@ def _rows(v: TensorSSA, profile: Any) -> tuple[Any, list[list[int]]]:
     if not indexing.has_open_mode(coord):
         return (), [[i] for i in range(v.size)]
     keeps, _ = indexing.part(coord, whole)
-    drops, _ = indexing.part(_other(coord), whole)
     kept = [cast("int", keeps(i)) for i in range(cast("int", size(keeps)))]
+    if not indexing.has_open_mode(_other(coord)):  # nothing is reduced
+        return keeps.shape, [kept]
+    drops, _ = indexing.part(_other(coord), whole)
     return keeps.shape, [[cast("int", drops(r)) + i for i in kept] for r in range(cast("int", size(drops)))]
 
 

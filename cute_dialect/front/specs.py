@@ -65,6 +65,12 @@ def _by_annotation(value: Any, annotation: Any, label: str) -> Spec | None:
         return _annotated_tensor(value, annotation, label)
     if annotation is Stream:
         return StreamSpec()
+    if _is_called(annotation, "Tensor") and _is_of_numbers(value):
+        raise KernelTypeError(
+            "F122",
+            f"argument '{label}': expected an array, got {_what(value)}",
+            hint="numpy.asarray(…, dtype=…) makes one",
+        )
     if is_int_tuple(annotation) and isinstance(value, tuple | list | int):
         return _int_tuple(value, label)
     pointer = annotation.args[0] if isinstance(annotation, _Subscripted) else None
@@ -74,8 +80,20 @@ def _by_annotation(value: Any, annotation: Any, label: str) -> Spec | None:
 
 
 def _is_pointer(annotation: object) -> bool:
-    origin = annotation.origin if isinstance(annotation, _Subscripted) else annotation
-    return isinstance(origin, type) and origin.__name__ == "Pointer" and origin.__module__.startswith("cute_dialect.")
+    return _is_called(annotation.origin if isinstance(annotation, _Subscripted) else annotation, "Pointer")
+
+
+def _is_called(annotation: object, name: str) -> bool:
+    """Tell whether an annotation is a class of ours by its name."""
+    ours = isinstance(annotation, type) and annotation.__module__.startswith("cute_dialect.")
+    return ours and annotation.__name__ == name
+
+
+def _is_of_numbers(value: object) -> bool:
+    """Tell whether a value is text, a number of Python's, or a list of them."""
+    if isinstance(value, list):
+        return all(map(_is_of_numbers, value))
+    return isinstance(value, int | float | str)
 
 
 def _number(value: Any, kind: NumericType, label: str) -> Spec:

@@ -98,7 +98,7 @@ class ConstForm(Form):
         return hash((ConstForm, type(self.value)))
 
     def __repr__(self) -> str:
-        return f"ConstForm({self.value!r})"
+        return repr(self.value)
 
     def take(self, value: object) -> list[SSAValue]:
         return []

@@ -16,7 +16,7 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.front import numeric
 from cute_dialect.front.dtypes import Boolean, Numeric
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, MergeError
-from cute_dialect.front.values import Dynamic, Form
+from cute_dialect.front.values import ConstForm, Dynamic, Form
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -534,4 +534,5 @@ class VectorForm(Form):
                 f"shape {shape_text(other.shape)}",
                 hint="v.to(…) converts, v.reshape(…) and v.broadcast_to(…) change the shape",
             )  # fmt: skip
-        raise MergeError("F205", f"it is a vector of {self.dtype!r} or something else")
+        none = isinstance(other, ConstForm) and other.value is None
+        raise MergeError("F208" if none else "F205", f"it is a vector of {self.dtype!r} or {other!r}")

@@ -32,7 +32,7 @@ from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -63,6 +63,7 @@ NOT_FOR_USERS = {
     "KeyError": "the protocol of mappings",
     "NotImplementedError": "an abstract method",
     "TypeError": "a Python function called with wrong arguments",
+    "NoDigest": "caught: a kind is traced anew in each process, which is a remark",
     "NeedsMemory": "caught: a tensor goes from registers to local memory, which is a remark",
 }
 
@@ -299,6 +300,13 @@ UNIT_TESTS = (
 """Files of unit tests whose tests of errors count: of the algebra, of tables of atoms, of passes, of lines of IR."""
 
 
+def _expects_an_error(test: FunctionType) -> bool:
+    """Tell whether a test, or a function of its file that it calls, uses ``pytest.raises``."""
+    names = test.__code__.co_names
+    helpers = [f for n in names if isinstance(f := test.__globals__.get(n), FunctionType)]
+    return any("raises" in f.__code__.co_names for f in (test, *helpers))
+
+
 class _OnlyErrors:
     """A pytest plug-in: of the tests collected, those that expect an exception."""
 
@@ -306,7 +314,7 @@ class _OnlyErrors:
         self.failed: list[str] = []
 
     def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
-        items[:] = [i for i in items if isinstance(i, pytest.Function) and "raises" in i.function.__code__.co_names]
+        items[:] = [i for i in items if isinstance(i, pytest.Function) and _expects_an_error(i.function)]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import linecache
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ from typing import Any, NamedTuple
 FOLDER = Path(__file__).with_name("lang")
 HEAD, SAYS = "# ===== ", "#:"
 NONE = "no error"
+_HERE = f"{Path(__file__).parents[2]}/"
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
 class Case(NamedTuple):
@@ -92,7 +95,8 @@ def said_by(case: Case) -> list[str]:
         with running_on("cpu"):
             exec(compile(text, case.file, "exec", dont_inherit=True), names)
     except Exception as e:
-        return [type(e).__name__, *str(e).rstrip("\n").split("\n")]
+        said = _ADDRESS.sub("0x…", str(e).rstrip("\n")).replace(_HERE, "")
+        return [type(e).__name__, *said.split("\n")]
     return [NONE]
 
 

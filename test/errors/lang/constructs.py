@@ -168,3 +168,139 @@ trace(f)
 #: hint: make it inside, or use an index
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an async for
+def f(a, b):
+    async def g():
+        async for i in a:
+            pass
+
+    g()
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:2:5: error F150: 'async' functions are not supported in a kernel
+#:     2 |     async def g():
+#:       |     ^^^^^^^^^^^^^^
+#: called from preamble.py:8:5  f
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an async function in a kernel
+def f(a, b):
+    async def g():
+        return a
+
+    g()
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:2:5: error F150: 'async' functions are not supported in a kernel
+#:     2 |     async def g():
+#:       |     ^^^^^^^^^^^^^^
+#: called from preamble.py:8:5  f
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== break out of finally
+def f(a, b):
+    for i in range(a):
+        try:
+            b += 1
+        finally:
+            break
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: constructs.py:6:13: error F150: 'break' out of a 'finally' is not supported in a kernel
+#:     6 |             break
+#:       |             ^^^^^
+#: called from preamble.py:8:5  f
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== yield from in a branch
+def numbers(a):
+    if a > 0:
+        yield from [1, 2]
+
+
+def f(a, b):
+    for i in numbers(a):
+        b += i
+
+
+trace(f)
+#: LoopError
+#: constructs.py:3:9: error F160: 'yield from' in a branch or loop that is decided when the kernel runs
+#:     3 |         yield from [1, 2]
+#:       |         ^^^^^^^^^^^^^^^^^
+#: called from constructs.py:7:14  numbers(a)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== too many blocks
+def f(a, b):
+    for i1 in [1]:
+        for i2 in [1]:
+            for i3 in [1]:
+                for i4 in [1]:
+                    for i5 in [1]:
+                        for i6 in [1]:
+                            for i7 in [1]:
+                                for i8 in [1]:
+                                    for i9 in [1]:
+                                        for i10 in [1]:
+                                            for i11 in [1]:
+                                                a += 1
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: preamble.py:8:5: error F150: 'f' nests too many blocks
+#:     8 |     f(a, b)
+#:       |     ^
+#: hint: put inner ones into functions of their own
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a while that never ends while compiling
+def f(a, b):
+    while True:
+        pass
+
+
+trace(f)
+#: StaticError
+#: constructs.py:2:11: error F141: this loop has made 65536 turns while compiling
+#:     2 |     while True:
+#:       |           ^^^^
+#: constructs.py:2:11: note: the loop
+#:     2 |     while True:
+#:       |           ^^^^
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a generator whose loop becomes one of run time after a yield
+def numbers(a):
+    n = 0
+    while n < 3:
+        yield n
+        n = a
+
+
+def f(a, b):
+    for i in numbers(a):
+        b += i
+
+
+trace(f)
+#: LoopError
+#: constructs.py:3:11: error F160: whether this loop goes on becomes known only when the kernel runs, after it has yielded
+#:     3 |     while n < 3:
+#:       |           ^^^^^
+#: constructs.py:3:11: note: the loop
+#:     3 |     while n < 3:
+#:       |           ^^^^^
+#: called from constructs.py:9:14  numbers(a)
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)

@@ -1,0 +1,598 @@
+"""Arguments, launches, arrays, generics, decorators."""
+
+import numpy as np
+
+import cute_dialect.lang as cute
+
+arch, nvgpu, Int32, Float32 = cute.arch, cute.nvgpu, cute.Int32, cute.Float32
+X = np.zeros((8, 8), np.float32)
+
+
+@cute.kernel
+def call(f: cute.Constexpr, x: cute.Tensor):
+    f(x)
+
+
+def trace(f, x=X):
+    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    call(f, x).launch(grid=1, block=32)
+
+# ===== a symbol of 16 bits
+cute.sym_int(width=16)
+#: ValueError
+#: a symbol has 32 or 64 bits, not 16
+
+# ===== a dimension that a tensor has not
+cute.from_dlpack(X).mark_layout_dynamic(leading_dim=5)
+#: KernelTypeError
+#: error F125: this tensor of shape (8, 8) has no dimension 5
+
+# ===== an element type that there is not
+cute.runtime.make_fake_compact_tensor("float33", (4,))
+#: KernelTypeError
+#: error F123: dtype: 'float33' is no type of elements
+
+# ===== an array that is none
+cute.from_dlpack([1, 2, 3])
+#: KernelTypeError
+#: error F122: expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), got list; numpy.asarray(…, dtype=…) makes one
+
+# ===== a fake tensor of text
+cute.runtime.make_fake_tensor(Float32, ("n",), stride=(1,))
+#: KernelTypeError
+#: error F125: extents of a fake tensor are numbers and symbols (cute.sym_int()), got 'n'
+
+# ===== a fake tensor of too few strides
+cute.runtime.make_fake_tensor(Float32, (4, 4), stride=(1,))
+#: KernelTypeError
+#: error F125: a fake tensor of 2 extents has 1 strides
+
+# ===== a stride order that names a dimension twice
+cute.runtime.make_fake_compact_tensor(Float32, (4, 4), stride_order=(0, 0))
+#: KernelTypeError
+#: error F125: stride_order=(0, 0) does not name each of the 2 dimensions once
+
+# ===== a pointer to shared memory that is passed
+cute.runtime.make_ptr(Float32, 0, "smem")
+#: KernelTypeError
+#: error F125: a pointer that is passed points to global memory, not to smem
+
+# ===== a number of another type than the annotation
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, cute.Float32)
+#: KernelTypeError
+#: arguments.py:6:1: error F123: argument 'n' is Int32, and compiled as Float32
+#:     6 | cute.compile(run, X, cute.Float32)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+# ===== an address without a type of elements
+@cute.jit
+def run(p: cute.Pointer):
+    pass
+
+
+cute.compile(run, 4096)
+#: KernelTypeError
+#: arguments.py:6:1: error F128: argument 'p' is an address without a type of elements
+#:     6 | cute.compile(run, 4096)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: annotate it cute.Pointer[cute.Float32], or pass cute.runtime.make_ptr(dtype, address)
+
+# ===== a number for a tensor
+@cute.jit
+def run(x: cute.Tensor[Float32]):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+run(5)
+#: KernelTypeError
+#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32], got int 5
+#:     6 | run(5)
+#:       | ^^^^^^
+
+# ===== an extent that the annotation says otherwise
+@cute.jit
+def run(x: cute.Tensor[Float32, 4, 8]):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:6:1: error F129: argument 'x', mode 0: expected extent 4, got 8
+#:     6 | run(X)
+#:       | ^^^^^^
+
+# ===== an annotation that says no whole layout
+@cute.jit
+def run(x: cute.Tensor[Float32]):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run)
+#: KernelTypeError
+#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32], got TensorAnnotation Tensor[Float32]
+#:     6 | cute.compile(run)
+#:       | ^^^^^^^^^^^^^^^^^
+
+# ===== layouts and extents in one annotation
+cute.Tensor[Float32, "(4,8):(8,1)", 4]
+#: KernelTypeError
+#: error F124: an annotation Tensor[…] has a layout or extents, got (Float32, '(4,8):(8,1)', 4)
+
+# ===== an annotation that is called
+cute.Tensor[Float32](4)
+#: TypeError
+#: Tensor[Float32] is an annotation, and makes no values
+
+# ===== a constant annotation that is called
+cute.Constexpr[int](4)
+#: TypeError
+#: Constexpr[int] is an annotation, and makes no values
+
+# ===== a generic parameter that is no name
+@cute.generic("1")
+@cute.kernel
+def k(x: cute.Tensor):
+    pass
+#: TypeError
+#: a generic parameter has a name, not '1'
+
+# ===== generic below the decorator
+@cute.kernel
+@cute.generic("N")
+def k(x: cute.Tensor):
+    pass
+#: TypeError
+#: @cute.generic stands above @cute.kernel or @cute.jit
+
+# ===== an argument that an inlined host function has not
+@cute.jit
+def inner(x: cute.Tensor, scale: cute.Int32):
+    pass
+
+
+@cute.jit
+def run(x: cute.Tensor):
+    inner(x, scal=3)
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:8:5: error F116: 'inner': there is no parameter 'scal'
+#:     8 |     inner(x, scal=3)
+#:       |     ^^^^^^^^^^^^^^^^
+#: hint: did you mean 'scale'?
+#: called from arguments.py:11:1  run(X)
+
+# ===== an option that launch has not
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1, blck=3)
+
+
+run(X)
+#: TypeError
+#: arguments.py:3:5: error F162: TypeError: launch() got an unexpected keyword argument 'blck'
+#:     3 |     call(lambda x: None, x).launch(grid=1, block=1, blck=3)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
+# ===== an option that launch has not, outside of a host function
+call(lambda x: None, X).launch(grid=1, block=1, blck=3)
+#: TypeError
+#: launch() got an unexpected keyword argument 'blck'
+
+# ===== a cluster of run time
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=1, block=1, cluster=n)
+
+
+run(X, 2)
+#: KernelTypeError
+#: arguments.py:3:5: error F115: cluster takes numbers that are known while compiling
+#:     3 |     call(lambda x: None, x).launch(grid=1, block=1, cluster=n)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X, 2)
+
+# ===== a launch of no grid
+call(lambda x: None, X).launch(block=1)
+#: KernelTypeError
+#: arguments.py:1:1: error F115: the launch says no grid
+#:     1 | call(lambda x: None, X).launch(block=1)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: grid=128, or grid=(x, y, z)
+
+# ===== a grid of four entries
+call(lambda x: None, X).launch(grid=(1, 1, 1, 1), block=1)
+#: KernelTypeError
+#: arguments.py:1:1: error F115: grid has one to three entries, got 4
+#:     1 | call(lambda x: None, X).launch(grid=(1, 1, 1, 1), block=1)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+# ===== a kernel that returns
+@cute.kernel
+def k(x: cute.Tensor):
+    return 5
+
+
+k(X).launch(grid=1, block=1)
+#: CompileError
+#: arguments.py:6:1: error F117: the kernel 'k' returns 5: a kernel returns nothing
+#:     6 | k(X).launch(grid=1, block=1)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from test/errors/lang_corpus.py:96:13  exec(compile(text, case.file, "exec", dont_inherit=True), names)
+#: called from test/errors/lang_corpus.py:113:15  said_by(case)
+#: called from test/errors/lang_corpus.py:126:9  bless(each)
+
+# ===== elements of another type than the kernel says
+@cute.kernel
+def k(x: cute.Tensor[cute.Float16]):
+    pass
+
+
+@cute.jit
+def run(x: cute.Tensor):
+    k(x).launch(grid=1, block=1)
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:8:5: error F129: argument 'x': expected elements of Float16, got Float32
+#:     8 |     k(x).launch(grid=1, block=1)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:11:1  run(X)
+
+# ===== a tensor that a host function returns
+@cute.jit
+def run(x: cute.Tensor):
+    return x
+
+
+run(X)
+#: CompileError
+#: arguments.py:6:1: error F117: a host function returns numbers and what is static, not Tensor
+#:     6 | run(X)
+#:       | ^^^^^^
+#: called from test/errors/lang_corpus.py:96:13  exec(compile(text, case.file, "exec", dont_inherit=True), names)
+#: called from test/errors/lang_corpus.py:113:15  said_by(case)
+#: called from test/errors/lang_corpus.py:126:9  bless(each)
+
+# ===== an argument that is missing
+@cute.jit
+def run(x: cute.Tensor, n):
+    pass
+
+
+cute.compile(run, X)
+#: KernelTypeError
+#: arguments.py:6:1: error F116: 'run': missing a required argument: 'n'
+#:     6 | cute.compile(run, X)
+#:       | ^^^^^^^^^^^^^^^^^^^^
+
+# ===== an argument that is misspelt
+@cute.jit
+def run(x: cute.Tensor, scale: cute.Int32):
+    pass
+
+
+run(X, scael=3)
+#: KernelTypeError
+#: arguments.py:6:1: error F116: 'run': there is no parameter 'scael'
+#:     6 | run(X, scael=3)
+#:       | ^^^^^^^^^^^^^^^
+#: hint: did you mean 'scale'?
+
+# ===== an option of compile that is none
+cute.compile["fast"]
+#: TypeError
+#: cute.compile[…] takes options such as cute.OptLevel(3), not 'fast'
+
+# ===== an optimisation level that is none
+@cute.jit
+def run(x: cute.Tensor):
+    pass
+
+
+cute.compile[cute.OptLevel(7)](run, X)
+#: CompileError
+#: arguments.py:6:1: error F103: OptLevel is 0, 1, 2 or 3, not 7
+#:     6 | cute.compile[cute.OptLevel(7)](run, X)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+# ===== a decorated number
+cute.kernel(5)
+#: TypeError
+#: @cute.kernel decorates functions, not int; options have names
+
+# ===== an option of the decorator that is none
+@cute.kernel(threads=5)
+def k():
+    pass
+#: TypeError
+#: @cute.kernel takes max_threads, min_blocks, max_regs, cluster, name, not 'threads'
+
+# ===== a stage that there is not
+@cute.jit
+def run(x: cute.Tensor):
+    pass
+
+
+cute.compile(run, X).mlir("ptx2")
+#: ValueError
+#: there is no stage 'ptx2': there are trace, fold, expand, arch, base, llvm, input, cute-fold-static, cute-expand-ops, convert-cute-algo-to-arch, cute-check-target, cute-to-base, cute-strong-atomics, cute-wgmma-registers, base-prepare, one-shot-convert-to-llvm, attach-nvvm-target
+
+# ===== a promise in a kernel
+trace(lambda x: cute.promise(x, "(8,8):(8,1)"))
+#: KernelTypeError
+#: arguments.py:1:17: error F133: promises are made in host functions, and kept or not at the launch
+#:     1 | trace(lambda x: cute.promise(x, "(8,8):(8,1)"))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a promise about a number
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    cute.promise(n, "(8,8):(8,1)")
+
+
+run(X, 3)
+#: KernelTypeError
+#: arguments.py:3:5: error F133: a promise is about a tensor in memory, got Int32(?)
+#:     3 |     cute.promise(n, "(8,8):(8,1)")
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X, 3)
+
+# ===== a promise that is no layout
+@cute.jit
+def run(x: cute.Tensor):
+    cute.promise(x, "(8,8):(8,")
+
+
+run(X)
+#: LayoutError
+#: arguments.py:3:5: error F240: no layout: '(8,8):(8,': expected an integer, '?', a basis element or '(', got the end at offset 9
+#:     3 |     cute.promise(x, "(8,8):(8,")
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
+# ===== a promise of other modes
+@cute.jit
+def run(x: cute.Tensor):
+    cute.promise(x, "8:1")
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:5: error F133: the promise '8:1' is not about a tensor of layout (?,?):(?{div=4},1): it has other modes, or denies what is known
+#:     3 |     cute.promise(x, "8:1")
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
+# ===== a promise without a fallback
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, cute.promise(x, "(?,?):(?,1)", 16)).launch(grid=1, block=1)
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:26: error F133: the promise '(?,?):(?,1)' is not about a tensor of layout (?,?):(?{div=4},1): it has other modes, or denies what is known
+#:     3 |     call(lambda x: None, cute.promise(x, "(?,?):(?,1)", 16)).launch(grid=1, block=1)
+#:       |                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
+# ===== a constant that a compiled kind was not made for
+@cute.jit
+def run(x: cute.Tensor, n: cute.Constexpr[int]):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X, 4)
+#: ShapeError
+#: argument n is a constant of this kernel: expected 3, got 4
+#: called from arguments.py:6:1
+
+# ===== an argument that a compiled kind has not
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X, m=4)
+#: LaunchError
+#: run() has no argument 'm', or it is given twice
+#: called from arguments.py:6:1
+
+# ===== text for a number
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X, "many")
+#: DtypeError
+#: argument n expects a number for Int32, got str
+#: called from arguments.py:6:1
+
+# ===== an array for a number
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X, np.zeros(3))
+#: DtypeError
+#: argument n expects one number for Int32, got ndarray of several
+#: called from arguments.py:6:1
+
+# ===== a float for an integer
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X, 2.5)
+#: DtypeError
+#: argument n expects an integer for Int32, got 2.5
+#: called from arguments.py:6:1
+
+# ===== a number that does not fit
+@cute.jit
+def run(x: cute.Tensor, n: cute.Uint8):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, X, 3)(X, 300)
+#: RangeError
+#: argument n: 300 does not fit Uint8
+#: called from arguments.py:6:1
+
+# ===== a tuple of other parts
+@cute.jit
+def run(pair):
+    call(lambda x: None, pair[0]).launch(grid=1, block=1)
+
+
+cute.compile(run, (X, 1))((X, 1, 2))
+#: ShapeError
+#: argument pair expects tuple(!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">, Int32), got tuple of 3
+#: called from arguments.py:6:1
+
+# ===== too few arguments
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    call(lambda x: None, x).launch(grid=n, block=1)
+
+
+cute.compile(run, X, 3)(X)
+#: LaunchError
+#: run() takes 2 arguments (x, n), got 1
+#: called from arguments.py:6:1
+
+# ===== another shape than the compiled one
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, cute.from_dlpack(X))(np.zeros((8, 4), np.float32))
+#: ShapeError
+#: argument x, mode 1: expected extent 8, got 4 (!cute.memref<f32, gmem, align<16>, "(8,8):(8,1)">); it was compiled for shape (8, 8), and this one has shape (8, 4)
+#: hint: compile it for any shape: from_dlpack(x).mark_layout_dynamic()
+#: called from arguments.py:6:1
+
+# ===== another element type than the compiled one
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, X)(np.zeros((8, 8), np.float16))
+#: DtypeError
+#: argument x expects elements of f32, got f16 (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: called from arguments.py:6:1
+
+# ===== another rank than the compiled one
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, X)(np.zeros(8, np.float32))
+#: ShapeError
+#: argument x expects an array of rank 2, got shape (8) (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: called from arguments.py:6:1
+
+# ===== another stride than the compiled one
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, X)(np.zeros((8, 16), np.float32)[:, ::2])
+#: StrideError
+#: argument x, mode 1: expected stride 1, got 2 elements (!cute.memref<f32, gmem, align<16>, "(?,?):(?{div=4},1)">)
+#: called from arguments.py:6:1
+
+# ===== an array that is not aligned as promised
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+flat = np.zeros(80, np.float32)
+start = next(i for i in range(8) if flat[i:].ctypes.data % 32 == 0)
+cute.compile(run, cute.from_dlpack(flat[start : start + 64], assumed_align=32))(flat[start + 1 : start + 65])
+#: AlignmentError
+#: argument x: expected an address that is a multiple of 32 bytes, got 0x…, which is 4 bytes past one (!cute.memref<f32, gmem, align<32>, "(64):(1)">)
+#: called from arguments.py:8:1
+
+# ===== an extent that breaks the promised divisor
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run, cute.from_dlpack(X).mark_compact_shape_dynamic(mode=0, divisibility=8))(np.zeros((6, 8), np.float32))
+#: DivisibilityError
+#: argument x, mode 0: expected an extent that is a multiple of 8, got 6 (!cute.memref<f32, gmem, align<16>, "(?{div=8},8):(8,1)">)
+#: called from arguments.py:6:1
+
+# ===== a list for a tensor
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+run([1.0, 2.0])
+#: KernelTypeError
+#: arguments.py:6:1: error F122: argument 'x': expected an array, got list [1.0, 2.0]
+#:     6 | run([1.0, 2.0])
+#:       | ^^^^^^^^^^^^^^^
+#: hint: numpy.asarray(…, dtype=…) makes one
+
+# ===== two extents of one symbol
+n = cute.sym_int()
+
+
+@cute.jit
+def run(x: cute.Tensor, y: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+fake = cute.runtime.make_fake_compact_tensor(Float32, (n,))
+cute.compile(run, fake, fake)(np.zeros(3, np.float32), np.zeros(4, np.float32))
+#: ShapeError
+#: '?{div=1}' is 3 in argument x, mode 0, and 4 in argument y, mode 0
+#: called from arguments.py:10:1
+
+# ===== a device that there is not
+call(lambda x: None, X).launch(grid=1, block=1, device="tpu")
+#: OptionError
+#: device: expected 'gpu', 'cuda:N', a number or 'cpu', got 'tpu'
+#: called from arguments.py:1:1
+
+# ===== an array that cannot be written
+frozen = np.zeros(4, np.float32)
+frozen.flags.writeable = False
+
+
+@cute.kernel
+def k(x: cute.Tensor):
+    x[0] = 1
+
+
+k(frozen).launch(grid=1, block=1)
+#: InterpError
+#: arguments.py:7:5: error: store to argument 0 "x" at byte offset 0, element (0), which is read-only
+#:     x[0] = 1
+#:     ^
+#:   op: "llvm.store"(%0, %1) <{alignment = 4 : i64}> : (f32, !llvm.ptr<1>) -> ()
+#:   thread (0, 0, 0) of block (0, 0, 0)
+#:   address 0x…

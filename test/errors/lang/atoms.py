@@ -1,0 +1,420 @@
+"""Atoms, tiled copies and products, TMA."""
+
+import numpy as np
+
+import cute_dialect.lang as cute
+
+arch, nvgpu, Int32, Float32 = cute.arch, cute.nvgpu, cute.Int32, cute.Float32
+X = np.zeros((8, 8), np.float32)
+
+
+@cute.kernel
+def call(f: cute.Constexpr, x: cute.Tensor):
+    f(x)
+
+
+def trace(f, x=X):
+    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    call(f, x).launch(grid=1, block=32)
+
+
+def MMA():
+    """Return a product of a warp."""
+    return nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16))
+
+
+def ATOM():
+    """Return a copy of one element."""
+    return cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32)
+
+
+def WGMMA(source, major):
+    """Return a product of a warp group."""
+    return nvgpu.warpgroup.MmaF16BF16Op(cute.Float16, Float32, (64, 64, 16), source, major, nvgpu.OperandMajorMode.K)
+
+
+def TILED():
+    """Return a copy by 32 threads."""
+    return cute.make_tiled_copy_tv(ATOM(), cute.make_layout((4, 8)), cute.make_layout((2, 1)))
+
+# ===== an MMA atom of a copy
+trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
+#: KernelTypeError
+#: atoms.py:1:17: error F250: cute.make_mma_atom: expected the descriptor of a product, got CopyUniversalOp()
+#:     1 | trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: one of DotProductOp(…), MmaUniversalOp(…)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a copy atom that is a product
+trace(lambda x: cute.make_tiled_copy_tv(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16)), cute.make_layout(32), cute.make_layout(4)))
+#: KernelTypeError
+#: atoms.py:1:17: error F250: cute.make_tiled_copy_tv: expected a copy atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
+#:     1 | trace(lambda x: cute.make_tiled_copy_tv(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8, 16)), cute.make_layout(32), cute.make_layout(4)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.make_copy_atom(op, dtype)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a permutation of two modes
+trace(lambda x: cute.make_tiled_mma(MMA(), permutation_mnk=(16, 8)))
+#: KernelTypeError
+#: atoms.py:1:17: error F251: cute.make_tiled_mma: expected a permutation of M, N and K, got (16, 8)
+#:     1 | trace(lambda x: cute.make_tiled_mma(MMA(), permutation_mnk=(16, 8)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tiled MMA of a descriptor
+trace(lambda x: cute.gemm(MMA(), x, x, x, x))
+#: KernelTypeError
+#: atoms.py:1:17: error F250: cute.gemm: expected a tiled MMA or an MMA atom, got MmaF16BF16Op(ab_dtype=Float16, acc_dtype=Float32, shape_mnk=(16, 8, 16), a_major_mode=<OperandMajorMode.K: 'k'>, b_major_mode=<OperandMajorMode.K: 'k'>)
+#:     1 | trace(lambda x: cute.gemm(MMA(), x, x, x, x))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.make_tiled_mma
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tiled MMA of text
+trace(lambda x: cute.gemm("mma", x, x, x, x))
+#: KernelTypeError
+#: atoms.py:1:17: error F250: cute.gemm: expected a tiled MMA or an MMA atom, got 'mma'
+#:     1 | trace(lambda x: cute.gemm("mma", x, x, x, x))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a field that a product has not
+def f(x):
+    mma = cute.make_tiled_mma(MMA())
+    mma.set("scale", 1)
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> has no field 'scale'
+#:     3 |     mma.set("scale", 1)
+#:       |     ^^^^^^^^^^^^^^^^^^^
+#: hint: Field.ACCUMULATE
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== the size of a mode of a tiled copy
+trace(lambda x: cute.size(TILED(), mode=[0]))
+#: KernelTypeError
+#: atoms.py:1:17: error F251: a tiled copy of CopyUniversalOp has no modes: cute.size counts its threads
+#:     1 | trace(lambda x: cute.size(TILED(), mode=[0]))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a float for a thread
+trace(lambda x: TILED().get_slice(1.5).partition_S(x))
+#: KernelTypeError
+#: atoms.py:1:17: error F254: expected a thread's number, got this Float32
+#:     1 | trace(lambda x: TILED().get_slice(1.5).partition_S(x))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tiled copy of a copy atom and no product
+trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
+#: KernelTypeError
+#: atoms.py:1:17: error F251: cute.make_tiled_copy_A: expected a tiled MMA, got !cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f32>, layout_copy_tv = <"(32,2):(2,1)">, tiler_mn = <"[8:1;8:1]">>
+#:     1 | trace(lambda x: cute.make_tiled_copy_A(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), TILED()))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== operand E of a dense product
+trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
+#: KernelTypeError
+#: atoms.py:1:17: error F251: a tiled MMA of !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> is dense: it has no operand E
+#:     1 | trace(lambda x: cute.make_tiled_mma(MMA()).tv_layout("E"))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== accumulate with another C
+def f(x):
+    mma = cute.make_tiled_mma(MMA())
+    thr = mma.get_slice(arch.thread_idx().x)
+    a, b = (cute.make_rmem_tensor(mma.partition_shape_A((16, 16)), cute.Float16) for _ in range(2))
+    d, c = (cute.make_rmem_tensor(mma.partition_shape_C((16, 8)), Float32) for _ in range(2))
+    cute.gemm(mma, d, a, b, c, accumulate=True)
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:6:5: error F254: cute.gemm: with 'accumulate' C is D itself, another tensor was given
+#:     6 |     cute.gemm(mma, d, a, b, c, accumulate=True)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a thread for a copy that is not tiled
+trace(lambda x: cute.copy(ATOM(), x, x, thread=0))
+#: KernelTypeError
+#: atoms.py:1:17: error F254: cute.copy by CopyUniversalOp: 'thread' is for tiled copies
+#:     1 | trace(lambda x: cute.copy(ATOM(), x, x, thread=0))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.make_tiled_copy_tv
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a copy of coordinates
+trace(lambda x: cute.basic_copy(cute.make_identity_tensor((4,)), cute.make_identity_tensor((4,))))
+#: KernelTypeError
+#: atoms.py:1:17: error F254: cute.basic_copy: expected tensors in memory, got coordinates
+#:     1 | trace(lambda x: cute.basic_copy(cute.make_identity_tensor((4,)), cute.make_identity_tensor((4,))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: index them
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a prefetch of registers
+trace(lambda x: cute.prefetch(ATOM(), cute.make_rmem_tensor(4, Float32)))
+#: KernelTypeError
+#: atoms.py:1:17: error F254: cute.prefetch by CopyUniversalOp: expected a tensor in gmem, got tensor<ptr<f32, rmem, align<16>> o 4:1>
+#:     1 | trace(lambda x: cute.prefetch(ATOM(), cute.make_rmem_tensor(4, Float32)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a field that a copy atom has not
+trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
+#: TypeError
+#: atoms.py:1:17: error F162: TypeError: copy() got an unexpected keyword argument 'colour'
+#:     1 | trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: it takes atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, partial, unroll_factor
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a TMA atom by make_copy_atom
+trace(lambda x: cute.make_copy_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), Float32))
+#: KernelTypeError
+#: atoms.py:1:17: error F250: cute.make_copy_atom: a TMA atom is a tensor map, which the host makes; got CopyBulkTensorTileG2SOp
+#:     1 | trace(lambda x: cute.make_copy_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), Float32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.nvgpu.cpasync.make_tiled_tma_atom(op, gmem, smem_layout, cta_tiler) on the host
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a TMA copy of another descriptor
+@cute.jit
+def run(x: cute.Tensor):
+    nvgpu.cpasync.make_tiled_tma_atom(nvgpu.CopyUniversalOp(), x, cute.make_layout((8, 8)), (8, 8))
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:3:5: error F250: cute.nvgpu.cpasync.make_tiled_tma_atom: expected a TMA copy, got CopyUniversalOp()
+#:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.CopyUniversalOp(), x, cute.make_layout((8, 8)), (8, 8))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from atoms.py:6:1  run(X)
+
+# ===== a TMA copy with a tuple for a layout
+@cute.jit
+def run(x: cute.Tensor):
+    nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout(x.shape), (8, 8))
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): smem: expected a static layout in shared memory, got (?,?):(1,?)
+#:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout(x.shape), (8, 8))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory (?,?):(1,?)
+#: called from atoms.py:6:1  run(X)
+
+# ===== a TMA copy of coordinates
+@cute.jit
+def run(x: cute.Tensor):
+    nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), cute.make_identity_tensor((8, 8)), cute.make_layout((8, 8)), (8, 8))
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): expected a tensor in gmem, got coordinates
+#:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), cute.make_identity_tensor((8, 8)), cute.make_layout((8, 8)), (8, 8))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from atoms.py:6:1  run(X)
+
+# ===== a TMA copy of another type
+@cute.jit
+def run(x: cute.Tensor):
+    nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), internal_type=Int32)
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the elements are Float32, as Int32 they cannot be copied
+#:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), internal_type=Int32)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.recast_tensor
+#: called from atoms.py:6:1  run(X)
+
+# ===== a descriptor that is prefetched of no TMA atom
+trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
+#: KernelTypeError
+#: atoms.py:1:17: error F254: cute.nvgpu.cpasync.prefetch_descriptor: expected a TMA atom, got !cute_nvgpu.atom.universal_copy<f32>
+#:     1 | trace(lambda x: nvgpu.cpasync.prefetch_descriptor(ATOM()))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== tma_partition of memory
+@cute.kernel
+def k(atom: cute.CopyAtom, x: cute.Tensor):
+    nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), x, x)
+
+
+@cute.jit
+def run(x: cute.Tensor):
+    atom, c = nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8))
+    k(atom, x).launch(grid=1, block=32)
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:3:5: error F254: cute.nvgpu.cpasync.tma_partition: expected a tensor in shared memory and one of TMA coordinates, got tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)> and tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>
+#:     3 |     nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), x, x)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from atoms.py:9:5  k(atom, x).launch(grid=1, block=32)
+#: called from atoms.py:12:1  run(X)
+
+# ===== tma_partition of tiles of two sizes
+@cute.kernel
+def k(atom: cute.CopyAtom, c: cute.Tensor):
+    s = cute.make_tensor(arch.alloc_smem(Float32, 64, 128), cute.make_layout((8, 8), stride=(8, 1)))
+    nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), s, cute.group_modes(c, 0, 2))
+
+
+@cute.jit
+def run(x: cute.Tensor):
+    atom, c = nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8))
+    k(atom, c).launch(grid=1, block=32)
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:4:5: error F254: cute.nvgpu.cpasync.tma_partition: mode 0 of both tensors is the tile, its sizes are 8 and ?
+#:     4 |     nvgpu.cpasync.tma_partition(atom, 0, cute.make_layout(1), s, cute.group_modes(c, 0, 2))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.group_modes(t, 0, 2) makes one mode of two
+#: the tensors are tensor<ptr<f32, smem, align<128>> o (8,8):(8,1)> and tensor<(0,0) o ((?,?)):((1@1,1@0))>
+#: called from atoms.py:10:5  k(atom, c).launch(grid=1, block=32)
+#: called from atoms.py:13:1  run(X)
+
+# ===== a multicast mask of too few modes
+cute.make_layout_image_mask(cute.make_layout((2, 2)), (0,), 0)
+#: KernelTypeError
+#: error F254: cute.make_layout_image_mask: expected a coordinate of 2 modes, got (0,)
+
+# ===== a cluster of 32 blocks
+cute.make_layout_image_mask(cute.make_layout((8, 4)), (0, 0), 0)
+#: KernelTypeError
+#: error F254: cute.make_layout_image_mask: expected a cluster of at most 16 blocks, got (8,4):(1,8)
+
+# ===== a shared layout of 4-bit elements
+nvgpu.warpgroup.make_smem_layout_atom(nvgpu.warpgroup.SmemLayoutAtomKind.K_SW128, cute.Int4)
+#: KernelTypeError
+#: error F250: expected elements of 8, 16 or 32 bits, got Int4
+
+# ===== a group of run time
+trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
+#: StaticError
+#: atoms.py:1:17: error F144: the 'group' of cute.nvgpu.warpgroup.wait_group must be known when the kernel is compiled
+#:     1 | trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a shape of two modes
+trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8))))
+#: KernelTypeError
+#: cute_dialect/lang/nvgpu/common.py:115:5: error F250: warp.MmaF16BF16Op: expected a shape (M, N, K) of integers, got (16, 8)
+#:   115 |     raise KernelTypeError("F250", f"{what}: expected a shape (M, N, K) of integers, got {shape!r}")
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from cute_dialect/lang/nvgpu/warp.py:91:57  triple(shape, what)
+#: called from cute_dialect/lang/nvgpu/warp.py:113:16  mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", more)
+#: called from atoms.py:1:17  cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8)))
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== an operand of no memory
+trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
+#: KernelTypeError
+#: cute_dialect/lang/nvgpu/warpgroup.py:53:9: error F250: expected OperandSource.SMEM or OperandSource.RMEM, got 'gmem'
+#:    53 |         raise KernelTypeError("F250", f"expected OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
+#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from cute_dialect/lang/nvgpu/warpgroup.py:64:72  _source(source)
+#: called from cute_dialect/lang/nvgpu/warpgroup.py:96:16  _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
+#: called from atoms.py:1:17  cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K))
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a major mode that there is not
+trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row")))
+#: KernelTypeError
+#: cute_dialect/lang/nvgpu/common.py:106:9: error F250: expected OperandMajorMode.K or OperandMajorMode.MN, got 'row'
+#:   106 |         raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
+#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from cute_dialect/lang/nvgpu/warpgroup.py:65:21  major_text(majors[0])
+#: called from cute_dialect/lang/nvgpu/warpgroup.py:96:16  _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
+#: called from atoms.py:1:17  cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row"))
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a trivial product of two types
+cute.hopper.make_trivial_tiled_mma(cute.Float16, cute.BFloat16, nvgpu.OperandMajorMode.K, nvgpu.OperandMajorMode.K, Float32, (1, 1, 1), (64, 64))
+#: TypeError
+#: expected A and B of one 16-bit type, got Float16 and BFloat16
+
+# ===== a trivial product of f64
+cute.hopper.make_trivial_tiled_mma(cute.Float64, cute.Float64, nvgpu.OperandMajorMode.K, nvgpu.OperandMajorMode.K, cute.Float64, (1, 1, 1), (64, 64))
+#: TypeError
+#: expected A of f16, bf16, tf32, 8-bit floats or 8-bit integers, got Float64
+
+# ===== a group of no thread
+cute.pipeline.CooperativeGroup(cute.pipeline.Agent.Thread, 0)
+#: ValueError
+#: expected a group of at least one, got 0
+
+# ===== a named barrier of number 16
+cute.pipeline.NamedBarrier(16, 32)
+#: ValueError
+#: expected a barrier 0 to 15, got 16
+
+# ===== a layout of no contiguous mode
+cute.utils.LayoutEnum.from_tensor(cute.make_identity_tensor((4, 4)))
+#: ValueError
+#: expected a tensor whose first or second mode has stride 1, got tensor<(0,0) o (4,4):(1@0,1@1)>
+
+# ===== the memory of a chip that there is not
+cute.utils.get_smem_capacity_in_bytes("sm_1")
+#: ValueError
+#: expected one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
+
+# ===== clusters of no block
+cute.utils.HardwareInfo().get_max_active_clusters(0)
+#: ValueError
+#: expected a cluster of at least one block, got 0
+
+# ===== a cluster along K
+cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 2))
+#: ValueError
+#: expected a cluster of one block along K, got (1, 1, 2)
+
+# ===== a drawing of a layout of run time
+trace(lambda x: cute.viz.render_layout_svg(x.layout))
+#: LayoutError
+#: cute_dialect/lang/viz.py:109:9: error F240: a layout to draw is known when it is drawn, got (?,?):(?{div=4},1)
+#:   109 |         raise LayoutError("F240", f"a layout to draw is known when it is drawn, got {made}")
+#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from cute_dialect/lang/viz.py:49:15  _payload(layout)
+#: called from atoms.py:1:17  cute.viz.render_layout_svg(x.layout)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)

@@ -1,0 +1,477 @@
+"""Numbers, vectors, tensors, layouts."""
+
+import numpy as np
+
+import cute_dialect.lang as cute
+
+arch, nvgpu, Int32, Float32 = cute.arch, cute.nvgpu, cute.Int32, cute.Float32
+X = np.zeros((8, 8), np.float32)
+
+
+@cute.kernel
+def call(f: cute.Constexpr, x: cute.Tensor):
+    f(x)
+
+
+def trace(f, x=X):
+    """Trace ``f(x)`` in a kernel; by default x is a matrix of f32."""
+    call(f, x).launch(grid=1, block=32)
+
+# ===== an abstract type of numbers
+cute.Numeric(3)
+#: TypeError
+#: Numeric is no type of numbers itself: use one of its subclasses
+
+# ===== a float where Python needs an integer
+[1, 2, 3][Float32(1.0)]
+#: TypeError
+#: Float32(1.0) is no integer
+
+# ===== an integer of more than 64 bits
+trace(lambda x: cute.where(x[0, 0] > 0, 1 << 70, 2))
+#: KernelTypeError
+#: values.py:1:17: error F230: 1180591620717411303424 does not fit 64 bits
+#:     1 | trace(lambda x: cute.where(x[0, 0] > 0, 1 << 70, 2))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a division by 0
+trace(lambda x: arch.thread_idx().x // 0)
+#: KernelTypeError
+#: values.py:1:17: error F232: division of this Int32 by zero
+#:     1 | trace(lambda x: arch.thread_idx().x // 0)
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a float that the machine cannot convert to
+trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
+#: KernelTypeError
+#: values.py:1:17: error F236: Float32 cannot become Float8E8M0FNU in a kernel: the machine has no conversion
+#:     1 | trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: 8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a float that the machine cannot convert from
+trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
+#: KernelTypeError
+#: values.py:1:17: error F236: Float8E8M0FNU cannot become Float32 in a kernel: the machine has no conversion
+#:     1 | trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: 8-bit floats that convert are Float8E4M3FN and Float8E5M2; x.bitcast(cute.Uint8) gives the bits
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a quick divisor of a long integer
+trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx().x)))
+#: KernelTypeError
+#: values.py:1:17: error F239: expected an integer of 32 bits to divide, got this Int64
+#:     1 | trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx().x)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a quick division of a negative number
+trace(lambda x: divmod(Int32(-3), cute.FastDivmodDivisor(arch.thread_idx().x)))
+#: KernelTypeError
+#: values.py:1:17: error F239: expected a number that is not negative to divide, got -3
+#:     1 | trace(lambda x: divmod(Int32(-3), cute.FastDivmodDivisor(arch.thread_idx().x)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector of no element
+trace(lambda x: cute.arange(3, 3))
+#: LayoutError
+#: values.py:1:17: error F243: a vector has an element, range(3, 3) has none
+#:     1 | trace(lambda x: cute.arange(3, 3))
+#:       |                 ^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a condition that is no truth
+trace(lambda x: cute.where(arch.thread_idx().x, 1, 2))
+#: KernelTypeError
+#: values.py:1:17: error F151: a condition is Boolean, got this Int32
+#:     1 | trace(lambda x: cute.where(arch.thread_idx().x, 1, 2))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: compare it: x != 0
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== vectors of two types in a row
+trace(lambda x: cute.concat(cute.full((2,), 1, Int32), cute.full((2,), 1.0, Float32)))
+#: KernelTypeError
+#: values.py:1:17: error F203: the elements of a vector have one type, got Int32 and Float32
+#:     1 | trace(lambda x: cute.concat(cute.full((2,), 1, Int32), cute.full((2,), 1.0, Float32)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: .to(…)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== truths under bitcast
+trace(lambda x: (cute.full((2,), 1, Int32) > 0).bitcast(cute.Int8))
+#: KernelTypeError
+#: values.py:1:17: error F236: Boolean elements have no bits that Int8 could be
+#:     1 | trace(lambda x: (cute.full((2,), 1, Int32) > 0).bitcast(cute.Int8))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a bitcast that does not fit
+trace(lambda x: cute.full((3,), 1, Int32).bitcast(cute.Int64))
+#: KernelTypeError
+#: values.py:1:17: error F243: the first mode of (3) does not hold whole elements of Int64 (32 to 64 bits)
+#:     1 | trace(lambda x: cute.full((3,), 1, Int32).bitcast(cute.Int64))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a reshape of other elements
+trace(lambda x: cute.full((4,), 1, Int32).reshape((3,)))
+#: LayoutError
+#: values.py:1:17: error F243: (3) has 3 elements, the vector of (4) has 4
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).reshape((3,)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a shape that a vector does not spread to
+trace(lambda x: cute.full((4,), 1, Int32).broadcast_to((3,)))
+#: LayoutError
+#: values.py:1:17: error F243: vectors of the shapes (4) and (3) do not meet: modes have equal extents, or one of 1
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).broadcast_to((3,)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== an element of a vector that is written
+def f(x):
+    v = cute.full((4,), 1, Int32)
+    v[0] = 2
+
+
+trace(f)
+#: KernelTypeError
+#: values.py:3:5: error F237: a vector is a value: its elements cannot be written
+#:     3 |     v[0] = 2
+#:       |     ^^^^
+#: hint: write into the register tensor that it came from, or into one of cute.make_rmem_tensor
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector of two types
+trace(lambda x: cute.full((4,), 1, Int32).reduce(lambda a, b: a, [0], reduction_profile=(None,)))
+#: KernelTypeError
+#: values.py:1:17: error F230: expected a number, got [0]
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce(lambda a, b: a, [0], reduction_profile=(None,)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a shape of a vector that is known when the kernel runs
+trace(lambda x: cute.full((x.shape[0],), 1, Int32))
+#: LayoutError
+#: values.py:1:17: error F240: a vector needs a static shape: an extent is known only when the kernel runs
+#:     1 | trace(lambda x: cute.full((x.shape[0],), 1, Int32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== vectors that do not meet
+trace(lambda x: cute.full((4,), 1, Int32) + cute.full((3,), 1, Int32))
+#: LayoutError
+#: values.py:1:17: error F243: vectors of the shapes (4) and (3) do not meet: modes have equal extents, or one of 1
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32) + cute.full((3,), 1, Int32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector that is too long
+trace(lambda x: cute.full((4096,), 1, Int32))
+#: LimitError
+#: values.py:1:17: error F171: a vector has at most 1024 elements, (4096) has 4096
+#:     1 | trace(lambda x: cute.full((4096,), 1, Int32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a load of coordinates
+trace(lambda x: cute.make_identity_tensor((4,)).load())
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor holds no memory: index it to get integers
+#:     1 | trace(lambda x: cute.make_identity_tensor((4,)).load())
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tensor that stores a number
+trace(lambda x: cute.make_rmem_tensor(4, Int32).store(5))
+#: KernelTypeError
+#: values.py:1:17: error F235: a tensor stores a vector, got 5
+#:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(5))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: t.fill(x) writes a number to each element
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector that coordinates store
+trace(lambda x: cute.make_identity_tensor((4,)).store(cute.full((4,), 1, Int32)))
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#:     1 | trace(lambda x: cute.make_identity_tensor((4,)).store(cute.full((4,), 1, Int32)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector of another type that is stored
+trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((4,), 1.0, Float32)))
+#: KernelTypeError
+#: values.py:1:17: error F235: a vector of Float32 cannot be stored in a tensor of Int32
+#:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((4,), 1.0, Float32)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: convert it: v.to(cute.Int32)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a vector of another shape that is stored
+trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((3,), 1, Int32)))
+#: LayoutError
+#: values.py:1:17: error F243: a vector of shape (3) cannot be stored in a tensor of shape 4
+#:     1 | trace(lambda x: cute.make_rmem_tensor(4, Int32).store(cute.full((3,), 1, Int32)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: v.reshape(…) keeps the elements under another shape
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== the width of coordinates
+trace(lambda x: cute.make_identity_tensor((4,)).width)
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor has no elements in memory, and so no width
+#:     1 | trace(lambda x: cute.make_identity_tensor((4,)).width)
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== the length of a matrix
+trace(lambda x: len(x))
+#: StaticError
+#: values.py:1:17: error F146: 'x', a tensor of rank 2 has no length
+#:     1 | trace(lambda x: len(x))
+#:       |                 ^^^^^^
+#: hint: use cute.size
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tensor of text
+trace(lambda x: cute.make_tensor("here", cute.make_layout(4)))
+#: KernelTypeError
+#: values.py:1:17: error F262: a tensor is made of a pointer or an int tuple, got 'here'
+#:     1 | trace(lambda x: cute.make_tensor("here", cute.make_layout(4)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tensor whose pointer and layout do not fit
+trace(lambda x: cute.make_tensor(x.iterator, cute.make_identity_layout((4, 4))))
+#: LayoutError
+#: values.py:1:17: error F240: make_tensor(ptr<f32, gmem, align<16>>, (4,4):(1@0,1@1)): expected integer strides in a memref (basis strides make a cute.coord_tensor), got (4,4):(1@0,1@1)
+#:     1 | trace(lambda x: cute.make_tensor(x.iterator, cute.make_identity_layout((4, 4))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== coordinates that are recast
+trace(lambda x: cute.recast_tensor(cute.make_identity_tensor((4,)), Int32))
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor holds no memory that could be recast
+#:     1 | trace(lambda x: cute.recast_tensor(cute.make_identity_tensor((4,)), Int32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== elements that are recast to a type that does not fit
+trace(lambda x: cute.recast_tensor(cute.make_rmem_tensor(3, cute.Float16), Float32))
+#: LayoutError
+#: values.py:1:17: error F240: recast_tensor(tensor<ptr<f16, rmem, align<8>> o 3:1>, Float32): expected modes that are whole elements of f32 (32 bits), 2 of the tensor's each, got 3:1 in 3:1
+#:     1 | trace(lambda x: cute.recast_tensor(cute.make_rmem_tensor(3, cute.Float16), Float32))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== registers like coordinates
+trace(lambda x: cute.make_rmem_tensor_like(cute.make_identity_tensor((4,))))
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor has no element type to take
+#:     1 | trace(lambda x: cute.make_rmem_tensor_like(cute.make_identity_tensor((4,))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: give a dtype
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== registers like a layout
+trace(lambda x: cute.make_rmem_tensor_like(cute.make_layout(4)))
+#: KernelTypeError
+#: values.py:1:17: error F260: a layout has no element type to take
+#:     1 | trace(lambda x: cute.make_rmem_tensor_like(cute.make_layout(4)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: give a dtype
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== coordinates that are cleared
+trace(lambda x: cute.clear(cute.make_identity_tensor((4,))))
+#: KernelTypeError
+#: values.py:1:17: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#:     1 | trace(lambda x: cute.clear(cute.make_identity_tensor((4,))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== coordinates that are written
+def f(x):
+    c = cute.make_identity_tensor((4,))
+    c[0] = 1
+
+
+trace(f)
+#: KernelTypeError
+#: values.py:3:5: error F260: a coordinate tensor holds no memory: its elements cannot be written
+#:     3 |     c[0] = 1
+#:       |     ^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== half a byte that is written
+def f(x):
+    t = cute.make_tensor(arch.alloc_smem(cute.Int4, 16), cute.make_layout(16))
+    t[3] = 1
+
+
+trace(f)
+#: KernelTypeError
+#: values.py:3:5: error F264: one element of Int4 is a part of a byte: it cannot be written alone
+#:     3 |     t[3] = 1
+#:       |     ^^^^
+#: hint: t.load() and t.store(v) move whole vectors, cute.recast_tensor(t, cute.Uint8) sees the bytes
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a part of a swizzled layout
+trace(lambda x: cute.make_tensor(arch.alloc_smem(Float32, 64), cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))[0:4, 0])
+#: LayoutError
+#: values.py:1:17: error F240: 'a:b' takes no part of a swizzled or composed layout, got S<2,0,3> o 0 o (8,8):(1,8)
+#:     1 | trace(lambda x: cute.make_tensor(arch.alloc_smem(Float32, 64), cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))[0:4, 0])
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.local_tile takes a tile of it
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tree of another profile
+cute.product_like(((2, 3), 4), (0, (0, 0)))
+#: LayoutError
+#: error F241: expected a tree of the profile (0,0), got 4
+
+# ===== trees of two profiles in order
+cute.lex_less((1, 2), (1, (2, 3)))
+#: LayoutError
+#: error F241: lex_less: expected trees of one profile, got (1,2) and (1,(2,3))
+
+# ===== a plain layout that is wanted
+cute.max_alignment(cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8))))
+#: LayoutError
+#: error F240: max_alignment: expected a plain layout, got S<2,0,3> o 0 o (8,8):(1,8)
+
+# ===== a static layout of values that is wanted
+trace(lambda x: cute.make_layout_tv(x.layout, (2, 2)))
+#: LayoutError
+#: values.py:1:17: error F240: make_layout_tv: expected a static layout, got (?,?):(?{div=4},1)
+#:     1 | trace(lambda x: cute.make_layout_tv(x.layout, (2, 2)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a composed layout with a number of run time
+trace(lambda x: cute.layout("S<2,0,3> o 0 o (8,?):(8,1)", x.shape[0]))
+#: LayoutError
+#: values.py:1:17: error F240: expected a static composed layout, got 'S<2,0,3> o 0 o (8,?):(8,1)'
+#:     1 | trace(lambda x: cute.layout("S<2,0,3> o 0 o (8,?):(8,1)", x.shape[0]))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: make_composed_layout
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a stride that does not fit the shape
+trace(lambda x: cute.make_layout((x.shape[0], 4), stride=(1, (2, 3))))
+#: LayoutError
+#: values.py:1:17: error F240: make_layout((?,4), (1,(2,3))): expected congruent shape and stride, got (?,4) and (1,(2,3))
+#:     1 | trace(lambda x: cute.make_layout((x.shape[0], 4), stride=(1, (2, 3))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a function as a part of a layout
+trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
+#: LayoutError
+#: values.py:1:17: error F240: expected a layout or a swizzle as the inner part, got a function
+#:     1 | trace(lambda x: cute.make_composed_layout(lambda c: c, 0, lambda c: c))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a static layout that is wanted
+trace(lambda x: cute.make_tiled_copy(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), x.layout, (8, 8)))
+#: KernelTypeError
+#: values.py:1:17: error F251: cute.make_tiled_copy, layout_tv: expected a static layout, got (?,?):(?{div=4},1)
+#:     1 | trace(lambda x: cute.make_tiled_copy(cute.make_copy_atom(nvgpu.CopyUniversalOp(), Float32), x.layout, (8, 8)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a range of four arguments
+trace(lambda x: [i for i in cute.range(1, 2, 3, 4)])
+#: TypeError
+#: values.py:1:29: error F162: TypeError: expected 1 to 3 arguments, got 4
+#:     1 | trace(lambda x: [i for i in cute.range(1, 2, 3, 4)])
+#:       |                             ^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a reduction in an order that there is not
+trace(lambda x: cute.full((4,), 1, Int32).reduce("add", order="random"))
+#: KernelTypeError
+#: values.py:1:17: error F238: the order of a reduction is 'tree' or 'serial', got 'random'
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("add", order="random"))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a reduction by what is none
+trace(lambda x: cute.full((4,), 1, Int32).reduce("mean"))
+#: KernelTypeError
+#: values.py:1:17: error F238: a reduction is by one of ReductionOp.ADD, ReductionOp.MUL, ReductionOp.MAX, ReductionOp.MIN, ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR, or by a function of two numbers, got 'mean'
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("mean"))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a profile of a reduction that does not fit
+trace(lambda x: cute.full((4,), 1, Int32).reduce("add", reduction_profile=(None, 1)))
+#: LayoutError
+#: values.py:1:17: error F241: the profile of a reduction of shape (4) is no deeper than that, got (_,1)
+#:     1 | trace(lambda x: cute.full((4,), 1, Int32).reduce("add", reduction_profile=(None, 1)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== max with a key
+trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
+#: StaticError
+#: values.py:1:17: error F157: 'max' with a key needs values that are known while compiling
+#:     1 | trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
