@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from cute_dialect.front.errors import KernelTypeError, LayoutError, MergeError
-from cute_dialect.front.values import Dynamic, Form, form_of
+from cute_dialect.front.values import Dynamic, Form, form_of, made_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -88,13 +88,7 @@ class RecordForm(Form):
         return [leaf for part, form in zip(value.parts(), self.parts) for leaf in form.take(part)]
 
     def make(self, leaves: Sequence[SSAValue]) -> object:
-        made: list[object] = []
-        at = 0
-        for form in self.parts:
-            n = len(form.types)
-            made.append(form.make(leaves[at : at + n]))
-            at += n
-        return self.kind.remade(self.fixed, made)
+        return self.kind.remade(self.fixed, made_of(self.parts, leaves))
 
     def join(self, other: Form) -> Form:
         if not isinstance(other, RecordForm) or self.kind is not other.kind or self.fixed != other.fixed:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cute_dialect.front.errors import KernelTypeError, StaticError
+from cute_dialect.front.operators import give_operators
 from cute_dialect.front.values import Dynamic, Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.front.facts import Facts
@@ -266,7 +265,7 @@ class Numeric(Dynamic, metaclass=NumericType):
     def __float__(self) -> float:
         return float(self.value) if self.is_static else Dynamic.__float__(self)
 
-    if TYPE_CHECKING:  # the operators, which _operators() makes
+    if TYPE_CHECKING:  # the operators, which give_operators() makes
 
         def __add__(self, other: object) -> Any: ...
         def __radd__(self, other: object) -> Any: ...
@@ -473,52 +472,22 @@ def type_of_mlir(text: str, *, signed: bool = True) -> type[Numeric]:
     raise StaticError("F230", f"'{text}' is no type of numbers")
 
 
-def _operators() -> None:
-    """Give the number types Python's operators, which :mod:`cute_dialect.front.numeric` carries out."""
+def _binary(name: str, a: Any, b: Any) -> Any:
+    from cute_dialect.front import numeric
 
-    def two(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-        def method(self: Any, other: Any) -> Any:
-            from cute_dialect.front import numeric
-
-            if not numeric.is_number(other):
-                return NotImplemented
-            return numeric.binary(name, other, self) if swapped else numeric.binary(name, self, other)
-
-        return method
-
-    def comparison(name: str) -> Callable[[Any, Any], Any]:
-        def method(self: Any, other: Any) -> Any:
-            from cute_dialect.front import numeric
-
-            return numeric.compare(name, self, other) if numeric.is_number(other) else NotImplemented
-
-        return method
-
-    def one(name: str) -> Callable[..., Any]:
-        def method(self: Any, *others: Any) -> Any:
-            from cute_dialect.front import numeric
-
-            return getattr(numeric, name)(self, *others)
-
-        return method
-
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"):
-        setattr(Numeric, f"__{name}__", two(name))
-        setattr(Numeric, f"__r{name}__", two(name, swapped=True))
-    for name, ours in (("lshift", "shl"), ("rshift", "shr")):
-        setattr(Numeric, f"__{name}__", two(ours))
-        setattr(Numeric, f"__r{name}__", two(ours, swapped=True))
-    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(Numeric, f"__{name}__", comparison(name))
-    for name, ours in (
-        ("neg", "negated"),
-        ("invert", "inverted"),
-        ("abs", "absolute"),
-        ("pow", "power"),
-        ("rpow", "power_of"),
-    ):
-        setattr(Numeric, f"__{name}__", one(ours))
-    setattr(Numeric, "__pos__", lambda self: self)  # noqa: B010  (as the others)
+    return numeric.binary(name, a, b)
 
 
-_operators()
+def _compare(name: str, a: Any, b: Any) -> Any:
+    from cute_dialect.front import numeric
+
+    return numeric.compare(name, a, b)
+
+
+def _apply(name: str, x: Any, *others: Any) -> Any:
+    from cute_dialect.front import numeric
+
+    return getattr(numeric, name)(x, *others)
+
+
+give_operators(Numeric, takes=_is_number, binary=_binary, compare=_compare, apply=_apply)

@@ -57,6 +57,12 @@ def _shown(value: Any) -> str:
     return f"({','.join(map(_shown, value))})" if isinstance(value, tuple | list) else str(value)
 
 
+def _static_truth(condition: Any) -> bool | None:
+    """Return the truth of a condition, None where it is known only when the kernel runs."""
+    truth = truth_of(condition)
+    return truth if truth is True or truth is False else None
+
+
 class Hooks:
     """The runtime object of one conversion; ``sites``: the branches and loops of its source, by number."""
 
@@ -201,24 +207,22 @@ class Hooks:
     @staticmethod
     def sure(condition: Any) -> bool:
         """Return the truth of what precedes an operand that sets a name.  Raises F153 where it is not static."""
-        truth = truth_of(condition)
-        if truth is True or truth is False:
-            return truth
-        raise SyntaxErrorInKernel(
-            "F153", "an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs",
-            hint="assign the name in a statement before",
-        )  # fmt: skip
+        if (truth := _static_truth(condition)) is None:
+            raise SyntaxErrorInKernel(
+                "F153", "an operand with ':=' (or 'yield') stands behind a condition known only when the kernel runs",
+                hint="assign the name in a statement before",
+            )  # fmt: skip
+        return truth
 
     @staticmethod
     def clause(condition: Any) -> bool:
         """Return the truth of a clause of a comprehension.  Raises F157 where it is not static."""
-        truth = truth_of(condition)
-        if truth is True or truth is False:
-            return truth
-        raise StaticError(
-            "F157", "the 'if' of a comprehension is known only when the kernel runs: the length would be",
-            hint="keep all elements, and select their values: [x if c else 0 for …]",
-        )  # fmt: skip
+        if (truth := _static_truth(condition)) is None:
+            raise StaticError(
+                "F157", "the 'if' of a comprehension is known only when the kernel runs: the length would be",
+                hint="keep all elements, and select their values: [x if c else 0 for …]",
+            )  # fmt: skip
+        return truth
 
     @staticmethod
     def text(*parts: str | tuple[Any, int, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.front.errors import MergeError
-from cute_dialect.front.values import Form, form_of
+from cute_dialect.front.values import Form, form_of, made_of
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -36,12 +36,7 @@ class TupleForm(Form):
         return [leaf for part, form in zip(value, self.parts) for leaf in form.take(part)]
 
     def make(self, leaves: Sequence[SSAValue]) -> object:
-        made: list[object] = []
-        at = 0
-        for form in self.parts:
-            n = len(form.types)
-            made.append(form.make(leaves[at : at + n]))
-            at += n
+        made = made_of(self.parts, leaves)
         return tuple(made) if self.kind is tuple else self.kind(*made)
 
     def join(self, other: Form) -> Form:

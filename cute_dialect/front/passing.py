@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.places import kept_in
 from cute_dialect.front.tensor_forms import TensorForm
-from cute_dialect.front.values import ConstForm, Dynamic, Form
+from cute_dialect.front.values import ConstForm, Dynamic, Form, made_of
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -41,12 +41,7 @@ class ObjectForm(Form):
         return [leaf for at, form in self.leaves.items() for leaf in form.take(found[at])]
 
     def make(self, leaves: Sequence[SSAValue]) -> object:
-        made: dict[int, Any] = {}
-        at = 0
-        for key, form in self.leaves.items():
-            made[key] = form.make(leaves[at : at + len(form.types)])
-            at += len(form.types)
-        return _rebuilt(self.value, made)
+        return _rebuilt(self.value, dict(zip(self.leaves, made_of(self.leaves.values(), leaves))))
 
 
 def argument_form(value: object) -> Form:

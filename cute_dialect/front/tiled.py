@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.front.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
+from cute_dialect.front.atoms import MmaAtom, MmaOp, check_target, make_mma_atom, refuse
 from cute_dialect.front.errors import KernelTypeError, LayoutError
-from cute_dialect.front.tiled_copies import sized, static_payload, tensor_operand, thread_coord
+from cute_dialect.front.tiled_copies import Tiled, static_payload, tensor_operand, thread_coord
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -27,27 +27,25 @@ class _Unsaid:
 _UNSAID = _Unsaid()
 
 
-class TiledMma(Record):
+class TiledMma(Tiled):
     """A product of tiles by many threads: an atom, how many of it along M, N and K, and a permutation of each.
 
     ``accumulate``: whether a product of ``wgmma`` adds to what its accumulators hold, None while nobody has said;
     ``set(Field.ACCUMULATE, x)`` sets it.  ``get_slice(tid)`` gives one thread's part in it.
     """
 
-    __slots__ = ("accumulate", "atom", "type")
+    __slots__ = ("accumulate",)
+    making = "cute.make_tiled_mma"
     __cute_places__ = ("accumulate",)
     __cute_unsaid__ = {"accumulate": _UNSAID}
 
     atom: MmaAtom
-    type: Attribute
     accumulate: Any
 
     def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None):
         self.type = type
         self.atom = atom
         self.accumulate = accumulate
-
-    is_static = True
 
     def fixed(self) -> tuple[object, ...]:
         return (self.type, self.atom.op)
@@ -61,26 +59,10 @@ class TiledMma(Record):
         return cls(type, MmaAtom(type.data.atom, op), *parts)
 
     @property
-    def ssa(self) -> SSAValue:
-        """Its SSA value, without state."""
-        from cute_dialect.front.trace import current
-
-        return current().at_top("cute.make_tiled_mma", self.type, [self.atom.ssa])
-
-    @property
     def name(self) -> str:
-        """How messages name it."""
         return f"a tiled MMA of {self.atom.type}"
 
-    def __repr__(self) -> str:
-        return str(self.type)
-
     # --------------------------------------------------------------------------------------------------- what it is
-
-    @property
-    def op(self) -> Any:
-        """The descriptor that its atom was made of."""
-        return self.atom.op
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:
@@ -121,13 +103,9 @@ class TiledMma(Record):
 
     @property
     def size(self) -> int:
-        """How many threads it is for."""
         from cute_dialect.algebra.evaluation import size
 
         return int(size(self._tiled.threads.shape))
-
-    def __cute_size__(self, path: Any) -> int:
-        return sized(self, path)
 
     def tv_layout(self, operand: str) -> Any:
         """Return (thread, value) -> column-major index in the tile of operand A, B, C or E that all threads cover."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.front.atoms import CopyAtom, Record, refuse
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ThrCopy",
+    "Tiled",
     "TiledCopy",
     "make_cotiled_copy",
     "make_tiled_copy",
@@ -27,29 +28,68 @@ __all__ = [
     "make_tiled_copy_D",
     "make_tiled_copy_S",
     "make_tiled_copy_tv",
-    "sized",
     "static_payload",
     "tensor_operand",
     "thread_coord",
 ]
 
 
-class TiledCopy(Record):
+class Tiled(Record):
+    """The base of copies and products of tiles by many threads: an atom, and the type that says who does what."""
+
+    __slots__ = ("atom", "type")
+
+    making: ClassVar[str]
+    """The op that makes it of its atom."""
+    atom: Any
+    type: Attribute
+    is_static = True
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """How many threads it is for."""
+        raise NotImplementedError
+
+    @property
+    def ssa(self) -> SSAValue:
+        """Its SSA value, without the state of its atom."""
+        from cute_dialect.front.trace import current
+
+        return current().at_top(self.making, self.type, [self.atom.ssa])
+
+    @property
+    def op(self) -> Any:
+        """The descriptor that its atom was made of."""
+        return self.atom.op
+
+    def __cute_size__(self, path: Any) -> int:
+        if path:
+            raise KernelTypeError("F251", f"{self.name} has no modes: cute.size counts its threads")
+        return self.size
+
+    def __repr__(self) -> str:
+        return str(self.type)
+
+
+class TiledCopy(Tiled):
     """A copy of tiles by many threads: an atom, which thread has which values, and the tile that all cover.
 
     ``get_slice(tid)`` gives one thread's part in it.
     """
 
-    __slots__ = ("atom", "type")
+    __slots__ = ()
+    making = "cute.make_tiled_copy"
 
     atom: CopyAtom
-    type: Attribute
 
     def __init__(self, type: Attribute, atom: CopyAtom):
         self.type = type
         self.atom = atom
-
-    is_static = True
 
     def fixed(self) -> tuple[object, ...]:
         return (self.type,)
@@ -62,24 +102,8 @@ class TiledCopy(Record):
         return cls(*fixed, *parts)
 
     @property
-    def ssa(self) -> SSAValue:
-        """Its SSA value."""
-        from cute_dialect.front.trace import current
-
-        return current().at_top("cute.make_tiled_copy", self.type, [self.atom.ssa])
-
-    @property
     def name(self) -> str:
-        """How messages name it."""
         return f"a tiled copy of {self.atom.op.name}"
-
-    def __repr__(self) -> str:
-        return str(self.type)
-
-    @property
-    def op(self) -> Any:
-        """The descriptor that its atom was made of."""
-        return self.atom.op
 
     @property
     def value_type(self) -> Any:
@@ -106,14 +130,10 @@ class TiledCopy(Record):
 
     @property
     def size(self) -> int:
-        """How many threads it is for."""
         from cute_dialect.algebra.evaluation import size
         from cute_dialect.algebra.values import layout_modes
 
         return int(size(layout_modes(self.type.data.layout_tv)[0]))
-
-    def __cute_size__(self, path: Any) -> int:
-        return sized(self, path)
 
     def set(self, field: str, value: Any) -> None:
         """Set a field of its atom's run-time state; see :class:`CopyAtom`."""
@@ -136,13 +156,6 @@ class TiledCopy(Record):
             f"layout_tv {self.layout_tv_tiled}",
         ]
         return "\n".join(lines)
-
-
-def sized(tiled: Any, path: Any) -> int:
-    """Return what ``cute.size`` says of a tiled copy or product: its threads."""
-    if path:
-        raise KernelTypeError("F251", f"{tiled.name} has no modes: cute.size counts its threads")
-    return tiled.size
 
 
 class ThrCopy(TiledCopy):

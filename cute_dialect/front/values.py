@@ -7,7 +7,7 @@ class of dynamic values needs ``__cute_form__`` and no more to cross them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.front.errors import MergeError, StaticError
@@ -15,7 +15,7 @@ from cute_dialect.front.errors import MergeError, StaticError
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
-__all__ = ["ConstForm", "Dynamic", "Form", "form_of", "is_dynamic"]
+__all__ = ["ConstForm", "Dynamic", "Form", "form_of", "is_dynamic", "made_of"]
 
 
 def _needs(code: str, what: str, cure: str) -> Any:
@@ -80,6 +80,16 @@ class Form:
     def loosened(self) -> Form:
         """Return the form that says nothing of the values of numbers, for what changes from turn to turn of a loop."""
         return self
+
+
+def made_of(forms: Iterable[Form], leaves: Sequence[SSAValue]) -> list[object]:
+    """Return the values of several forms, whose leaves follow one another."""
+    made: list[object] = []
+    at = 0
+    for form in forms:
+        made.append(form.make(leaves[at : at + len(form.types)]))
+        at += len(form.types)
+    return made
 
 
 class ConstForm(Form):

@@ -16,6 +16,7 @@ from cute_dialect.algebra.values import Layout
 from cute_dialect.front import numeric
 from cute_dialect.front.dtypes import Boolean, Numeric
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, MergeError
+from cute_dialect.front.operators import give_operators
 from cute_dialect.front.values import ConstForm, Dynamic, Form
 
 if TYPE_CHECKING:
@@ -202,53 +203,16 @@ class TensorSSA(Dynamic):
     __hash__ = object.__hash__
 
 
-def _operators() -> None:
-    """Give vectors Python's operators."""
-
-    def two(name: str, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
-        def method(self: TensorSSA, other: Any) -> Any:
-            if not _is_operand(other):
-                return NotImplemented
-            args = (other, self) if swapped else (self, other)
-            return mapped(lambda a, b: numeric.binary(name, a, b), args)
-
-        return method
-
-    def comparison(name: str) -> Callable[[Any, Any], Any]:
-        def method(self: TensorSSA, other: Any) -> Any:
-            if not _is_operand(other):
-                return NotImplemented
-            return mapped(lambda a, b: numeric.compare(name, a, b), (self, other))
-
-        return method
-
-    def one(f: Callable[..., Any]) -> Callable[..., Any]:
-        def method(self: TensorSSA, *others: Any) -> Any:
-            return mapped(f, (self, *others))
-
-        return method
-
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor"):
-        setattr(TensorSSA, f"__{name}__", two(name))
-        setattr(TensorSSA, f"__r{name}__", two(name, swapped=True))
-    for name, ours in (("lshift", "shl"), ("rshift", "shr")):
-        setattr(TensorSSA, f"__{name}__", two(ours))
-        setattr(TensorSSA, f"__r{name}__", two(ours, swapped=True))
-    for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(TensorSSA, f"__{name}__", comparison(name))
-    setattr(TensorSSA, "__neg__", one(numeric.negated))  # noqa: B010  (as the others)
-    setattr(TensorSSA, "__invert__", one(numeric.inverted))  # noqa: B010
-    setattr(TensorSSA, "__abs__", one(numeric.absolute))  # noqa: B010
-    setattr(TensorSSA, "__pow__", one(numeric.power))  # noqa: B010
-    setattr(TensorSSA, "__rpow__", one(numeric.power_of))  # noqa: B010
-    setattr(TensorSSA, "__pos__", lambda self: self)  # noqa: B010
-
-
 def _is_operand(x: object) -> bool:
     return isinstance(x, TensorSSA) or numeric.is_number(x)
 
 
-_operators()
+give_operators(
+    TensorSSA, takes=_is_operand,
+    binary=lambda name, a, b: mapped(lambda x, y: numeric.binary(name, x, y), (a, b)),
+    compare=lambda name, a, b: mapped(lambda x, y: numeric.compare(name, x, y), (a, b)),
+    apply=lambda name, *args: mapped(getattr(numeric, name), args),
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------- element-wise

@@ -97,8 +97,8 @@ class MmaF16BF16Op(MmaOp):
 
 
 @dataclass(frozen=True)
-class MmaF8Op(MmaOp):
-    """``wgmma`` 64xNx32 of 8-bit floats, K-major."""
+class _MmaOfBytes(MmaOp):
+    """The base of ``wgmma`` 64xNx32 of types of 8 bits, K-major."""
 
     a_dtype: Any
     b_dtype: Any
@@ -107,45 +107,52 @@ class MmaF8Op(MmaOp):
     a_src: Any = OperandSource.SMEM
     a_major_mode: Any = OperandMajorMode.K
     b_major_mode: Any = OperandMajorMode.K
-    negate_a: bool = field(default=False, kw_only=True)
-    negate_b: bool = field(default=False, kw_only=True)
     chip: ClassVar[str] = "sm_90a"
+    inputs: ClassVar[tuple[str, ...]]
+    """The types of A and B."""
+    sums: ClassVar[tuple[str, ...]]
+    """The types of the accumulators."""
+
+    def more(self) -> tuple[str, ...]:
+        """Return what else the type of the atom says."""
+        raise NotImplementedError
 
     def atom_text(self) -> str:
         what = f"warpgroup.{self.name}"
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, ("Float8E4M3FN", "Float8E5M2"), f"{what}, {n}")
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"{what}, acc_dtype")
+            check_kind(t, self.inputs, f"{what}, {n}")
+        check_kind(self.acc_dtype, self.sums, f"{what}, acc_dtype")
         types = (self.acc_dtype, self.a_dtype, self.b_dtype)
         majors = (self.a_major_mode, self.b_major_mode)
-        return _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
+        return _text(self.instruction_shape, types, self.a_src, majors, what, *self.more())
 
 
 @dataclass(frozen=True)
-class MmaI8Op(MmaOp):
+class MmaF8Op(_MmaOfBytes):
+    """``wgmma`` 64xNx32 of 8-bit floats, K-major."""
+
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
+    inputs: ClassVar[tuple[str, ...]] = ("Float8E4M3FN", "Float8E5M2")
+    sums: ClassVar[tuple[str, ...]] = ("Float16", "Float32")
+
+    def more(self) -> tuple[str, ...]:
+        return _negated(self)
+
+
+@dataclass(frozen=True)
+class MmaI8Op(_MmaOfBytes):
     """``wgmma`` 64xNx32 of 8-bit integers into Int32, K-major.
 
     ``saturate``: sums that would overflow stick at the ends of their range instead of wrapping.
     """
 
-    a_dtype: Any
-    b_dtype: Any
-    acc_dtype: Any
-    instruction_shape: Any
-    a_src: Any = OperandSource.SMEM
-    a_major_mode: Any = OperandMajorMode.K
-    b_major_mode: Any = OperandMajorMode.K
     saturate: bool = False
-    chip: ClassVar[str] = "sm_90a"
+    inputs: ClassVar[tuple[str, ...]] = ("Int8", "Uint8")
+    sums: ClassVar[tuple[str, ...]] = ("Int32",)
 
-    def atom_text(self) -> str:
-        what = f"warpgroup.{self.name}"
-        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, ("Int8", "Uint8"), f"{what}, {n}")
-        check_kind(self.acc_dtype, ("Int32",), f"{what}, acc_dtype")
-        types = (self.acc_dtype, self.a_dtype, self.b_dtype)
-        majors = (self.a_major_mode, self.b_major_mode)
-        return _text(self.instruction_shape, types, self.a_src, majors, what, "saturate" if self.saturate else "")
+    def more(self) -> tuple[str, ...]:
+        return ("saturate",) if self.saturate else ()
 
 
 @dataclass(frozen=True)
