@@ -45,6 +45,9 @@ def launch(
 ):  # fmt: skip
     """Launch a block a tile; what stands behind C are the arguments of the epilogue."""
     c = config
+    for x in (A, B, C):
+        if x.leading_dim == 0:
+            raise ValueError(f"expected matrices with contiguous rows, got {x}")
     k_tiles = cute.ceil_div(A.shape[1], c.depth)
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
@@ -55,10 +58,10 @@ def launch(
         assert A.shape[0] <= c.live, f"A has more than {c.live} rows"
     addends = Addends(source, bias, alpha, beta)
     c.epilogue.check_shapes(C, addends)
+    k = warpgroup.OperandMajorMode.K
     mma = hopper.make_trivial_tiled_mma(
-        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (c.consumers, 1, 1),
-        (64, c.columns),
-    )  # fmt: skip
+        A.element_type, B.element_type, k, k, cute.Float32, (c.consumers, 1, 1), (64, c.columns)
+    )
     load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
     tma_a = _tma(load, A, (c.part_a, c.depth), SW128, 256)
     tma_b = _tma(cpasync.G2S(), B, (c.columns, c.depth), SW128, c.l2)

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny import few_rows_text, launch
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, one_wave
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
@@ -105,6 +105,15 @@ def test_shapes_that_a_kernel_is_not_for() -> None:
     a, b, out = (np.zeros(x, np.float16) for x in ((24, 64), (64, 64), (24, 64)))
     with pytest.raises(LaunchError, match="A has more than 16 rows"):
         kernel(a, b, out, device="cpu")
+
+
+def test_arrays_are_taken_as_they_are() -> None:
+    a, b = (np.random.default_rng(i).integers(-2, 3, (rows, 200)).astype(np.float16) for i, rows in enumerate((40, 72)))
+    out = np.full((40, 72), np.nan, np.float16)
+    launch(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
+    with pytest.raises(ValueError, match="expected matrices with contiguous rows"):
+        launch(a, np.asfortranarray(b), out, device="cpu")
 
 
 @pytest.mark.parametrize(
