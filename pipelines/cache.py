@@ -406,7 +406,7 @@ def _ptxas() -> str:
     """Return what tells a ptxas from another: its size, and a hash of its ends."""
     import hashlib
 
-    from cute_dialect.pipelines.ptxas import PtxasError, find_ptxas
+    from cute_dialect.pipelines.cuda_programs import PtxasError, find_ptxas
 
     try:
         path = find_ptxas()

@@ -1,7 +1,6 @@
 """Assemble PTX with NVIDIA's ``ptxas`` and read its report.
 
-ptxas is the one that ``CUTE_PTXAS`` names, else that of the ``nvidia-cuda-nvcc`` wheel (``nvidia/cu13/bin/ptxas``),
-else the one on PATH.
+Which ptxas: :mod:`.cuda_programs`.
 PTX itself needs none: the driver can assemble PTX when it loads it (with a ptxas of its own, and without a report).
 
 ptxas is run on whole programs, never with ``-c``: relocatable code loses ``setmaxnreg`` (note C7504).
@@ -12,38 +11,21 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
-from cute_dialect.runtime.settings import program
+from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing, find_program, find_ptxas
 
 __all__ = [
     "Assembled",
     "KernelReport",
-    "PtxasError",
-    "PtxasMissing",
     "assemble",
     "disassemble",
-    "find_ptxas",
     "parse_report",
     "version",
 ]
-
-INSTALL_HINT = (
-    "no ptxas found: pip install nvidia-cuda-nvcc (any CUDA 13 wheel), or set CUTE_PTXAS to the path of a ptxas, or "
-    "put one on PATH"
-)
-
-
-class PtxasError(Exception):
-    """ptxas refused the PTX; the message holds its first errors."""
-
-
-class PtxasMissing(PtxasError):
-    """No ptxas can be found; the message says what to install."""
 
 
 @dataclass(frozen=True)
@@ -97,31 +79,11 @@ class Assembled:
         }
 
 
-def find_ptxas() -> str:
-    """Find the path of the ptxas to use.  Raises :class:`PtxasMissing`; ``SettingError`` for a bad ``CUTE_PTXAS``."""
-    found = program("CUTE_PTXAS") or _tool("ptxas", "cuda_nvcc")
-    if found is None:
-        raise PtxasMissing(INSTALL_HINT)
-    return found
-
-
-def _tool(name: str, wheel: str) -> str | None:
-    """Find a program of CUDA in NVIDIA's packages (``wheel``: the folder of a release before 13), else on PATH."""
-    from shutil import which
-
-    for base in sys.path:
-        for folder in ("cu14", "cu13", wheel):
-            path = os.path.join(base, "nvidia", folder, "bin", name)
-            if os.access(path, os.X_OK):
-                return path
-    return which(name)
-
-
 def disassemble(cubin: bytes) -> str:
     """Return machine code as text, by nvdisasm.  Raises :class:`PtxasMissing` or :class:`PtxasError`."""
     import tempfile
 
-    path = _tool("nvdisasm", "cuda_nvdisasm")
+    path = find_program("nvdisasm", "cuda_nvdisasm")
     if path is None:
         raise PtxasMissing("no nvdisasm found: pip install nvidia-cuda-nvdisasm, or put one on PATH")
     with tempfile.NamedTemporaryFile(prefix="cute-", suffix=".cubin") as f:

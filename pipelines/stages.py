@@ -585,7 +585,8 @@ class _Work:
             raise self.failure()
 
     def _assemble(self, module: str, ptx: str, chip: str, emit: Emit) -> CodeObject:
-        from cute_dialect.pipelines.ptxas import PtxasError, PtxasMissing, assemble
+        from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing
+        from cute_dialect.pipelines.ptxas import assemble
 
         if emit == "ptx":
             return CodeObject(module, ptx, None, None, "")

@@ -114,7 +114,7 @@ def with_toolkit(pass_name: str, options: Mapping[str, str]) -> dict[str, str]:
     target = options.get("compilation-target", "")
     if pass_name != "emit-gpu-binary" or "toolkit" in options or _GPU_FORMATS.get(target) not in ("bin", "fatbin"):
         return dict(options)
-    from cute_dialect.pipelines.ptxas import PtxasMissing, find_ptxas
+    from cute_dialect.pipelines.cuda_programs import PtxasMissing, find_ptxas
     from cute_dialect.runtime.settings import SettingError
 
     try:

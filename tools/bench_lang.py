@@ -6,7 +6,8 @@
 * ``to PTX``: the same and on to PTX, without the cache on disk;
 * ``from disk``: the first call in a new process that finds its code on disk, from after ``import torch`` (without a
   GPU: until the code is there);
-* ``call``, ``bound``: with three torch tensors (without a GPU only ``call``, which is the interpreter's);
+* ``call``, ``bound``: with three torch tensors (without a GPU only ``call``, which is the interpreter's); also of a
+  method, with tensors of ``from_dlpack``, with a tuple, and of a function that names a dict;
 * ``row sum``: ``examples/row_sum.py`` beside ``torch.sum`` where there is a GPU: on the GPU, and a call's host time;
 * with ``--long``: 10,000 compilations of one function, and how the process has grown since the first 1,000.
 
@@ -177,6 +178,8 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
 
     add("call: three tensors", host(lambda: compiled(x, y, z)), 4.5e-6)
     add("call: of the function itself", host(lambda: kernel(x, y, z)), 4.5e-6)
+    for name, call in _other_calls(kernel, x, y, z).items():
+        add(f"call: {name}", host(call), 6e-6)
     add("bound call", host(compiled.bind(x, y, z)), 3.3e-6)
     row_sum = runpy.run_path(str(EXAMPLES / "row_sum.py"))["row_sum"]
     x, out = torch.randn(1024, 1024, device=device), torch.empty(1024, device=device)
@@ -188,6 +191,38 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
         add(f"row sum 1024x1024, a call's host time: {name}", host(call))
     for name, sample in compare(peers, traffic=4 * x.numel()).items():
         add(f"row sum 1024x1024, on the GPU: {name}", [1e-6 * sample.median])
+
+
+def _other_calls(add: Any, x: Any, y: Any, z: Any) -> dict[str, Callable[[], object]]:
+    """Return calls whose arguments are taken apart, or where what the function depends on must be looked at."""
+
+    class Adder:
+        def __init__(self) -> None:
+            self.tile = (128, 128, 64)
+            self.stages = 4
+            self.dtype = cute.Float32
+
+        @cute.jit
+        def __call__(self, x: cute.Tensor, y: cute.Tensor, z: cute.Tensor) -> None:
+            add(x, y, z)
+
+    @cute.jit
+    def contained(arrays: Any) -> None:
+        add(*arrays)
+
+    @cute.jit
+    def configured(x: cute.Tensor, y: cute.Tensor, z: cute.Tensor) -> None:
+        assert config["tile"][0] == 128
+        add(x, y, z)
+
+    config = {"tile": [128, 128], "stages": 4}
+    adder, wrapped = Adder(), [cute.from_dlpack(t) for t in (x, y, z)]
+    return {
+        "a method": lambda: adder(x, y, z),
+        "tensors of from_dlpack": lambda: add(*wrapped),
+        "a tuple": lambda: contained((x, y, z)),
+        "a function that names a dict": lambda: configured(x, y, z),
+    }
 
 
 def growth(count: int, say: Callable[[str], None]) -> dict[str, object]:

@@ -301,7 +301,8 @@ class Compiled:
 
     def sass(self) -> str:
         """Return the machine code as text, by nvdisasm.  Raises LaunchError where there is none, or no ptxas."""
-        from cute_dialect.pipelines.ptxas import PtxasError, disassemble
+        from cute_dialect.pipelines.cuda_programs import PtxasError
+        from cute_dialect.pipelines.ptxas import disassemble
 
         try:
             return disassemble(self.cubin)
@@ -379,7 +380,7 @@ class Compiled:
         """The hash of all that it was compiled from; one key, one machine code."""
         from cute_dialect.front.keys import artifact_key
 
-        return artifact_key(self.program.module, self.options, "auto")
+        return self._found.key if self._found is not None else artifact_key(self.program.module, self.options, "auto")
 
     def explain(self) -> str:
         """Return what of the arguments is static, and what each line of the functions emitted."""

@@ -19,7 +19,16 @@ from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
 from cute_dialect.front.recording import called
 from cute_dialect.front.source import class_of, compiled_in, node_of
 
-__all__ = ["Conversion", "conversion_of", "convert_package", "converted", "is_converted", "is_users", "native"]
+__all__ = [
+    "Conversion",
+    "asked_for",
+    "conversion_of",
+    "convert_package",
+    "converted",
+    "is_converted",
+    "is_users",
+    "native",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
@@ -49,6 +58,11 @@ def convert_package(name: str) -> None:
     """Convert functions of a package (or module) of another's too, when kernels call them."""
     _ASKED_FOR.add(name)
     _users.clear()
+
+
+def asked_for() -> frozenset[str]:
+    """Return the packages that :func:`convert_package` was given."""
+    return frozenset(_ASKED_FOR)
 
 
 def is_users(path: str, module: str | None) -> bool:

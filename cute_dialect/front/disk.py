@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.front.convert import asked_for
 from cute_dialect.front.digests import NoDigest, Walk, digest_of
 from cute_dialect.front.recording import Recorder, multiprocessors
 from cute_dialect.front.watched import is_library
@@ -124,7 +125,7 @@ def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Pla
     try:
         walk.say("kind", traced.kind, traced.name, options.chip, options.opt_level, options.ptxas)
         walk.say(*sys.version_info[:2])
-        walk.say(repr(getattr(config, "items", None)))
+        walk.say(repr(getattr(config, "items", None)), repr(sorted(asked_for())))
         walk.add(traced, f"'{traced.name}'")
         walk.add(call.function, f"'{traced.name}'")
         walk.specs(call.specs)
