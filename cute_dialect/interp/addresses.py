@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NoReturn
 from cute_dialect.interp.errors import Fault
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.accesses import Site
     from cute_dialect.interp.allocations import Allocation, Allocations
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Site
+    from cute_dialect.interp.memory import Buffer
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000

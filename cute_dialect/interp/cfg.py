@@ -17,7 +17,8 @@ import numpy as np
 from cute_dialect.interp.endless import Exits, Patience, exits_of
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group, Wait
-from cute_dialect.interp.program import FnCompiler, RegionCode, Run, recover, result_types
+from cute_dialect.interp.program import FnCompiler, RegionCode, result_types
+from cute_dialect.interp.steps import Run, recover
 from cute_dialect.interp.types import Leaf, type_of
 from cute_dialect.interp.values import POISON, Mask, Regs, Undefined, merge, normalise, truth
 

@@ -28,9 +28,10 @@ from cute_dialect.interp.clocks import MEMORY, PROXY_GLOBAL
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.accesses import Site
     from cute_dialect.interp.clocks import WarpClocks
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Site
+    from cute_dialect.interp.memory import Buffer
 
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
 ACQUIRES, RELEASES = (ACQUIRE, ACQ_REL), (RELEASE, ACQ_REL)

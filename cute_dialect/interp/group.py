@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.addresses import LOCAL_WINDOW, place
 from cute_dialect.interp.contents import WRITTEN
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
-from cute_dialect.interp.memory import Buffer, GlobalMemory, Site
+from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Mask, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cute_dialect.interp.accesses import Part
     from cute_dialect.interp.clocks import WarpClocks
-    from cute_dialect.interp.memory import Part
     from cute_dialect.interp.state import Launch
     from cute_dialect.interp.transfers import BulkGroups
 

@@ -27,8 +27,8 @@ from cute_dialect.runtime.launch_shape import LaunchShape
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Observer
-    from cute_dialect.interp.memory import Part, Site
 
 MAX_THREADS = DEFAULT_TARGET.threads
 DEFAULT_MAX_STEPS = 1_000_000

@@ -23,7 +23,7 @@ from cute_dialect.interp.errors import Fault, attr_of, op_name
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.memory import Site
+    from cute_dialect.interp.accesses import Site
     from cute_dialect.interp.program import FnCompiler
 
 

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.memory import Buffer
 
 _FAR = 1 << 40
 

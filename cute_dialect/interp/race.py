@@ -38,8 +38,9 @@ from cute_dialect.interp.values import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.state import Launch
     from cute_dialect.interp.sync import Block, Cluster, MBarrier, NamedBarrier
     from cute_dialect.interp.wgmma import Instruction, Warpgroup

@@ -29,8 +29,9 @@ from cute_dialect.interp.values import Array, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.state import Launch
 
 ASYNC, REDUCTION = 1, 2  # of a last write: by the asynchronous proxy, plain or reducing

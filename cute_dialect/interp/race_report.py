@@ -20,8 +20,8 @@ from cute_dialect.ir.diagnostics import location_frames
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.accesses import Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Site
     from cute_dialect.interp.state import Launch
 
 __all__ = ["WORD", "Reporter"]

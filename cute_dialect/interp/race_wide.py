@@ -27,8 +27,9 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Value
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.accesses import Part, Site
     from cute_dialect.interp.group import Group
-    from cute_dialect.interp.memory import Buffer, Part, Site
+    from cute_dialect.interp.memory import Buffer
     from cute_dialect.interp.state import Launch
 
 PENDING = 2**31 - 1  # time of a cp.async that has not been waited for

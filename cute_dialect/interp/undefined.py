@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from cute_dialect.interp.group import Group, Wait
-    from cute_dialect.interp.program import FnCompiler, Step
+    from cute_dialect.interp.program import FnCompiler
+    from cute_dialect.interp.steps import Step
     from cute_dialect.interp.types import Leaf
     from cute_dialect.interp.values import Array, Regs, Value
 

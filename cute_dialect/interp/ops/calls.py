@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.accesses import Site, load
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.memory import Site, load
 from cute_dialect.interp.ops import floats, gpu
 from cute_dialect.interp.ops.conversions import emit_cvt
 from cute_dialect.interp.ops.matrix import mma_by_name

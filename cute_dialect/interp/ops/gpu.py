@@ -16,7 +16,8 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.order import fence_of_op
 from cute_dialect.interp.printf import format_c
-from cute_dialect.interp.program import Builder, FnCompiler, Step
+from cute_dialect.interp.program import Builder, FnCompiler
+from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.accesses import Site, load, store
 from cute_dialect.interp.cfg import segments
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.memory import Site, load, store
 from cute_dialect.interp.ops import quad_pairs
 from cute_dialect.interp.ops.data import bits_of, enum_word
 from cute_dialect.interp.program import Builder, FnCompiler

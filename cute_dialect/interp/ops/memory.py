@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.addresses import LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, place
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
 from cute_dialect.interp.flags import GPU, RELAXED
 from cute_dialect.interp.group import Group, Wait
-from cute_dialect.interp.memory import Site, check_written, load, locate, store
 from cute_dialect.interp.ops.data import enum_word, ints_of
 from cute_dialect.interp.ops.order import order_of_op
 from cute_dialect.interp.ops.pointer_promises import Offset, promise_address

@@ -12,7 +12,7 @@ from cute_dialect.interp.ops.data import enum_word
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-    from cute_dialect.interp.memory import Site
+    from cute_dialect.interp.accesses import Site
 
 _LLVM = {4: ACQUIRE, 5: RELEASE, 6: ACQ_REL, 7: ACQ_REL}  # LLVM's AtomicOrdering: 1 unordered, 2 monotonic, 7 seq_cst
 _SCOPES = {"block": CTA, "cta": CTA, "cluster": CLUSTER}

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.interp.accesses import Site
 from cute_dialect.interp.addresses import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS
-from cute_dialect.interp.memory import Site
 from cute_dialect.interp.promises import promise
 from cute_dialect.interp.values import wrap_int
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.interp.accesses import Site, load, store
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group
-from cute_dialect.interp.memory import Site, load, store
 from cute_dialect.interp.ops.memory import atomic_lanes, polls, spin_point
 from cute_dialect.interp.ops.order import order_of_ptx
 from cute_dialect.interp.ops.ptx_text import Statement, Text

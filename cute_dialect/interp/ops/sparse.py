@@ -20,8 +20,9 @@ from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.group import Group
 from cute_dialect.interp.ops.data import enum_word
 from cute_dialect.interp.ops.matrix import decode, shape_of, whole_warps
-from cute_dialect.interp.program import Builder, FnCompiler, Step
+from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.sparse import expand, positions, words_of
+from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import Leaf, int_leaf
 from cute_dialect.interp.values import Array, Regs, active_uniform, to_lanes
 
