@@ -48,14 +48,19 @@ def core_ops() -> list[type[Operation]]:
 @cache
 def get_core_dialect(name: str) -> Dialect:
     """Build ``cute`` or ``cute_nvgpu`` without the extensions (:mod:`.extensions`): enough for nearly every file."""
-    from cute_dialect import memory_types, types, universal_copy
+    from cute_dialect import atom_types, memory_types, types, universal_copy
 
     if name == "cute_nvgpu":
         return Dialect(name, [], universal_copy.ATTRS)
     from cute_dialect.ops import access, memory, tiled
 
     ops: list[type[Operation]] = [*core_ops(), *access.ALIASES, *memory.OPS, *tiled.OPS]
-    attributes: list[type[Attribute]] = [*types.TYPES.values(), *types.ATTRS.values(), *memory_types.ATTRS]
+    attributes: list[type[Attribute]] = [
+        *types.TYPES.values(),
+        *types.ATTRS.values(),
+        *memory_types.ATTRS,
+        *atom_types.ATTRS,
+    ]
     return Dialect(name, ops, attributes, [CuteConstants()])
 
 

@@ -11,7 +11,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.memory_types import CopyAtomType, element_bits
+from cute_dialect.atom_types import CopyAtomType
+from cute_dialect.memory_types import element_bits
 
 
 class UniversalCopy(NamedTuple):

@@ -36,9 +36,10 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
+from cute_dialect.atom_types import CopyAtomType, TiledCopyType
 from cute_dialect.extensions import module_of_atom, tile_of_op
 from cute_dialect.ir.editing import all_ops, make_op
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TensorType, TiledCopyType
+from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.ops import memory, tiled, views
 from cute_dialect.ops.base import CuteOp
 from cute_dialect.ops.make import StaticOp

@@ -18,6 +18,7 @@ from cute_dialect.algebra.arithmetic import tuple_add
 from cute_dialect.algebra.leaf import Dyn, Emitter, Leaf, width_of
 from cute_dialect.algebra.trees import tracked
 from cute_dialect.algebra.values import ComposedLayout
+from cute_dialect.atom_types import TiledCopyType
 from cute_dialect.interp.exact import (
     POISON,
     TESTS,
@@ -37,7 +38,6 @@ from cute_dialect.memory_types import (
     Ptr,
     PtrType,
     TensorType,
-    TiledCopyType,
     element_bits,
 )
 from cute_dialect.ops.access import GetScalarsOp, scalar_payloads

@@ -15,7 +15,7 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.memory_types import AtomType, TiledCopyType, TiledType
+from cute_dialect.atom_types import AtomType, TiledCopyType, TiledType
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.machine import MachineOp, is_barrier
 from cute_dialect.ops.typed_values import Properties

@@ -16,14 +16,8 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, IntTuple, Layout, Payload, Tile
-from cute_dialect.memory_types import (
-    CopyAtomType,
-    MemRefType,
-    TensorType,
-    TiledCopy,
-    TiledCopyType,
-    verify_tiled_copy,
-)
+from cute_dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
+from cute_dialect.memory_types import MemRefType, TensorType
 from cute_dialect.ops.asm import print_operand_list
 from cute_dialect.ops.base import cute_op
 from cute_dialect.ops.tile_fit import PARTIAL, check_whole

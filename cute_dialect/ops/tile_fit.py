@@ -16,7 +16,8 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.trees import leaves
 from cute_dialect.algebra.values import UNDERSCORE, ComposedLayout, layout_modes, raw_layout
-from cute_dialect.memory_types import CopyAtomType, MemRefType, TiledCopyType
+from cute_dialect.atom_types import CopyAtomType, TiledCopyType
+from cute_dialect.memory_types import MemRefType
 from cute_dialect.ops.typed_values import payload_text
 from cute_dialect.types import CoordType
 

@@ -22,14 +22,8 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import depth, is_static
 from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Coord, IntTuple, Layout, Payload
-from cute_dialect.memory_types import (
-    AtomType,
-    CopyAtomType,
-    MemRefType,
-    TensorType,
-    TiledCopyType,
-    element_bits,
-)
+from cute_dialect.atom_types import AtomType, CopyAtomType, TiledCopyType
+from cute_dialect.memory_types import MemRefType, TensorType, element_bits
 from cute_dialect.ops.base import CuteOp, cute_op
 from cute_dialect.ops.lifted import tensor_with
 from cute_dialect.ops.tile_fit import check_copied

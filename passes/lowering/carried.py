@@ -15,8 +15,9 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.atom_types import AtomType
 from cute_dialect.ir.editing import all_ops
-from cute_dialect.memory_types import AtomType, MemRefType, element_bits
+from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops.views import InstructionOp
 from cute_dialect.passes.lowering.accumulators import (
     Unit,

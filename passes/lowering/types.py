@@ -35,16 +35,8 @@ from xdsl.ir import Attribute
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.trees import leaves, tree_leaves
 from cute_dialect.algebra.values import Basis, ComposedLayout, Layout, Payload, Swizzle, Tile
-from cute_dialect.memory_types import (
-    ADDRESS_SPACE,
-    AtomType,
-    ConstrainedIntType,
-    CoordTensorType,
-    MemRefType,
-    PtrType,
-    TiledType,
-    is_tensor_map,
-)
+from cute_dialect.atom_types import AtomType, TiledType, is_tensor_map
+from cute_dialect.memory_types import ADDRESS_SPACE, ConstrainedIntType, CoordTensorType, MemRefType, PtrType
 from cute_dialect.types import CuteType
 from cute_dialect.upstream.llvm_types import LLVMFunctionType, LLVMPointerType, LLVMStructType, LLVMVoidType
 

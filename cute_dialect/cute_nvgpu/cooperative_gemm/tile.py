@@ -21,20 +21,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES
 from cute_dialect.algebra.trees import shape_to_tile
+from cute_dialect.atom_types import CopyAtomType, TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.cute_nvgpu.cooperative_gemm.ops import PARTITIONS, CooperativeGemmOp, Part, cooperative_parts
 from cute_dialect.cute_nvgpu.instruction_copy.checks import check_copy
 from cute_dialect.cute_nvgpu.matrix.types import LdsmType, MatrixCopy
 from cute_dialect.cute_nvgpu.tiled_mma.gemm import GemmOp
 from cute_dialect.cute_nvgpu.tiled_mma.types import TiledMmaType
 from cute_dialect.cute_nvgpu.wgmma.ops import WgmmaCommitGroupOp, WgmmaFenceOp, WgmmaWaitGroupOp
-from cute_dialect.memory_types import (
-    CopyAtomType,
-    MemRefType,
-    TiledCopy,
-    TiledCopyType,
-    element_bits,
-    verify_tiled_copy,
-)
+from cute_dialect.memory_types import MemRefType, element_bits
 from cute_dialect.ops import memory, tiled
 from cute_dialect.ops.tile_copies import RetileOp
 from cute_dialect.passes.lowering.insertion import InsertionPoint

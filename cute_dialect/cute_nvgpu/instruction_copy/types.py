@@ -11,7 +11,8 @@ from xdsl.parser import AttrParser
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout
-from cute_dialect.memory_types import CopyAtomType, MemRefType, element_bits
+from cute_dialect.atom_types import CopyAtomType
+from cute_dialect.memory_types import MemRefType, element_bits
 
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom

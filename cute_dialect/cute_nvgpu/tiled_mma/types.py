@@ -28,7 +28,7 @@ from xdsl.printer import Printer
 from cute_dialect.algebra import text
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
-from cute_dialect.memory_types import AtomType, TiledType
+from cute_dialect.atom_types import AtomType, TiledType
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.tiled_mma import TiledMma

@@ -17,8 +17,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError, Dyn
+from cute_dialect.atom_types import CopyAtomType
 from cute_dialect.cute_nvgpu.tma.types import REDUCTIONS, check_reduction
-from cute_dialect.memory_types import CopyAtomType, element_bits
+from cute_dialect.memory_types import element_bits
 from cute_dialect.types import CoordType
 
 

@@ -1,0 +1,186 @@
+"""Types of atoms, and of what repeats them: the bases of the atom types, and tiled copies.
+
+* ``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``: an atom, the (thread, value) layout over a tile,
+  and the tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import ClassVar, NamedTuple, cast
+
+from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from cute_dialect.algebra import text, verify
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static, tree_leaves
+from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Layout, Tile
+from cute_dialect.memory_types import parse_layout_string
+
+
+class AtomType(TypeAttribute):
+    """Base of the atom types of ``cute_nvgpu``: what one instruction copies or multiplies."""
+
+    def fields(self) -> tuple[str, ...]:
+        """Name the fields of its run-time state, which ``cute.atom.set_value`` sets."""
+        return ()
+
+    def takes(self, field: str, value: Attribute) -> bool:
+        """Tell whether a field of its state may have a value of this type."""
+        from cute_dialect.ops.atom_state import fits
+
+        return fits(field, value)
+
+    def accumulator_registers(self) -> int:
+        """Count the registers that a thread's accumulators take in one instruction; for atoms that multiply."""
+        raise NotImplementedError(self.name)
+
+
+class TiledType(TypeAttribute):
+    """Base of the tiled copy and the tiled MMA, which repeat an atom."""
+
+    @property
+    def atom(self) -> Attribute:
+        """The type of the atom."""
+        raise NotImplementedError(self.name)
+
+
+class CopyAtomType(AtomType):
+    """Base of the copy atom types."""
+
+    ONE_THREAD: ClassVar[bool] = False
+    """True if one thread has all of a tile moved, so that no thread passes the end of a tensor."""
+    TENSOR_MAP: ClassVar[bool] = False
+    """True if its value is a tensor map, and the side in global memory a tensor of coordinates."""
+
+    def check_copy(self, operand_types: Sequence[Attribute]) -> None:
+        """Raise AlgebraError unless ``cute.copy`` by the atom takes ``(_, source, destination[, predicate])``."""
+        raise NotImplementedError(self.name)
+
+    def threads(self) -> int:
+        """Count the threads that one instruction takes."""
+        raise NotImplementedError
+
+    def values(self) -> int:
+        """Count the values, of the atom's value type, that a thread moves in one instruction."""
+        raise NotImplementedError
+
+    @property
+    def element(self) -> Attribute:
+        """The value type."""
+        raise NotImplementedError
+
+    def side_values(self, side: str) -> int:
+        """Count a thread's values of one instruction on side "src" or "dst"; :meth:`values` counts the reference's."""
+        return self.values()
+
+    def reference_map(self, side: str) -> Layout | None:
+        """Map each (thread, value) of side "src" or "dst" to its index in (thread, value) of the reference side.
+
+        Values are in units of the value type; ``None`` where the two are the same.
+        """
+        return None
+
+
+class TiledCopy(NamedTuple):
+    """``layout_tv``: (thread, value) -> column-major index in the tile; ``tiler``: one layout a mode of the tile."""
+
+    atom: Attribute
+    layout_tv: Layout
+    tiler: Tile
+
+
+@irdl_attr_definition
+class TiledCopyType(Data[TiledCopy], TiledType):
+    """``!cute.tiled_copy<ATOM, layout_copy_tv = <"…">, tiler_mn = <"…">>``"""
+
+    name = "cute.tiled_copy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> TiledCopy:
+        with parser.in_angle_brackets():
+            at = parser.pos
+            atom = parser.parse_type()
+            if not isinstance(atom, CopyAtomType):
+                parser.raise_error(f"expected a copy atom type, got {atom}", at, parser.pos)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("layout_copy_tv")
+            parser.parse_punctuation("=")
+            with parser.in_angle_brackets():
+                tv = parse_layout_string(parser)
+            parser.parse_punctuation(",")
+            parser.parse_keyword("tiler_mn")
+            parser.parse_punctuation("=")
+            with parser.in_angle_brackets():
+                tile_at = parser.pos
+                string = parser.parse_str_literal(" tile")
+                try:
+                    tiler = text.parse_tile(string)
+                except text.TextError as e:
+                    parser.raise_error(f"invalid tile '{string}': {e}", tile_at + 1 + e.position)
+            try:
+                value = TiledCopy(atom, _plain(tv), tiler)
+                verify_tiled_copy(value)
+            except AlgebraError as e:
+                parser.raise_error(str(e), at, parser.pos)
+        return value
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string("<")
+        printer.print_attribute(self.data.atom)
+        tv, tiler = text.to_text(self.data.layout_tv), text.to_text(self.data.tiler)
+        printer.print_string(f', layout_copy_tv = <"{tv}">, tiler_mn = <"{tiler}">>')
+
+    @property
+    def atom(self) -> Attribute:
+        """The type of the atom."""
+        return self.data.atom
+
+
+def _plain(layout: AnyLayout) -> Layout:
+    if isinstance(layout, ComposedLayout):
+        raise AlgebraError(f"expected a plain thread-value layout, got {text.to_text(layout)}")
+    return layout
+
+
+def verify_tiled_copy(tc: TiledCopy) -> None:
+    """Raise AlgebraError unless the thread-value layout and the tile fit the atom."""
+    from cute_dialect.algebra.evaluation import cosize, size
+
+    tv = tc.layout_tv
+    if not (is_static(tv) and is_static(tc.tiler)):
+        both = f"{text.to_text(tv)} and {text.to_text(tc.tiler)}"
+        raise AlgebraError(f"expected a static thread-value layout and a static tiler, got {both}")
+    if not isinstance(tv.shape, tuple) or len(tv.shape) != 2:
+        raise AlgebraError(f"expected a thread-value layout of rank 2 (thread, value), got {text.to_text(tv)}")
+    assert isinstance(tc.atom, CopyAtomType)
+    verify.verify_tile(tc.tiler)
+    slots = list(tree_leaves(tc.tiler))
+    if any(slot is UNDERSCORE for slot in slots):
+        raise AlgebraError(f"expected a layout or an extent in every slot of the tiler, got {text.to_text(tc.tiler)}")
+    tile = prod(cast("int", size(cast("Layout", slot))) for slot in slots)
+    reached = cast("int", cosize(tv))
+    if reached > tile:
+        raise AlgebraError(
+            f"expected a thread-value layout that stays in the {tile} elements of the tile {text.to_text(tc.tiler)}, "
+            f"got {text.to_text(tv)}, which reaches element {reached - 1}"
+        )
+    threads, values = size(tv.shape[0]), size(tv.shape[1])
+    assert isinstance(threads, int) and isinstance(values, int)
+    if threads % tc.atom.threads() or values % tc.atom.values():
+        raise AlgebraError(
+            f"expected multiples of the atom's {tc.atom.threads()} threads and {tc.atom.values()} values, "
+            f"got {threads} threads and {values} values"
+        )
+
+
+def is_tensor_map(t: Attribute) -> bool:
+    """Tell whether values of a type are tensor maps."""
+    return isinstance(t, CopyAtomType) and t.TENSOR_MAP
+
+
+ATTRS = [TiledCopyType]
