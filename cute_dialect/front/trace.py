@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.errors import CompileError, CuteError, LayoutError, Place, StaticError, UnboundError
-from cute_dialect.front.where import holds, is_machinery, is_user_code, location, place_at, user_places
+from cute_dialect.front.where import holds, is_library, is_machinery, is_user_code, location, place_at, user_places
 from cute_dialect.runtime.settings import word
 
 if TYPE_CHECKING:
@@ -313,11 +313,14 @@ def locate(error: CuteError) -> None:
     frames.reverse()
     if not error.is_located:
         error.is_located, error.stated = True, error.place
+    if error.stated is None:  # what the library says is said of the line that called it
+        outside = next((n for n, (code, _) in enumerate(frames) if not is_library(code)), 0)
+        frames = frames[outside:]
     calls = [place for _, place in frames]
     if error.stated is not None:  # the frames that it is in led to it themselves
         inner = [n for n, (code, _) in enumerate(frames) if holds(code, error.stated)]
         calls = calls[inner[-1] + 1 if inner else 0 :]
-    elif places := calls or user_places():
+    elif places := calls or user_places()[:1]:
         error.place, *calls = places
     before: list[Place | None] = [error.place, *calls]
     error.calls = [p for p, inside in zip(calls, before) if inside is None or not p.encloses(inside)]

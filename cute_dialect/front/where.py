@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "holds",
+    "is_library",
     "is_machinery",
     "is_user_code",
     "location",
@@ -65,6 +66,11 @@ def place_at(code: CodeType, index: int) -> Place:
 def is_machinery(code: CodeType) -> bool:
     """Tell whether code is this package's, and none of what it has written in the language."""
     return code.co_filename.startswith(_PACKAGE) and _is_hidden(code.co_filename)
+
+
+def is_library(code: CodeType) -> bool:
+    """Tell whether code is of what this package has written in the language for users to call."""
+    return code.co_filename.startswith(f"{_PACKAGE}/lang/")
 
 
 def holds(code: CodeType, place: Place) -> bool:

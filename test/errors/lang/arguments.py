@@ -225,9 +225,6 @@ k(X).launch(grid=1, block=1)
 #: arguments.py:6:1: error F117: the kernel 'k' returns 5: a kernel returns nothing
 #:     6 | k(X).launch(grid=1, block=1)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from test/errors/lang_corpus.py:96:13  exec(compile(text, case.file, "exec", dont_inherit=True), names)
-#: called from test/errors/lang_corpus.py:113:15  said_by(case)
-#: called from test/errors/lang_corpus.py:126:9  bless(each)
 
 # ===== elements of another type than the kernel says
 @cute.kernel
@@ -258,9 +255,6 @@ run(X)
 #: arguments.py:6:1: error F117: a host function returns numbers and what is static, not Tensor
 #:     6 | run(X)
 #:       | ^^^^^^
-#: called from test/errors/lang_corpus.py:96:13  exec(compile(text, case.file, "exec", dont_inherit=True), names)
-#: called from test/errors/lang_corpus.py:113:15  said_by(case)
-#: called from test/errors/lang_corpus.py:126:9  bless(each)
 
 # ===== an argument that is missing
 @cute.jit

@@ -335,36 +335,27 @@ trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))
 # ===== a shape of two modes
 trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8))))
 #: KernelTypeError
-#: cute_dialect/lang/nvgpu/common.py:115:5: error F250: warp.MmaF16BF16Op: expected a shape (M, N, K) of integers, got (16, 8)
-#:   115 |     raise KernelTypeError("F250", f"{what}: expected a shape (M, N, K) of integers, got {shape!r}")
-#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from cute_dialect/lang/nvgpu/warp.py:91:57  triple(shape, what)
-#: called from cute_dialect/lang/nvgpu/warp.py:113:16  mma_text("mma_sync", self.shape_mnk, types, f"warp.{self.name}", more)
-#: called from atoms.py:1:17  cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8)))
+#: atoms.py:1:17: error F250: warp.MmaF16BF16Op: expected a shape (M, N, K) of integers, got (16, 8)
+#:     1 | trace(lambda x: cute.make_mma_atom(nvgpu.warp.MmaF16BF16Op(cute.Float16, Float32, (16, 8))))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== an operand of no memory
 trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
 #: KernelTypeError
-#: cute_dialect/lang/nvgpu/warpgroup.py:53:9: error F250: expected OperandSource.SMEM or OperandSource.RMEM, got 'gmem'
-#:    53 |         raise KernelTypeError("F250", f"expected OperandSource.SMEM or OperandSource.RMEM, got {source!r}")
-#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from cute_dialect/lang/nvgpu/warpgroup.py:64:72  _source(source)
-#: called from cute_dialect/lang/nvgpu/warpgroup.py:96:16  _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
-#: called from atoms.py:1:17  cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K))
+#: atoms.py:1:17: error F250: expected OperandSource.SMEM or OperandSource.RMEM, got 'gmem'
+#:     1 | trace(lambda x: cute.make_mma_atom(WGMMA("gmem", nvgpu.OperandMajorMode.K)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a major mode that there is not
 trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row")))
 #: KernelTypeError
-#: cute_dialect/lang/nvgpu/common.py:106:9: error F250: expected OperandMajorMode.K or OperandMajorMode.MN, got 'row'
-#:   106 |         raise KernelTypeError("F250", f"expected OperandMajorMode.K or OperandMajorMode.MN, got {major!r}")
-#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from cute_dialect/lang/nvgpu/warpgroup.py:65:21  major_text(majors[0])
-#: called from cute_dialect/lang/nvgpu/warpgroup.py:96:16  _text(self.instruction_shape, types, self.a_src, majors, what, *_negated(self))
-#: called from atoms.py:1:17  cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row"))
+#: atoms.py:1:17: error F250: expected OperandMajorMode.K or OperandMajorMode.MN, got 'row'
+#:     1 | trace(lambda x: cute.make_mma_atom(WGMMA(nvgpu.warpgroup.OperandSource.SMEM, "row")))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -411,10 +402,8 @@ cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 2))
 # ===== a drawing of a layout of run time
 trace(lambda x: cute.viz.render_layout_svg(x.layout))
 #: LayoutError
-#: cute_dialect/lang/viz.py:109:9: error F240: a layout to draw is known when it is drawn, got (?,?):(?{div=4},1)
-#:   109 |         raise LayoutError("F240", f"a layout to draw is known when it is drawn, got {made}")
-#:       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from cute_dialect/lang/viz.py:49:15  _payload(layout)
-#: called from atoms.py:1:17  cute.viz.render_layout_svg(x.layout)
+#: atoms.py:1:17: error F240: a layout to draw is known when it is drawn, got (?,?):(?{div=4},1)
+#:     1 | trace(lambda x: cute.viz.render_layout_svg(x.layout))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)

@@ -240,19 +240,23 @@ trace(f)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
 # ===== too many blocks
+from contextlib import nullcontext as none
+
+
 def f(a, b):
-    for i1 in [1]:
-        for i2 in [1]:
-            for i3 in [1]:
-                for i4 in [1]:
-                    for i5 in [1]:
-                        for i6 in [1]:
-                            for i7 in [1]:
-                                for i8 in [1]:
-                                    for i9 in [1]:
-                                        for i10 in [1]:
-                                            for i11 in [1]:
-                                                a += 1
+    with none():
+        with none():
+            with none():
+                with none():
+                    with none():
+                        with none():
+                            with none():
+                                with none():
+                                    with none():
+                                        with none():
+                                            with none():
+                                                with none():
+                                                    a += 1
 
 
 trace(f)

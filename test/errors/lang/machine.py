@@ -251,7 +251,7 @@ trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rn
 #: machine.py:1:17: error F251: cute.arch.fma_packed_f32x2: expected rnd = 'rn' and ftz = False, got rz and False
 #:     1 | trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="rz"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: before sm_100 these are two instructions, which round to nearest and flush nothing
+#: hint: these are instructions of single numbers, which round to nearest and flush nothing
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
