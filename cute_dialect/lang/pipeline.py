@@ -274,8 +274,8 @@ class PipelineAsync:
         if cute.arch.warp_idx() == 0:
             with cute.arch.elect_one():
                 for stage in cute.range_constexpr(self.num_stages):
-                    cute.arch.mbarrier_init(self.barriers + stage, self.producers)
                     cute.arch.mbarrier_init(self.barriers + self.num_stages + stage, self.consumers)
+                    cute.arch.mbarrier_init(self.barriers + stage, self.producers)
                 cute.arch.mbarrier_init_fence()
 
     def sync(self) -> None:

@@ -162,24 +162,24 @@ module attributes {gpu.container_module} {
       scf.if %54 {
         %59 = cute_nvgpu.arch.elect_one() : () -> i1
         scf.if %59 {
-          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           %60 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
           cute_nvgpu.arch.mbarrier_init(%60, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %61 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%61, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %62 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %63 = cute.add_offset(%62, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%63, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %64 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%64, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %65 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %66 = cute.add_offset(%65, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%66, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %67 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%67, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %68 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %69 = cute.add_offset(%68, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%69, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %61 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %62 = cute.add_offset(%61, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%62, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %63 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%63, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %64 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %65 = cute.add_offset(%64, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%65, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %66 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%66, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %67 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %68 = cute.add_offset(%67, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%68, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %69 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%69, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
