@@ -83,6 +83,9 @@ class PromisedForm(Form):
     def __hash__(self) -> int:
         return hash((PromisedForm, self.types))
 
+    def __repr__(self) -> str:
+        return "a tensor with a promise"
+
     def take(self, value: object) -> list[SSAValue]:
         assert isinstance(value, Promised)
         return [value.tensor.ssa]

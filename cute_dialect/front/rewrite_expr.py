@@ -225,6 +225,7 @@ class Expressions:
 
     def _xcomprehension(self, node: ast.comprehension) -> ast.comprehension:
         if node.is_async:
+            # unreachable: it stands in an async function, which is refused before
             raise SyntaxErrorInKernel("F150", "'async' is not supported in a kernel")
         node.iter = self.expression(node.iter)
         node.ifs = [method(RUNTIME, "clause", [self.condition(c)], at(c)) for c in node.ifs]
@@ -244,4 +245,5 @@ class Expressions:
         return node
 
     def _xAwait(self, node: ast.Await) -> ast.expr:
+        # unreachable: it stands in an async function, which is refused before
         raise SyntaxErrorInKernel("F150", "'await' is not supported in a kernel")

@@ -299,9 +299,11 @@ class Rewriter(Expressions):
         raise self.refused(s, "'async' functions are not supported in a kernel")
 
     def _sAsyncFor(self, s: ast.AST) -> list[ast.stmt]:
+        # unreachable: it stands in an async function, which is refused before
         raise self.refused(s, "'async for' is not supported in a kernel")
 
     def _sAsyncWith(self, s: ast.AST) -> list[ast.stmt]:
+        # unreachable: it stands in an async function, which is refused before
         raise self.refused(s, "'async with' is not supported in a kernel")
 
     def _sClassDef(self, s: ast.ClassDef) -> list[ast.stmt]:

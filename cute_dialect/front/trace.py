@@ -217,6 +217,7 @@ def op_class(name: str) -> type[Any]:
     """Return the class of an op."""
     found = context().get_optional_op(name)
     if found is None:
+        # unreachable: the front-end names ops that there are
         raise ValueError(f"there is no op '{name}'")
     return found
 

@@ -63,6 +63,7 @@ NOT_FOR_USERS = {
     "KeyError": "the protocol of mappings",
     "NotImplementedError": "an abstract method",
     "TypeError": "a Python function called with wrong arguments",
+    "SystemExit": "the exit status of a program",
     "NoDigest": "caught: a kind is traced anew in each process, which is a remark",
     "NeedsMemory": "caught: a tensor goes from registers to local memory, which is a remark",
 }
@@ -210,13 +211,46 @@ def install(folders: Sequence[str]) -> set[object]:
     return reached
 
 
+WITHOUT_A_TEST: dict[str, int] = {
+    "front/atoms.py": 2,
+    "front/branches.py": 1,
+    "front/compiled.py": 3,
+    "front/copies.py": 2,
+    "front/dtypes.py": 1,
+    "front/im2col.py": 2,
+    "front/merge.py": 2,
+    "front/promises.py": 1,
+    "front/rolled.py": 4,
+    "front/shared.py": 1,
+    "front/specs.py": 1,
+    "front/tiled.py": 2,
+    "front/tiled_copies.py": 1,
+    "front/tma.py": 4,
+    "front/tuples.py": 2,
+    "lang/dsl.py": 1,
+    "lang/mlir/arith.py": 2,
+    "lang/mlir/nvvm.py": 1,
+    "lang/mlir/packs.py": 2,
+    "lang/mlir/vector.py": 2,
+    "lang/pipeline.py": 2,
+    "lang/testing.py": 1,
+}
+"""Modules -> how many of their errors have no test yet.  The numbers only go down: with a test goes one."""
+
+
 def unjust(reached: set[object], folders: Sequence[str], where: str) -> Iterator[str]:
     """Sites that no test reaches and no comment excuses, and comments that are not true."""
     for path in modules(folders):
         module = instrumented(path)
+        untold = [site for site in module.sites if site[:3] not in reached and not site.excused]
+        known = WITHOUT_A_TEST.get(path, 0)
+        if len(untold) < known:
+            yield f"cute_dialect/{path}: {len(untold)} errors without a test, not {known}: lower WITHOUT_A_TEST"
+        if len(untold) <= known:
+            untold = []
         for site in module.sites:
             place = f"cute_dialect/{path}:{site.line}:{site.column + 1}"
-            if site[:3] not in reached and not site.excused:
+            if site in untold:
                 yield f"{place}: an error without a test: add a case to {where}"
             elif site[:3] in reached and site.excused:
                 yield f"{place}: said to be unreachable, but a test reaches it"
@@ -375,7 +409,12 @@ def _wrap_what_is_converted() -> None:
     source._agrees = lambda node, code: code.co_filename.startswith(package) or agrees(node, code)  # pyright: ignore
 
 
-UNIT_TESTS_OF_THE_LANGUAGE = ("front", "lang")
+UNIT_TESTS_OF_THE_LANGUAGE = tuple(
+    path.relative_to(TEST / "unit").as_posix()
+    for folder in LANGUAGE
+    for path in sorted((TEST / "unit" / folder).glob("test_*.py"))
+    if path.name not in ("test_disk.py", "test_precompile.py")  # other processes, where no site is noted
+)
 """Tests of errors that need what a file of the corpus has not."""
 
 

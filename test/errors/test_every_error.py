@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def test_every_error_has_a_test_and_is_as_it_says() -> None:
+
+@pytest.mark.parametrize("which", [(), ("lang",)], ids=["dialect", "lang"])
+def test_every_error_has_a_test_and_is_as_it_says(which: tuple[str, ...]) -> None:
     script = Path(__file__).with_name("error_sites.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(script), *which], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -590,3 +590,34 @@ k(frozen).launch(grid=1, block=1)
 #:   op: "llvm.store"(%0, %1) <{alignment = 4 : i64}> : (f32, !llvm.ptr<1>) -> ()
 #:   thread (0, 0, 0) of block (0, 0, 0)
 #:   address 0x…
+
+# ===== an annotation that says no whole layout, compiled without arguments
+@cute.jit
+def run(x: cute.Tensor["f32", "m"]):
+    call(lambda x: None, x).launch(grid=1, block=1)
+
+
+cute.compile(run)
+#: KernelTypeError
+#: arguments.py:6:1: error F122: argument 'x': expected an array for Tensor[Float32, 'm'], got TensorAnnotation Tensor[Float32, 'm']
+#:     6 | cute.compile(run)
+#:       | ^^^^^^^^^^^^^^^^^
+
+# ===== a promise on one side
+@cute.jit
+def run(x: cute.Tensor, n: cute.Int32):
+    y = cute.promise(x, "(?,?):(?{div=8},1)")
+    if n > 0:
+        y = x
+    call(lambda x: None, y).launch(grid=1, block=1)
+
+
+run(X, 1)
+#: MergeError
+#: arguments.py:6:26: error F205: 'y' differs after this branch: it is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)> or a tensor with a promise
+#:     6 |     call(lambda x: None, y).launch(grid=1, block=1)
+#:       |                          ^
+#: arguments.py:4:8: note: the branch
+#:     4 |     if n > 0:
+#:       |        ^^^^^
+#: called from arguments.py:9:1  run(X, 1)

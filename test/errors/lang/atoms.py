@@ -407,3 +407,82 @@ trace(lambda x: cute.viz.render_layout_svg(x.layout))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a product of a warp that accumulates by a number of run time
+def f(x):
+    mma = cute.make_tiled_mma(MMA())
+    a, b = (cute.make_rmem_tensor(mma.partition_shape_A((16, 16)), cute.Float16) for _ in range(2))
+    d = cute.make_rmem_tensor(mma.partition_shape_C((16, 8)), Float32)
+    cute.gemm(mma, d, a, b, d, accumulate=x[0, 0] > 0)
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:5:5: error F254: cute.gemm: whether !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)> accumulates is known while compiling, or not at all: only products of a warp group (wgmma) take it when the kernel runs
+#:     5 |     cute.gemm(mma, d, a, b, d, accumulate=x[0, 0] > 0)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: clear the accumulators (acc.fill(0)) and accumulate always
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a layout in shared memory that is none
+@cute.jit
+def run(x: cute.Tensor):
+    swizzled = cute.make_composed_layout(cute.make_swizzle(2, 0, 3), 0, cute.make_layout((8, 8)))
+    composed = cute.make_composed_layout(cute.make_layout(8), 0, cute.make_layout((8, 8)))
+    nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, composed, (8, 8))
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:5:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): smem: expected a plain layout or a swizzled one at offset 0, got 8:1 o 0 o (8,8):(1,8)
+#:     5 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, composed, (8, 8))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory 8:1 o 0 o (8,8):(1,8)
+#: called from atoms.py:8:1  run(X)
+
+# ===== a multicast copy without a mask
+@cute.kernel
+def k(atom: cute.CopyAtom, c: cute.Tensor):
+    s = cute.make_tensor(arch.alloc_smem(Float32, 64, 128), cute.make_layout((8, 8), stride=(8, 1)))
+    bar = arch.alloc_smem(cute.Int64, 1)
+    ts, tg = nvgpu.cpasync.tma_partition(
+        atom, 0, cute.make_layout(1), cute.group_modes(s, 0, 2), cute.group_modes(cute.local_tile(c, (8, 8), (0, 0)), 0, 2)
+    )
+    cute.copy(atom, tg, ts, tma_bar_ptr=bar)
+
+
+@cute.jit
+def run(x: cute.Tensor):
+    op = nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()
+    atom, c = nvgpu.cpasync.make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), 2)
+    k(atom, c).launch(grid=2, block=32, cluster=2)
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:8:5: error F254: cute.copy by CopyBulkTensorTileG2SMulticastOp: CopyBulkTensorTileG2SMulticastOp needs mcast_mask: a bit for each block that it writes to
+#:     8 |     cute.copy(atom, tg, ts, tma_bar_ptr=bar)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from atoms.py:15:5  k(atom, c).launch(grid=2, block=32, cluster=2)
+#: called from atoms.py:18:1  run(X)
+
+# ===== a tile that three blocks cannot share
+@cute.jit
+def run(x: cute.Tensor):
+    op = nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()
+    nvgpu.cpasync.make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), 3)
+
+
+run(X)
+#: KernelTypeError
+#: atoms.py:4:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SMulticastOp): multicast: expected a number of CTAs that divides the box (8, 8) from its outermost dimension, got 3
+#:     4 |     nvgpu.cpasync.make_tiled_tma_atom(op, x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), 3)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: the tensor is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)>, the layout in shared memory (8,8):(8,1)
+#: called from atoms.py:7:1  run(X)
+
+# ===== a swizzle of no cluster
+cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 1), swizzle_size=0)
+#: ValueError
+#: expected swizzle_size of 1 or more clusters, got 0

@@ -645,3 +645,115 @@ trace(f)
 #:       |                       ^
 #: hint: it was kept in something that the branch does not see: pass that as an argument, or return the value
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a layout or a number
+def f(x):
+    v = cute.make_layout(x.shape[0])
+    if x[0, 0] > 0:
+        v = 5
+    return v
+
+
+trace(f)
+#: MergeError
+#: merges.py:5:12: error F204: 'v' differs after this branch: it is the layout ?:1 or 5
+#:     5 |     return v
+#:       |            ^
+#: merges.py:3:8: note: the branch
+#:     3 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a number or a layout
+def f(x):
+    v = cute.make_layout(x.shape[0])
+    if x[0, 0] > 0:
+        v = x[0, 0]
+    return v
+
+
+trace(f)
+#: MergeError
+#: merges.py:5:12: error F209: 'v' differs after this branch: it is Float32 or the layout ?:1
+#:     5 |     return v
+#:       |            ^
+#: merges.py:3:8: note: the branch
+#:     3 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== tensors of two memories
+def f(x):
+    v = x[0, None]
+    if x[0, 0] > 0:
+        v = cute.make_tensor(arch.alloc_smem(Float32, 8), v.layout)
+    return v
+
+
+trace(f)
+#: MergeError
+#: merges.py:5:12: error F205: 'v' differs after this branch: it is tensor<ptr<f32, smem> o (?):(1)> or tensor<ptr<f32, gmem, align<16>> o (?):(1)>
+#:     5 |     return v
+#:       |            ^
+#: merges.py:3:8: note: the branch
+#:     3 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== instances of two classes in a loop
+class A:
+    def __init__(self, n):
+        self.n = n
+
+
+class B(A):
+    pass
+
+
+def f(x):
+    v = A(x[0, 0])
+    for i in range(x.shape[0]):
+        v = B(x[i, 0])
+    return v.n
+
+
+trace(f)
+#: MergeError
+#: merges.py:14:12: error F220: 'v' changes from one turn of this loop to the next: it is another A after a turn
+#:    14 |     return v.n
+#:       |            ^
+#: merges.py:12:14: note: the loop
+#:    12 |     for i in range(x.shape[0]):
+#:       |              ^^^^^^^^^^^^^^^^^
+#: hint: change it in place
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tensor that one path returns and the other goes on without
+def h(x):
+    if x[0, 0] > 0:
+        return x
+    x[0, 0] = 2
+
+
+def f(x):
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0:
+            return h(x)
+    return x
+
+
+trace(f)
+#: MergeError
+#: merges.py:4:15: error F208: the returned value differs after this branch: it is tensor<ptr<f32, gmem, align<16>> o (?,?):(?{div=4},1)> or None
+#:     4 |     x[0, 0] = 2
+#:       |               ^
+#: merges.py:2:8: note: the branch
+#:     2 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: called from merges.py:10:20  h(x)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)

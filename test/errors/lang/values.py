@@ -475,3 +475,14 @@ trace(lambda x: max(x[0, 0], x[0, 1], key=lambda v: -v))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== elements of a vector that a function makes of two types
+turns = iter([Int32(1), Float32(1.0)])
+trace(lambda x: cute.full((2, 2), 1, Int32).reduce(lambda a, b: next(turns), reduction_profile=(None, 1)))
+#: KernelTypeError
+#: values.py:2:17: error F203: the elements of a vector have one type, got Int32 and Float32
+#:     2 | trace(lambda x: cute.full((2, 2), 1, Int32).reduce(lambda a, b: next(turns), reduction_profile=(None, 1)))
+#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: .to(…)
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
