@@ -36,7 +36,7 @@ from cute_dialect.front.watched import is_library
 
 __all__ = ["NoDigest", "Walk", "digest_of"]
 
-_MOST = 200_000
+_MOST = 50_000
 """Parts of a value that are looked at."""
 _SMALL = 4096
 """Elements of an array of numpy that is known by what it holds."""

@@ -212,6 +212,22 @@ def test_a_trace_that_changes_what_it_reads_is_not_kept(folder: Path) -> None:
     assert found[0]["remarks"][0].endswith("its trace changes what it reads")
 
 
+def test_the_entries_are_listed_and_pruned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cute_dialect.tools.cute_cache import main
+
+    monkeypatch.setenv("CUTE_CACHE", "1")
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(folder / "cache"))
+    assert main(["ls"]) == 0
+    module, kind = sorted(capsys.readouterr().out.splitlines()[:2], key=lambda line: "run()" in line)
+    assert "@add (sm_90a)" in module and f"run() -> {module.split()[-1]}" in kind
+    assert main(["prune", "--size", "1"]) == 0
+    assert capsys.readouterr().out.startswith("2 entries taken away, ")
+    found = [run(folder) for _ in range(2)]
+    assert [f["traced"] for f in found] == [True, False]
+
+
 def entries(folder: Path) -> list[Path]:
     return sorted((folder / "cache").glob("v2-*/??/*"))
 

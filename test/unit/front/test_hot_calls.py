@@ -325,6 +325,9 @@ def test_containers(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, in
     x, y, z = OnGpu(32, 1 << 20), OnGpu(32, 1 << 21), OnGpu(32, 1 << 22)
     assert [reads.of(lambda: run(Pair(x, 3), {"y": [x, y]}, ())) for _ in range(2)] == [1, 0]
     assert reads.of(lambda: run(Pair(y, 3), {"y": [x, z]}, ())) == 0 and addresses[-1] == (1 << 21, 1 << 22)
+    low = OnGpu(32, (1 << 23) + 4)
+    assert [reads.of(lambda: run(Pair(low, 3), {"y": [x, y]}, ())) for _ in range(2)] == [1, 0]
+    assert addresses[-1] == ((1 << 23) + 4, 1 << 21)
     for changed in (
         lambda: run((x, 3), {"y": [x, y]}, ()),
         lambda: run(Pair(x, 4), {"y": [x, y]}, ()),
