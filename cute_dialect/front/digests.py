@@ -323,7 +323,7 @@ class Walk:
                 raise NoDigest(f"{reader} calls {read.name}()")
             self.say("builtin" if hasattr(builtins, read.name) else "absent")
             return
-        value, name = space[read.name], f"'{read.name}', a global of {reader},"
+        value, name = space[read.name], f"'{read.name}' (a global of {reader})"
         attributes = list(read.attributes)
         while isinstance(value, types.ModuleType) and attributes and not _is_library_module(value.__name__):
             if attributes[0] not in vars(value):

@@ -164,7 +164,7 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
     [
         (
             "KEY = object()\ndef key(): return KEY and 0\n",
-            "'KEY', a global of key, is an object(), known in this process only",
+            "'KEY' (a global of key) is an object(), known in this process only",
         ),
         ("import os\ndef key(): return int(os.environ.get('NOTHING', 0))\n", "key asks os.environ.get"),
         ("import time\ndef key(): return 0 * int(time.time())\n", "key asks time.time"),
@@ -172,7 +172,7 @@ def test_an_annotation_of_a_variable_counts_though_no_code_says_it(folder: Path)
         ("def key():\n    import helper\n    return 0\n", "key imports 'helper' where it runs"),
         (
             "def key(): return 0 * len(str(helper))\n",
-            "'helper', a global of key, is the module helper, and used as a value",
+            "'helper' (a global of key) is the module helper, and used as a value",
         ),
     ],
 )
