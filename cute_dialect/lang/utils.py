@@ -225,7 +225,10 @@ class GroupedRaster:
         return cute.ceil_div(tiles, waves) * self.cluster
 
     def place(self, tile: Any) -> Any:
-        """Return row and column of a cluster tile, in cluster tiles; of a batch the matrix, too."""
+        """Return row and column of a cluster tile, in cluster tiles; of a batch the matrix, too.
+
+        ``tile`` is less than :meth:`count`: where asserts are compiled, as on the interpreter, that is checked.
+        """
         tiles_m, tiles_n = self.tiles_mn
         tile, more = cute.assume(tile, range=(0, None)), ()
         if self.matrices is not None:
