@@ -46,3 +46,14 @@ def test_every_8_bit_float(element: str) -> None:
     one, out = np.ones((1, 1), DTYPES[element]), np.zeros((256, 1), np.float32)
     multiply(a, one, out, device="cpu")
     assert np.array_equal(out, a.astype(np.float32), equal_nan=True)
+
+
+def test_matrices_without_a_contiguous_mode() -> None:
+    """Every other element of A, B and C; what lies between those of C stays."""
+    m, n, k = 66, 70, 35
+    a, b = (np.random.default_rng(rows).integers(-2, 3, (2 * rows, 3 * k)).astype(np.float16) for rows in (m, n))
+    a, b = a[::2, ::3], b[1::2, ::3]
+    storage = np.full((2 * m, 2 * n), np.nan, np.float32)
+    multiply(a, b, storage[::2, ::2], device="cpu", checks=CHECKS)
+    assert (storage[::2, ::2] == a.astype(np.float64) @ b.astype(np.float64).T).all()
+    assert np.isnan(storage[1::2]).all() and np.isnan(storage[:, 1::2]).all()
