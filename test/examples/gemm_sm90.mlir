@@ -36,17 +36,17 @@
 !memref_9 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4):((64,1),0,16)">
 !memref_10 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
 !values = !cute.memref<f16, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
-!here = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,2),(64,1)):((64,512),(1,0))">
-!memref_11 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
-!memref_12 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
-!coord = !cute.coord<"(_,_,?,?{div=4})">
-!there = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64):(1@1,1@0)">
+!memref_11 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,2),(64,1)):((64,512),(1,0))">
+!memref_12 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
+!memref_13 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
 !source = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,2),(64,1))):(((64,512),(1,0)))">
+!coord = !cute.coord<"(_,_,?,?{div=4})">
+!coord_tensor_10 = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64):(1@1,1@0)">
 !target = !cute.coord_tensor<"(?{div=256},?{div=16})", "((16,64)):((1@1,1@0))">
-!there_2 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(16,64):(1@1,1@0)">
+!coord_tensor_11 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(16,64):(1@1,1@0)">
 !target_2 = !cute.coord_tensor<"(?{div=64},?{div=16})", "((16,64)):((1@1,1@0))">
 !coord_2 = !cute.coord<"(_,_,?,?{div=2})">
-!there_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64):(1@1,1@0)">
+!coord_tensor_12 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64):(1@1,1@0)">
 !target_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "((16,64)):((1@1,1@0))">
 !sums = !cute.memref<f32, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
 !of_atom = !cute.memref<f32, rmem, align<32>, "128:1">
@@ -374,261 +374,261 @@ module attributes {gpu.container_module} {
         %100 = cute.get_iter(%81) : !memref_8
         %101 = cute.get_iter(%81) : !memref_8
         %tiles = arith.muli %raster, %raster_3 : i32
-        %102:5 = scf.for %tile_10 = %tile to %tiles step %29 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %141 = arith.muli %raster_3, %c8_i32 : i32
-          %group_11 = arith.divui %tile_10, %141 : i32
-          %inside = arith.remui %tile_10, %141 : i32
-          %first = arith.muli %group_11, %c8_i32 : i32
-          %142 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %142, %c8_i32 : i32
+        %102:5 = scf.for %tile_7 = %tile to %tiles step %29 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %145 = arith.muli %raster_3, %c8_i32 : i32
+          %group_8 = arith.divui %tile_7, %145 : i32
+          %inside = arith.remui %tile_7, %145 : i32
+          %first = arith.muli %group_8, %c8_i32 : i32
+          %146 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %146, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_12 = arith.addi %first, %row : i32
-          %143 = arith.andi %group_11, %c1_i32 : i32
-          %144 = arith.cmpi ne, %143, %c0_i32 : i32
-          %145 = arith.subi %raster_3, %c1_i32 : i32
-          %146 = arith.subi %145, %column : i32
-          %column_13 = arith.select %144, %146, %column : i32
-          %147 = arith.muli %row_12, %c2_i32 : i32
-          %row_14 = arith.addi %147, %26 : i32
-          %148 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %149 = cute.add_offset(%barrier_storage, %148) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%149, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %row_9 = arith.addi %first, %row : i32
+          %147 = arith.andi %group_8, %c1_i32 : i32
+          %148 = arith.cmpi ne, %147, %c0_i32 : i32
+          %149 = arith.subi %raster_3, %c1_i32 : i32
+          %150 = arith.subi %149, %column : i32
+          %column_10 = arith.select %148, %150, %column : i32
+          %151 = arith.muli %row_9, %c2_i32 : i32
+          %row_11 = arith.addi %151, %26 : i32
+          %152 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %153 = cute.add_offset(%barrier_storage, %152) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%153, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %150 = arith.select %wraps, %c0_i32, %following : i32
-          %151 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %152 = arith.xori %arg4, %151 : i32
-          %153 = arith.addi %arg2, %c1_i32 : i32
+          %154 = arith.select %wraps, %c0_i32, %following : i32
+          %155 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %156 = arith.xori %arg4, %155 : i32
+          %157 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %154 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %155 = cute.slice(%rA, %154) : !rA, !cute.coord<"(_,_,_,?)">
-          %156 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %157 = cute.slice(%rB, %156) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %155, %157) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
+          %158 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %159 = cute.slice(%rA, %158) : !rA, !cute.coord<"(_,_,_,?)">
+          %160 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %161 = cute.slice(%rB, %160) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %159, %161) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
           // The tile before is stored while this one is multiplied.
-          %158 = arith.cmpi ne, %tile_10, %tile : i32
-          scf.if %158 {
-            %values_21 = cute.make_view(%93, %14) : !values
+          %162 = arith.cmpi ne, %tile_7, %tile : i32
+          scf.if %162 {
+            %values_18 = cute.make_view(%93, %14) : !values
             // With an odd number of chunks the last one of a tile has used the buffer of the first.
-            %182 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %182 {
+            %186 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %186 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %183 = arith.muli %group, %c8_i32 : i32
-            %184 = arith.addi %183, %78 : i32
-            %185 = cute.make_coord(%184) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_22 = cute.slice(%sC, %185) : !sC, !cute.coord<"(_,_,?)">
-            %186 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_11
-            %187 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %188 = cute.tiled.copy.partition_D(%16, %here_22, %187) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %186, %188) : (!stsm, !memref_11, !memref_12) -> ()
+            %187 = arith.muli %group, %c8_i32 : i32
+            %188 = arith.addi %187, %78 : i32
+            %189 = cute.make_coord(%188) : (i32) -> !cute.coord<"(_,_,?)">
+            %190 = cute.slice(%sC, %189) : !sC, !cute.coord<"(_,_,?)">
+            %191 = cute.tiled.copy.retile(%16, %values_18) : (!tiled_copy, !values) -> !memref_12
+            %192 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %193 = cute.tiled.copy.partition_D(%16, %190, %192) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+            cute.copy(%15, %191, %193) : (!stsm, !memref_12, !memref_13) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %189 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %189 {
-              %first_25 = arith.muli %group, %c4_i32 : i32
-              %200 = arith.muli %arg0, %c8_i32 : i32
-              %201 = arith.addi %200, %first_25 : i32
-              %202 = arith.addi %201, %78 : i32
-              %203 = arith.muli %arg1, %c4_i32 : i32
-              %204 = cute.assume(%203) : (i32) -> !cute.i32<divby 4>
-              %205 = cute.make_coord(%202, %204) : (i32, !cute.i32<divby 4>) -> !coord
-              %there = cute.slice(%80, %205) : !coord_tensor_9, !coord
-              %source = cute.group_modes<0, 2> (%here_22) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there) -> !target
+            %194 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %194 {
+              %source = cute.group_modes<0, 2> (%190) : (!memref_11) -> !source
+              %first_20 = arith.muli %group, %c4_i32 : i32
+              %206 = arith.muli %arg0, %c8_i32 : i32
+              %207 = arith.addi %206, %first_20 : i32
+              %208 = arith.addi %207, %78 : i32
+              %209 = arith.muli %arg1, %c4_i32 : i32
+              %210 = cute.assume(%209) : (i32) -> !cute.i32<divby 4>
+              %211 = cute.make_coord(%208, %210) : (i32, !cute.i32<divby 4>) -> !coord
+              %212 = cute.slice(%80, %211) : !coord_tensor_9, !coord
+              %target = cute.group_modes<0, 2> (%212) : (!coord_tensor_10) -> !target
               cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %190 = cute.add_offset(%92, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-            %values_23 = cute.make_view(%190, %14) : !values
-            %191 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %191 {
+            %195 = cute.add_offset(%92, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+            %values_19 = cute.make_view(%195, %14) : !values
+            %196 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %196 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %192 = arith.muli %group, %c8_i32 : i32
-            %193 = arith.addi %192, %c4_i32 : i32
-            %194 = arith.addi %193, %78 : i32
-            %195 = cute.make_coord(%194) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_24 = cute.slice(%sC, %195) : !sC, !cute.coord<"(_,_,?)">
-            %196 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_11
-            %197 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %198 = cute.tiled.copy.partition_D(%16, %here_24, %197) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %196, %198) : (!stsm, !memref_11, !memref_12) -> ()
+            %197 = arith.muli %group, %c8_i32 : i32
+            %198 = arith.addi %197, %c4_i32 : i32
+            %199 = arith.addi %198, %78 : i32
+            %200 = cute.make_coord(%199) : (i32) -> !cute.coord<"(_,_,?)">
+            %201 = cute.slice(%sC, %200) : !sC, !cute.coord<"(_,_,?)">
+            %202 = cute.tiled.copy.retile(%16, %values_19) : (!tiled_copy, !values) -> !memref_12
+            %203 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %204 = cute.tiled.copy.partition_D(%16, %201, %203) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+            cute.copy(%15, %202, %204) : (!stsm, !memref_12, !memref_13) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %199 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %199 {
-              %first_25 = arith.muli %group, %c4_i32 : i32
-              %200 = arith.muli %arg0, %c8_i32 : i32
-              %201 = arith.addi %200, %first_25 : i32
-              %202 = arith.addi %201, %78 : i32
-              %203 = arith.muli %arg1, %c4_i32 : i32
-              %204 = arith.addi %203, %c1_i32 : i32
-              %205 = cute.make_coord(%202, %204) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %there = cute.slice(%80, %205) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %source = cute.group_modes<0, 2> (%here_24) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
+            %205 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %205 {
+              %source = cute.group_modes<0, 2> (%201) : (!memref_11) -> !source
+              %first_20 = arith.muli %group, %c4_i32 : i32
+              %206 = arith.muli %arg0, %c8_i32 : i32
+              %207 = arith.addi %206, %first_20 : i32
+              %208 = arith.addi %207, %78 : i32
+              %209 = arith.muli %arg1, %c4_i32 : i32
+              %210 = arith.addi %209, %c1_i32 : i32
+              %211 = cute.make_coord(%208, %210) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+              %212 = cute.slice(%80, %211) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+              %target = cute.group_modes<0, 2> (%212) : (!coord_tensor_11) -> !target_2
               cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %159 = arith.minui %k_tiles, %c2_i32 : i32
-          %160:6 = scf.for %arg5 = %c1_i32 to %159 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %153, %arg10 = %150, %arg11 = %152) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %182 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %183 = cute.add_offset(%barrier_storage, %182) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%183, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_21 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
-            %184 = arith.select %wraps_22, %c0_i32, %following_21 : i32
-            %185 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
-            %186 = arith.xori %arg11, %185 : i32
-            %187 = arith.addi %arg9, %c1_i32 : i32
+          %163 = arith.minui %k_tiles, %c2_i32 : i32
+          %164:6 = scf.for %arg5 = %c1_i32 to %163 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %157, %arg10 = %154, %arg11 = %156) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %186 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %187 = cute.add_offset(%barrier_storage, %186) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%187, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_18 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_19 = arith.cmpi eq, %following_18, %c4_i32 : i32
+            %188 = arith.select %wraps_19, %c0_i32, %following_18 : i32
+            %189 = arith.select %wraps_19, %c1_i32, %c0_i32 : i32
+            %190 = arith.xori %arg11, %189 : i32
+            %191 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %188 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %189 = cute.slice(%rA, %188) : !rA, !cute.coord<"(_,_,_,?)">
-            %190 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %191 = cute.slice(%rB, %190) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %189, %191, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            %192 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %193 = cute.slice(%rA, %192) : !rA, !cute.coord<"(_,_,_,?)">
+            %194 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %195 = cute.slice(%rB, %194) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %193, %195, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %192 = arith.addi %arg6, %c4_i32 : i32
-            %193 = cute.make_int_tuple(%192) : (i32) -> !cute.int_tuple<"?">
-            %194 = cute.add_offset(%barrier_storage, %193) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%194, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %187, %184, %186 : i32, i32, i32, i32, i32, i32
+            %196 = arith.addi %arg6, %c4_i32 : i32
+            %197 = cute.make_int_tuple(%196) : (i32) -> !cute.int_tuple<"?">
+            %198 = cute.add_offset(%barrier_storage, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%198, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %191, %188, %190 : i32, i32, i32, i32, i32, i32
           }
-          %161 = arith.cmpi ne, %tile_10, %tile : i32
-          scf.if %161 {
-            %182 = cute.add_offset(%91, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-            %values_21 = cute.make_view(%182, %14) : !values
-            %183 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %183 {
+          %165 = arith.cmpi ne, %tile_7, %tile : i32
+          scf.if %165 {
+            %186 = cute.add_offset(%91, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+            %values_18 = cute.make_view(%186, %14) : !values
+            %187 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %187 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %184 = arith.muli %group, %c8_i32 : i32
-            %185 = arith.addi %184, %78 : i32
-            %186 = cute.make_coord(%185) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_22 = cute.slice(%sC, %186) : !sC, !cute.coord<"(_,_,?)">
-            %187 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_11
-            %188 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %189 = cute.tiled.copy.partition_D(%16, %here_22, %188) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %187, %189) : (!stsm, !memref_11, !memref_12) -> ()
+            %188 = arith.muli %group, %c8_i32 : i32
+            %189 = arith.addi %188, %78 : i32
+            %190 = cute.make_coord(%189) : (i32) -> !cute.coord<"(_,_,?)">
+            %191 = cute.slice(%sC, %190) : !sC, !cute.coord<"(_,_,?)">
+            %192 = cute.tiled.copy.retile(%16, %values_18) : (!tiled_copy, !values) -> !memref_12
+            %193 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %194 = cute.tiled.copy.partition_D(%16, %191, %193) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+            cute.copy(%15, %192, %194) : (!stsm, !memref_12, !memref_13) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %190 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %190 {
-              %first_25 = arith.muli %group, %c4_i32 : i32
-              %201 = arith.muli %arg0, %c8_i32 : i32
-              %202 = arith.addi %201, %first_25 : i32
-              %203 = arith.addi %202, %78 : i32
-              %204 = arith.muli %arg1, %c4_i32 : i32
-              %205 = arith.addi %204, %c2_i32 : i32
-              %206 = cute.assume(%205) : (i32) -> !cute.i32<divby 2>
-              %207 = cute.make_coord(%203, %206) : (i32, !cute.i32<divby 2>) -> !coord_2
-              %there = cute.slice(%80, %207) : !coord_tensor_9, !coord_2
-              %source = cute.group_modes<0, 2> (%here_22) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there_3) -> !target_3
+            %195 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %195 {
+              %source = cute.group_modes<0, 2> (%191) : (!memref_11) -> !source
+              %first_20 = arith.muli %group, %c4_i32 : i32
+              %207 = arith.muli %arg0, %c8_i32 : i32
+              %208 = arith.addi %207, %first_20 : i32
+              %209 = arith.addi %208, %78 : i32
+              %210 = arith.muli %arg1, %c4_i32 : i32
+              %211 = arith.addi %210, %c2_i32 : i32
+              %212 = cute.assume(%211) : (i32) -> !cute.i32<divby 2>
+              %213 = cute.make_coord(%209, %212) : (i32, !cute.i32<divby 2>) -> !coord_2
+              %214 = cute.slice(%80, %213) : !coord_tensor_9, !coord_2
+              %target = cute.group_modes<0, 2> (%214) : (!coord_tensor_12) -> !target_3
               cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %191 = cute.add_offset(%90, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-            %values_23 = cute.make_view(%191, %14) : !values
-            %192 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %192 {
+            %196 = cute.add_offset(%90, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+            %values_19 = cute.make_view(%196, %14) : !values
+            %197 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %197 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %193 = arith.muli %group, %c8_i32 : i32
-            %194 = arith.addi %193, %c4_i32 : i32
-            %195 = arith.addi %194, %78 : i32
-            %196 = cute.make_coord(%195) : (i32) -> !cute.coord<"(_,_,?)">
-            %here_24 = cute.slice(%sC, %196) : !sC, !cute.coord<"(_,_,?)">
-            %197 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_11
-            %198 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %199 = cute.tiled.copy.partition_D(%16, %here_24, %198) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-            cute.copy(%15, %197, %199) : (!stsm, !memref_11, !memref_12) -> ()
+            %198 = arith.muli %group, %c8_i32 : i32
+            %199 = arith.addi %198, %c4_i32 : i32
+            %200 = arith.addi %199, %78 : i32
+            %201 = cute.make_coord(%200) : (i32) -> !cute.coord<"(_,_,?)">
+            %202 = cute.slice(%sC, %201) : !sC, !cute.coord<"(_,_,?)">
+            %203 = cute.tiled.copy.retile(%16, %values_19) : (!tiled_copy, !values) -> !memref_12
+            %204 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+            %205 = cute.tiled.copy.partition_D(%16, %202, %204) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+            cute.copy(%15, %203, %205) : (!stsm, !memref_12, !memref_13) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %200 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %200 {
-              %first_25 = arith.muli %group, %c4_i32 : i32
-              %201 = arith.muli %arg0, %c8_i32 : i32
-              %202 = arith.addi %201, %first_25 : i32
-              %203 = arith.addi %202, %78 : i32
-              %204 = arith.muli %arg1, %c4_i32 : i32
-              %205 = arith.addi %204, %c3_i32 : i32
-              %206 = cute.make_coord(%203, %205) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %there = cute.slice(%80, %206) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %source = cute.group_modes<0, 2> (%here_24) : (!here) -> !source
-              %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
+            %206 = arith.cmpi eq, %79, %c0_i32 : i32
+            scf.if %206 {
+              %source = cute.group_modes<0, 2> (%202) : (!memref_11) -> !source
+              %first_20 = arith.muli %group, %c4_i32 : i32
+              %207 = arith.muli %arg0, %c8_i32 : i32
+              %208 = arith.addi %207, %first_20 : i32
+              %209 = arith.addi %208, %78 : i32
+              %210 = arith.muli %arg1, %c4_i32 : i32
+              %211 = arith.addi %210, %c3_i32 : i32
+              %212 = cute.make_coord(%209, %211) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+              %213 = cute.slice(%80, %212) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+              %target = cute.group_modes<0, 2> (%213) : (!coord_tensor_11) -> !target_2
               cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %162:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %160#0, %arg7 = %160#1, %arg8 = %160#2, %arg9 = %160#3, %arg10 = %160#4, %arg11 = %160#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %182 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %183 = cute.add_offset(%barrier_storage, %182) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%183, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_21 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
-            %184 = arith.select %wraps_22, %c0_i32, %following_21 : i32
-            %185 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
-            %186 = arith.xori %arg11, %185 : i32
-            %187 = arith.addi %arg9, %c1_i32 : i32
+          %166:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %164#0, %arg7 = %164#1, %arg8 = %164#2, %arg9 = %164#3, %arg10 = %164#4, %arg11 = %164#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %186 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %187 = cute.add_offset(%barrier_storage, %186) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%187, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_18 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_19 = arith.cmpi eq, %following_18, %c4_i32 : i32
+            %188 = arith.select %wraps_19, %c0_i32, %following_18 : i32
+            %189 = arith.select %wraps_19, %c1_i32, %c0_i32 : i32
+            %190 = arith.xori %arg11, %189 : i32
+            %191 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %188 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %189 = cute.slice(%rA, %188) : !rA, !cute.coord<"(_,_,_,?)">
-            %190 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %191 = cute.slice(%rB, %190) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %189, %191, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            %192 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %193 = cute.slice(%rA, %192) : !rA, !cute.coord<"(_,_,_,?)">
+            %194 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %195 = cute.slice(%rB, %194) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %193, %195, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %192 = arith.addi %arg6, %c4_i32 : i32
-            %193 = cute.make_int_tuple(%192) : (i32) -> !cute.int_tuple<"?">
-            %194 = cute.add_offset(%barrier_storage, %193) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%194, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %187, %184, %186 : i32, i32, i32, i32, i32, i32
+            %196 = arith.addi %arg6, %c4_i32 : i32
+            %197 = cute.make_int_tuple(%196) : (i32) -> !cute.int_tuple<"?">
+            %198 = cute.add_offset(%barrier_storage, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%198, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %191, %188, %190 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %163 = arith.addi %162#0, %c4_i32 : i32
-          %164 = cute.make_int_tuple(%163) : (i32) -> !cute.int_tuple<"?">
-          %165 = cute.add_offset(%barrier_storage, %164) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%165, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %166 = cute.make_view(%70, %14) : !sums
-          %167 = cute.get_iter(%166) : !sums
-          %of_atom = cute.make_view(%167, %21) : !of_atom
+          %167 = arith.addi %166#0, %c4_i32 : i32
+          %168 = cute.make_int_tuple(%167) : (i32) -> !cute.int_tuple<"?">
+          %169 = cute.add_offset(%barrier_storage, %168) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%169, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %170 = cute.make_view(%70, %14) : !sums
+          %171 = cute.get_iter(%170) : !sums
+          %of_atom = cute.make_view(%171, %21) : !of_atom
           %sums = cute.make_view(%69, %14) : !sums
           %out = cute.make_view(%89, %14) : !values
-          %168 = cute.memref.load_vec %sums : !sums
-          %169 = arith.truncf %168 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %169, %out : !values
-          %170 = cute.add_offset(%68, %17) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %sums_15 = cute.make_view(%170, %14) : !sums
-          %171 = cute.add_offset(%88, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-          %out_16 = cute.make_view(%171, %14) : !values
-          %172 = cute.memref.load_vec %sums_15 : !sums
+          %172 = cute.memref.load_vec %sums : !sums
           %173 = arith.truncf %172 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %173, %out_16 : !values
-          %174 = cute.add_offset(%67, %19) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %sums_17 = cute.make_view(%174, %14) : !sums
-          %175 = cute.add_offset(%87, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-          %out_18 = cute.make_view(%175, %14) : !values
-          %176 = cute.memref.load_vec %sums_17 : !sums
+          cute.memref.store_vec %173, %out : !values
+          %174 = cute.add_offset(%68, %17) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %sums_12 = cute.make_view(%174, %14) : !sums
+          %175 = cute.add_offset(%88, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+          %out_13 = cute.make_view(%175, %14) : !values
+          %176 = cute.memref.load_vec %sums_12 : !sums
           %177 = arith.truncf %176 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %177, %out_18 : !values
-          %178 = cute.add_offset(%66, %20) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %sums_19 = cute.make_view(%178, %14) : !sums
-          %179 = cute.add_offset(%86, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-          %out_20 = cute.make_view(%179, %14) : !values
-          %180 = cute.memref.load_vec %sums_19 : !sums
+          cute.memref.store_vec %177, %out_13 : !values
+          %178 = cute.add_offset(%67, %19) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %sums_14 = cute.make_view(%178, %14) : !sums
+          %179 = cute.add_offset(%87, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+          %out_15 = cute.make_view(%179, %14) : !values
+          %180 = cute.memref.load_vec %sums_14 : !sums
           %181 = arith.truncf %180 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %181, %out_20 : !values
-          scf.yield %row_14, %column_13, %162#3, %162#4, %162#5 : i32, i32, i32, i32, i32
+          cute.memref.store_vec %181, %out_15 : !values
+          %182 = cute.add_offset(%66, %20) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %sums_16 = cute.make_view(%182, %14) : !sums
+          %183 = cute.add_offset(%86, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+          %out_17 = cute.make_view(%183, %14) : !values
+          %184 = cute.memref.load_vec %sums_16 : !sums
+          %185 = arith.truncf %184 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %185, %out_17 : !values
+          scf.yield %row_11, %column_10, %166#3, %166#4, %166#5 : i32, i32, i32, i32, i32
         }
         %values = cute.make_view(%85, %14) : !values
         %103 = arith.cmpi eq, %79, %c0_i32 : i32
@@ -639,129 +639,129 @@ module attributes {gpu.container_module} {
         %104 = arith.muli %group, %c8_i32 : i32
         %105 = arith.addi %104, %78 : i32
         %106 = cute.make_coord(%105) : (i32) -> !cute.coord<"(_,_,?)">
-        %here = cute.slice(%sC, %106) : !sC, !cute.coord<"(_,_,?)">
-        %107 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_11
-        %108 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %109 = cute.tiled.copy.partition_D(%16, %here, %108) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %107, %109) : (!stsm, !memref_11, !memref_12) -> ()
+        %107 = cute.slice(%sC, %106) : !sC, !cute.coord<"(_,_,?)">
+        %108 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_12
+        %109 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %110 = cute.tiled.copy.partition_D(%16, %107, %109) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+        cute.copy(%15, %108, %110) : (!stsm, !memref_12, !memref_13) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %110 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %110 {
+        %111 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %111 {
+          %source = cute.group_modes<0, 2> (%107) : (!memref_11) -> !source
           %first = arith.muli %group, %c4_i32 : i32
-          %141 = arith.muli %102#0, %c8_i32 : i32
-          %142 = arith.addi %141, %first : i32
-          %143 = arith.addi %142, %78 : i32
-          %144 = arith.muli %102#1, %c4_i32 : i32
-          %145 = cute.assume(%144) : (i32) -> !cute.i32<divby 4>
-          %146 = cute.make_coord(%143, %145) : (i32, !cute.i32<divby 4>) -> !coord
-          %there = cute.slice(%80, %146) : !coord_tensor_9, !coord
-          %source = cute.group_modes<0, 2> (%here) : (!here) -> !source
-          %target = cute.group_modes<0, 2> (%there) : (!there) -> !target
+          %145 = arith.muli %102#0, %c8_i32 : i32
+          %146 = arith.addi %145, %first : i32
+          %147 = arith.addi %146, %78 : i32
+          %148 = arith.muli %102#1, %c4_i32 : i32
+          %149 = cute.assume(%148) : (i32) -> !cute.i32<divby 4>
+          %150 = cute.make_coord(%147, %149) : (i32, !cute.i32<divby 4>) -> !coord
+          %151 = cute.slice(%80, %150) : !coord_tensor_9, !coord
+          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_10) -> !target
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %111 = cute.add_offset(%84, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-        %values_4 = cute.make_view(%111, %14) : !values
-        %112 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %112 {
+        %112 = cute.add_offset(%84, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
+        %values_4 = cute.make_view(%112, %14) : !values
+        %113 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %113 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %113 = arith.muli %group, %c8_i32 : i32
-        %114 = arith.addi %113, %c4_i32 : i32
-        %115 = arith.addi %114, %78 : i32
-        %116 = cute.make_coord(%115) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_5 = cute.slice(%sC, %116) : !sC, !cute.coord<"(_,_,?)">
-        %117 = cute.tiled.copy.retile(%16, %values_4) : (!tiled_copy, !values) -> !memref_11
-        %118 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %119 = cute.tiled.copy.partition_D(%16, %here_5, %118) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %117, %119) : (!stsm, !memref_11, !memref_12) -> ()
+        %114 = arith.muli %group, %c8_i32 : i32
+        %115 = arith.addi %114, %c4_i32 : i32
+        %116 = arith.addi %115, %78 : i32
+        %117 = cute.make_coord(%116) : (i32) -> !cute.coord<"(_,_,?)">
+        %118 = cute.slice(%sC, %117) : !sC, !cute.coord<"(_,_,?)">
+        %119 = cute.tiled.copy.retile(%16, %values_4) : (!tiled_copy, !values) -> !memref_12
+        %120 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %121 = cute.tiled.copy.partition_D(%16, %118, %120) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+        cute.copy(%15, %119, %121) : (!stsm, !memref_12, !memref_13) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %120 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %120 {
+        %122 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %122 {
+          %source = cute.group_modes<0, 2> (%118) : (!memref_11) -> !source
           %first = arith.muli %group, %c4_i32 : i32
-          %141 = arith.muli %102#0, %c8_i32 : i32
-          %142 = arith.addi %141, %first : i32
-          %143 = arith.addi %142, %78 : i32
-          %144 = arith.muli %102#1, %c4_i32 : i32
-          %145 = arith.addi %144, %c1_i32 : i32
-          %146 = cute.make_coord(%143, %145) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %there = cute.slice(%80, %146) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-          %source = cute.group_modes<0, 2> (%here_5) : (!here) -> !source
-          %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
+          %145 = arith.muli %102#0, %c8_i32 : i32
+          %146 = arith.addi %145, %first : i32
+          %147 = arith.addi %146, %78 : i32
+          %148 = arith.muli %102#1, %c4_i32 : i32
+          %149 = arith.addi %148, %c1_i32 : i32
+          %150 = cute.make_coord(%147, %149) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %151 = cute.slice(%80, %150) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_11) -> !target_2
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %121 = cute.add_offset(%83, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-        %values_6 = cute.make_view(%121, %14) : !values
-        %122 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %122 {
+        %123 = cute.add_offset(%83, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
+        %values_5 = cute.make_view(%123, %14) : !values
+        %124 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %124 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %123 = arith.muli %group, %c8_i32 : i32
-        %124 = arith.addi %123, %78 : i32
-        %125 = cute.make_coord(%124) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_7 = cute.slice(%sC, %125) : !sC, !cute.coord<"(_,_,?)">
-        %126 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_11
-        %127 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %128 = cute.tiled.copy.partition_D(%16, %here_7, %127) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %126, %128) : (!stsm, !memref_11, !memref_12) -> ()
+        %125 = arith.muli %group, %c8_i32 : i32
+        %126 = arith.addi %125, %78 : i32
+        %127 = cute.make_coord(%126) : (i32) -> !cute.coord<"(_,_,?)">
+        %128 = cute.slice(%sC, %127) : !sC, !cute.coord<"(_,_,?)">
+        %129 = cute.tiled.copy.retile(%16, %values_5) : (!tiled_copy, !values) -> !memref_12
+        %130 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %131 = cute.tiled.copy.partition_D(%16, %128, %130) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+        cute.copy(%15, %129, %131) : (!stsm, !memref_12, !memref_13) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %129 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %129 {
+        %132 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %132 {
+          %source = cute.group_modes<0, 2> (%128) : (!memref_11) -> !source
           %first = arith.muli %group, %c4_i32 : i32
-          %141 = arith.muli %102#0, %c8_i32 : i32
-          %142 = arith.addi %141, %first : i32
-          %143 = arith.addi %142, %78 : i32
-          %144 = arith.muli %102#1, %c4_i32 : i32
-          %145 = arith.addi %144, %c2_i32 : i32
-          %146 = cute.assume(%145) : (i32) -> !cute.i32<divby 2>
-          %147 = cute.make_coord(%143, %146) : (i32, !cute.i32<divby 2>) -> !coord_2
-          %there = cute.slice(%80, %147) : !coord_tensor_9, !coord_2
-          %source = cute.group_modes<0, 2> (%here_7) : (!here) -> !source
-          %target = cute.group_modes<0, 2> (%there) : (!there_3) -> !target_3
+          %145 = arith.muli %102#0, %c8_i32 : i32
+          %146 = arith.addi %145, %first : i32
+          %147 = arith.addi %146, %78 : i32
+          %148 = arith.muli %102#1, %c4_i32 : i32
+          %149 = arith.addi %148, %c2_i32 : i32
+          %150 = cute.assume(%149) : (i32) -> !cute.i32<divby 2>
+          %151 = cute.make_coord(%147, %150) : (i32, !cute.i32<divby 2>) -> !coord_2
+          %152 = cute.slice(%80, %151) : !coord_tensor_9, !coord_2
+          %target = cute.group_modes<0, 2> (%152) : (!coord_tensor_12) -> !target_3
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %130 = cute.add_offset(%82, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-        %values_8 = cute.make_view(%130, %14) : !values
-        %131 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %131 {
+        %133 = cute.add_offset(%82, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
+        %values_6 = cute.make_view(%133, %14) : !values
+        %134 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %134 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %132 = arith.muli %group, %c8_i32 : i32
-        %133 = arith.addi %132, %c4_i32 : i32
-        %134 = arith.addi %133, %78 : i32
-        %135 = cute.make_coord(%134) : (i32) -> !cute.coord<"(_,_,?)">
-        %here_9 = cute.slice(%sC, %135) : !sC, !cute.coord<"(_,_,?)">
-        %136 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_11
-        %137 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %138 = cute.tiled.copy.partition_D(%16, %here_9, %137) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_12
-        cute.copy(%15, %136, %138) : (!stsm, !memref_11, !memref_12) -> ()
+        %135 = arith.muli %group, %c8_i32 : i32
+        %136 = arith.addi %135, %c4_i32 : i32
+        %137 = arith.addi %136, %78 : i32
+        %138 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
+        %139 = cute.slice(%sC, %138) : !sC, !cute.coord<"(_,_,?)">
+        %140 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_12
+        %141 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
+        %142 = cute.tiled.copy.partition_D(%16, %139, %141) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
+        cute.copy(%15, %140, %142) : (!stsm, !memref_12, !memref_13) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %139 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %139 {
+        %143 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %143 {
+          %source = cute.group_modes<0, 2> (%139) : (!memref_11) -> !source
           %first = arith.muli %group, %c4_i32 : i32
-          %141 = arith.muli %102#0, %c8_i32 : i32
-          %142 = arith.addi %141, %first : i32
-          %143 = arith.addi %142, %78 : i32
-          %144 = arith.muli %102#1, %c4_i32 : i32
-          %145 = arith.addi %144, %c3_i32 : i32
-          %146 = cute.make_coord(%143, %145) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %there = cute.slice(%80, %146) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-          %source = cute.group_modes<0, 2> (%here_9) : (!here) -> !source
-          %target = cute.group_modes<0, 2> (%there) : (!there_2) -> !target_2
+          %145 = arith.muli %102#0, %c8_i32 : i32
+          %146 = arith.addi %145, %first : i32
+          %147 = arith.addi %146, %78 : i32
+          %148 = arith.muli %102#1, %c4_i32 : i32
+          %149 = arith.addi %148, %c3_i32 : i32
+          %150 = cute.make_coord(%147, %149) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+          %151 = cute.slice(%80, %150) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
+          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_11) -> !target_2
           cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %140 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %140 {
+        %144 = arith.cmpi eq, %79, %c0_i32 : i32
+        scf.if %144 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
         scf.yield %c0_i32, %c0_i32, %c1_i32, %102#2, %102#3, %102#4 : i32, i32, i32, i32, i32, i32

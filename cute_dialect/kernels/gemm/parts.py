@@ -15,7 +15,7 @@ from cute_dialect.kernels.gemm.epilogue import Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["Item", "Operand", "Place", "Products", "Result", "Shared", "Tiles"]
+__all__ = ["ChunkStore", "Item", "Operand", "Place", "Products", "Result", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -143,6 +143,44 @@ class Products:
                 self.sums[i] = self.sums[i] + self.acc[i]
 
 
+class ChunkStore:
+    """A warp's way to C: 16 rows of some columns (a *chunk*) go from registers through shared memory, by TMA."""
+
+    def __init__(self, tma: Any, chunk: int):
+        self.atom, coords = tma
+        self.lane, self.gC = cute.arch.lane_idx(), cute.flat_divide(coords, (16, chunk))
+        wide = self.atom.value_type is cute.Float32
+        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4)
+        # A warp's part of an accumulator: 16 rows of a chunk.
+        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+        self.copy = cute.make_tiled_copy(
+            cute.make_copy_atom(store, self.atom.value_type), thread_values, (16, chunk)
+        ).get_slice(self.lane)
+        self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+
+    def registers(self, values: Any, first: int) -> Any:
+        """Return the registers of a chunk, from the given one on."""
+        return cute.make_tensor(values.iterator + first, self.values)
+
+    def store(self, values: Any, here: Any, there: Any) -> None:
+        """Store the registers of a chunk through a buffer; ``there()``: where, in 16 rows, chunks and matrices."""
+        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if self.lane == 0:
+            source, target = cpasync.tma_partition(
+                self.atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2),
+                cute.group_modes(self.gC[(None, None, *there())], 0, 2),
+            )  # fmt: skip
+            cute.copy(self.atom, source, target)
+            cute.arch.cp_async_bulk_commit_group()
+
+    def wait(self, under_way: int) -> None:
+        """Wait until at most so many stores have not read their buffers."""
+        if self.lane == 0:
+            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
+
+
 class Result:
     """The rows of a warp group on their way to C: epilogue, conversion, shared memory, TMA.
 
@@ -152,21 +190,12 @@ class Result:
 
     def __init__(self, c: GemmConfig, tma: Any, buffers: Any, sums: Any, group: Any, fused: Fused):
         self.c, self.buffers, self.sums, self.fused = c, buffers, sums, fused
-        self.atom, coords = tma
+        self.kind = tma[0].value_type
         self.chunk, self.chunks, self.group = c.chunk, c.tile[1] // c.chunk, group
         self.atoms = c.tile[0] // 64 if c.schedule == "pingpong" else 1  # instructions for the rows of a warp group
-        self.warp, self.lane = cute.arch.warp_idx() % 4, cute.arch.lane_idx()
-        self.gC = cute.flat_divide(coords, (16, c.chunk))
-        self.wide = self.atom.value_type is cute.Float32
-        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.atom.value_type)
-        store = (
-            cute.nvgpu.CopyUniversalOp() if self.wide else cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4)
-        )  # a warp's part of an accumulator: 16 rows of a chunk
-        thread_values = cute.make_layout(((4, 8), (2, 2, c.chunk // 8)), stride=((32, 1), (16, 8, 128)))
-        self.copy = cute.make_tiled_copy(
-            cute.make_copy_atom(store, self.atom.value_type), thread_values, (16, c.chunk)
-        ).get_slice(self.lane)
-        self.values = cute.make_layout(((2, 2, c.chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+        self.warp, self.by_tma = cute.arch.warp_idx() % 4, ChunkStore(tma, c.chunk)
+        self.wide = self.kind is cute.Float32
+        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind)
 
     def row(self, place: Place, atom: int) -> Any:
         """Return the first of this warp's 16 rows, counted in 16 rows."""
@@ -175,8 +204,7 @@ class Result:
 
     def registers(self, values: Any, atom: int, chunk: int) -> Any:
         """Return the registers of a chunk."""
-        first = self.c.tile[1] // 2 * atom + self.chunk // 2 * chunk
-        return cute.make_tensor(values.iterator + first, self.values)
+        return self.by_tma.registers(values, self.c.tile[1] // 2 * atom + self.chunk // 2 * chunk)
 
     def fuse(self, values: Any, columns: int, place: Place, atom: int, chunk: int) -> None:
         """Apply the epilogue to some columns from a chunk on."""
@@ -195,7 +223,7 @@ class Result:
             self.fuse(of_atom, self.c.tile[1], place, atom, 0)
             for chunk in cute.range_constexpr(self.chunks):
                 sums, out = (self.registers(x, atom, chunk) for x in (self.sums, self.out))
-                out.store(sums.load().to(self.atom.value_type))
+                out.store(sums.load().to(self.kind))
 
     def store(self, place: Place, chunks: range | None = None) -> None:
         """Store a tile, or some of its chunks."""
@@ -213,23 +241,15 @@ class Result:
         self, values: Any, buffer: int, chunk: Any, place: Place, atom: int = 0, *, under_way: int = 1
     ) -> None:
         """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers."""
-        if self.lane == 0:
-            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
+
+        def there() -> Any:
+            at = (self.row(place, atom), place.column * self.chunks + chunk)
+            return at if place.matrix is None else (*at, place.matrix)
+
+        self.by_tma.wait(under_way)
         cute.arch.sync_warp()
-        here = self.buffers[None, None, self.group * 8 + buffer * 4 + self.warp]
-        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
-        cute.arch.fence_proxy("async.shared", space="cta")
-        cute.arch.sync_warp()
-        if self.lane == 0:
-            at = (None, None, self.row(place, atom), place.column * self.chunks + chunk)
-            there = self.gC[at] if place.matrix is None else self.gC[(*at, place.matrix)]
-            source, target = cpasync.tma_partition(
-                self.atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2), cute.group_modes(there, 0, 2)
-            )
-            cute.copy(self.atom, source, target)
-            cute.arch.cp_async_bulk_commit_group()
+        self.by_tma.store(values, self.buffers[None, None, self.group * 8 + buffer * 4 + self.warp], there)
 
     def finish(self) -> None:
         """Wait until the stores have read their buffers."""
-        if self.lane == 0:
-            cute.arch.cp_async_bulk_wait_group(0, read=True)
+        self.by_tma.wait(0)

@@ -26,10 +26,10 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
-from cute_dialect.kernels.gemm.parts import Operand
+from cute_dialect.kernels.gemm.parts import ChunkStore, Operand
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.lang import hopper, pipeline
-from cute_dialect.lang.nvgpu import cpasync, warp, warpgroup
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
 __all__ = ["few_rows", "few_rows_text", "launch"]
 
@@ -359,28 +359,15 @@ class _Store:
         staged = cute.make_tensor(
             start, cute.make_layout((16, chunk, 4, c.consumers, buffers), stride=(chunk, 1, 16 * chunk, size, stage))
         )
-        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
-        stmatrix = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), self.kind)
-        copy = cute.make_tiled_copy(stmatrix, thread_values, (16, chunk)).get_slice(self.lane)
-        values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
-        atom, coords = self.to
-        there = cute.flat_divide(coords, (16, chunk))
+        by_tma = ChunkStore(self.to, chunk)
         for i in cute.range_constexpr(columns // chunk):
             if i >= buffers:
-                if self.lane == 0:
-                    cute.arch.cp_async_bulk_wait_group(buffers - 1, read=True)
+                by_tma.wait(buffers - 1)
                 cute.arch.sync_warp()
             here = staged[None, None, self.warp, self.group, i % buffers]
-            registers = cute.make_tensor(out.iterator + chunk // 2 * i, values)
-            cute.copy(copy, copy.retile(registers), copy.partition_D(here))
-            cute.arch.fence_proxy("async.shared", space="cta")
-            cute.arch.sync_warp()
-            if self.lane == 0:
-                target = there[None, None, self.row // 16, first // chunk + i]
-                cute.copy(atom, cute.group_modes(here, 0, 2), cute.group_modes(target, 0, 2))
-                cute.arch.cp_async_bulk_commit_group()
-        if self.lane == 0:
-            cute.arch.cp_async_bulk_wait_group(0, read=True)
+            registers = by_tma.registers(out, chunk // 2 * i)
+            by_tma.store(registers, here, lambda i=i: (self.row // 16, first // chunk + i))
+        by_tma.wait(0)
 
 
 def few_rows_text(config: SkinnyConfig | None = None) -> str:
@@ -396,4 +383,4 @@ def few_rows_text(config: SkinnyConfig | None = None) -> str:
 
     more = config.epilogue.arguments(config.output)
     a, c = matrix(config.element), matrix(config.output)
-    return cute.trace(launch, a, a, c, **more, config=config).mlir(aliases=True)
+    return cute.trace(launch, a, a, c, **more, config=config).mlir(aliases=True, comments=True)

@@ -67,9 +67,9 @@ class Parts:
                 for i in range(c.chunk // 2):  # registers: the passes unroll it
                     total[i] = total[i] + values[i]
             result.fuse(total, c.chunk, place, 0, chunk)
-            kind = result.atom.value_type
-            out = cute.make_rmem_tensor(result.values, kind)
-            out.store(cute.make_tensor(total.iterator, result.values).load().to(kind))
+            kind = result.kind
+            out = cute.make_rmem_tensor(result.by_tma.values, kind)
+            out.store(cute.make_tensor(total.iterator, result.by_tma.values).load().to(kind))
             result.store_chunk(out, mine % 2, chunk, place)
         result.finish()
 
