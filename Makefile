@@ -49,8 +49,9 @@ lint: $(VENV)/.dev  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev  ## pyright, strict
+types: $(VENV)/.dev  ## pyright, strict; of the examples, as an editor checks them
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --pythonpath $(BIN)/python -p examples
 
 check: lint types test  ## all that a commit must pass
 

@@ -42,7 +42,7 @@ class HopperGemm:
         self.stages = stages
 
     @cute.jit
-    def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, stream: cute.Stream = None):
+    def __call__(self, a: cute.Tensor, b: cute.Tensor, c: cute.Tensor, stream: cute.Stream | None = None):
         m, n = self.tile
         depth = 1024 // a.element_type.width  # 128 bytes: a row of the widest swizzle
         a_order, b_order, c_order = (LayoutEnum.from_tensor(x) for x in (a, b, c))

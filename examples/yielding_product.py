@@ -5,6 +5,7 @@ python examples/yielding_product.py --m 64 --n 32 --k 100 --device cpu
 """
 
 # ruff: noqa: B020, F821  (M, K, N and T are generic parameters; with Python 3.12: def product[M, K, N, T](…), without @cute.generic)
+# pyright: reportUndefinedVariable=false
 # RUN: %python %s --print-ir | FileCheck %s
 # CHECK: gpu.func @product
 # CHECK: scf.for {{.*}} iter_args

@@ -97,7 +97,7 @@ def recast_layout(new_type_bits: int, old_type_bits: int, x: Any) -> Any:
     return apply("cute.recast_layout", as_layout(x), new_type_bits=new_type_bits, old_type_bits=old_type_bits)
 
 
-def _divide(name: str, example: str, what: str) -> Callable[[Any, Any], Any]:
+def _divide(name: str, example: str, what: str) -> Callable[..., Any]:
     def divide(target: Any, tiler: Any) -> Any:
         return apply(f"cute.{name}", as_layout(target), _tiler(tiler))
 

@@ -36,7 +36,7 @@ class Tensor(Dynamic):
     """Its MLIR type."""
     _layout: Any
     _ssa: SSAValue | None
-    element_type: builtins.type[Numeric] | None
+    element_type: Any  # a number type; None of coordinates, which users of memory need not ask about
     """The number type of its elements; None for a coordinate tensor."""
 
     def __class_getitem__(cls, what: object) -> object:
