@@ -18,9 +18,11 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, shipped
-from cute_dialect.op.gemm import Runner, heuristic, with_epilogue
+from cute_dialect.op.gemm import Runner, with_epilogue
+from cute_dialect.op.model import best
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
 
@@ -55,17 +57,18 @@ _LIMITS = {"f16": 4e-3, "bf16": 4e-2, "f32": 1e-2}
 
 def choices() -> dict[str, Choice]:
     """List the kernels that the problems need, and those of the same family that the checks need."""
-    found = [*map(chosen, PROBLEMS), *map(heuristic, PROBLEMS)]
-    fp8 = heuristic(Problem(4096, 4096, 4096, element="f8E4M3FN", output="bf16")).config
-    found.append(Choice(fp8._replace(tile=(128, 128, 128), promote=True, deferred=False)))
+    found = [*map(chosen, PROBLEMS), *map(best, PROBLEMS)]
+    fp8 = GemmConfig("f8E4M3FN", "bf16", tile=(128, 128, 128), promote=True, deferred=False)
+    found.append(Choice(fp8))
     found += [fused(Problem(*shape)) for shape in SQUARE]
-    found.append(heuristic(Problem(256, 2048, 8192)))  # blocks that share K
+    shared = GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, serpentine=False)
+    found.append(Choice(shared, 2))  # blocks that share K
     return {c.name: c for c in found}
 
 
 def chosen(problem: Problem) -> Choice:
     """Return what ``mm`` takes on an H200 where the user has tuned nothing."""
-    return shipped("NVIDIA H200").get(problem.key) or heuristic(problem)
+    return shipped("NVIDIA H200").get(problem.key) or best(problem)
 
 
 def fused(problem: Problem) -> Choice:

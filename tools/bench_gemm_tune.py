@@ -6,10 +6,11 @@ and 128x128; raster groups of 4, 8, 16 cluster rows; for problems of few tiles 2
 rows the kernel for few rows with tiles of 32 to 224 columns, K whole or in two parts.  Configurations that do not suit
 a problem (more blocks than can run at once where they must, fewer than half the multiprocessors) are left out.
 
-First each kernel is compared with ``torch`` alone; then the three that are furthest ahead of it run in turns with the
-rule's choice, a sixth of a second each: long enough that the chip's power limit finds the clock that goes with a kernel
-(it moves clocks by more than kernels differ; in shorter turns one that needs more power would borrow the others').  The
-best goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks first; the rule's own choice stays where
+First each kernel is compared with ``torch`` alone; then the three that are furthest ahead of it run in turns with what
+the model takes (:mod:`cute_dialect.op.model`), a sixth of a second each: long enough that the chip's power limit finds
+the clock that goes with a kernel (it moves clocks by more than kernels differ; in shorter turns one that needs more
+power would borrow the others').  The best goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks
+first; the model's choice stays where
 nothing is faster by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
@@ -29,7 +30,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows, save
-from cute_dialect.op.gemm import Runner, heuristic
+from cute_dialect.op.gemm import Runner
+from cute_dialect.op.model import best as predicted
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, inputs, measure
 from cute_dialect.tools.bench_timing import compare
@@ -46,7 +48,7 @@ _FINALISTS = 3
 _TURNS, _TURN = 4, 160_000
 """Turns of each finalist, and how many microseconds of it one is."""
 _MARGIN = 1.01
-"""The factor by which another one must be faster than the rule's choice."""
+"""The factor by which another one must be faster than the model's choice."""
 
 
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
@@ -107,7 +109,7 @@ def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), e
 
 def _needed(wanted: Sequence[Problem], element: str) -> list[Choice]:
     found = [c for c in space(element) if any(suits(c, p) for p in wanted)]
-    return list(dict.fromkeys([*found, *(heuristic(p) for p in wanted)]))
+    return list(dict.fromkeys([*found, *(predicted(p) for p in wanted)]))
 
 
 def run(
@@ -126,7 +128,7 @@ def run(
     runners = {c: Runner(c, load(os.path.join(folder, c.name))) for c in _needed(wanted, element)}
     rows: list[dict[str, object]] = []
     for problem in wanted:
-        rule = heuristic(problem)
+        rule = predicted(problem)
         found: list[tuple[float, Choice, dict[str, object]]] = []
         for choice, runner in runners.items():
             if choice != rule and not suits(choice, problem):
@@ -150,7 +152,7 @@ def run(
             row.update(name=problem.key, kernel=choice.name, best=choice == best)
             rows.append(row)
             if choice == best:
-                say(f"  {problem.key}: best {choice.name} {ratio:.3f}; the rule {rule.name}")
+                say(f"  {problem.key}: best {choice.name} {ratio:.3f}; the model {rule.name}")
     return {"rows": rows}
 
 
@@ -179,7 +181,7 @@ def save_best(result: dict[str, object], gpu: str) -> Path:
     for row in rows:
         if row["best"]:
             key = str(row["name"])
-            choice = names.get(str(row["kernel"])) or heuristic(_problem(key))
+            choice = names.get(str(row["kernel"])) or predicted(_problem(key))
             found[key] = (choice, float(row["ours"]))
     return save(gpu, found)
 

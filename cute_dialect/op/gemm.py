@@ -22,12 +22,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm.skinny import few_rows_text
-from cute_dialect.kernels.gemm.skinny_config import one_wave
-from cute_dialect.op.choice import Choice, Problem, few_rows, tuned
+from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
+from cute_dialect.op.model import best, costs_of
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
 from cute_dialect.runtime import settings
 
@@ -43,42 +43,11 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
     """Return the kernel for a problem on a chip of ``sms`` multiprocessors.
 
     ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choice`) are asked first: the user's, then the
-    one of this package; then, and without a name, the rule of :func:`heuristic`.
+    one of this package; then, and without a name, what is predicted to be the fastest of the menu
+    (:mod:`cute_dialect.op.model`), by the costs of that GPU.
     """
     found = tuned(gpu).get(problem.key) if gpu else None
-    return found or heuristic(problem, sms)
-
-
-def heuristic(problem: Problem, sms: int = 132) -> Choice:
-    """Choose by measurements on an H200 (``cute-bench gemm --tune``): clusters of two where there is more than one wave
-    of tiles; no cluster and nothing deferred for one wave; for few tiles K shared by as many blocks as fill the chip;
-    for up to 256 rows the kernel for few rows where its blocks fill the chip.
-    """
-    p = problem
-    few = one_wave(p.m, p.n, p.k, p.element, p.output, sms) if (p.major_a, p.major_b) == ("k", "k") else None
-    if few is not None:
-        return few_rows(few)
-    base = GemmConfig(
-        element=p.element,
-        output=p.output,
-        major_a=p.major_a,
-        major_b=p.major_b,
-        tile=(128, 256, 1024 // BITS[p.element]),
-        sms=sms,
-    )
-    single = base._replace(cluster_m=1, deferred=False)
-    tiles = -(-p.m // 128) * -(-p.n // 256)
-    k_tiles = -(-p.k // base.tile[2])
-    if BITS[p.output] == 16:
-        flat = single._replace(serpentine=False)
-        shared = (Choice(flat._replace(tile=(128, 128, base.tile[2]), stages=6), 2), Choice(flat, 4), Choice(flat, 2))
-        blocks = {c: -(-p.m // 128) * -(-p.n // c.config.tile[1]) * c.parts for c in shared}
-        fitting = [c for c in shared if blocks[c] <= sms and k_tiles >= 8 * c.parts]
-        if fitting and 2 * tiles <= sms:
-            return max(fitting, key=lambda c: blocks[c])
-    if tiles <= sms:
-        return Choice(single)
-    return Choice(base._replace(deferred=BITS[p.output] == 16))
+    return found or best(problem, costs_of(gpu, sms))
 
 
 def text_of(choice: Choice) -> str:

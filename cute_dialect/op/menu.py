@@ -68,13 +68,13 @@ def _menu(element: str, output: str, major_a: str, major_b: str, sms: int) -> tu
 def _few_rows(element: str, output: str) -> list[Choice]:
     """Return the kernels for few rows; 32-bit results and odd pieces of columns go to memory directly."""
     found: list[Choice] = []
-    for rows in (64, 128):
+    for rows, live in ((64, 0), (64, 16), (64, 32), (128, 0)):
         for columns in _FEW_COLUMNS:
             for parts in (1, 2, 4):
                 piece = columns // max(1, parts // (rows // 64))
                 direct = BITS[output] == 32 or piece % 32 != 0
                 try:
-                    made = deepest(SkinnyConfig(element, output, rows, columns, parts=parts, direct=direct))
+                    made = deepest(SkinnyConfig(element, output, rows, columns, parts=parts, live=live, direct=direct))
                     made.check()
                 except ValueError:
                     continue
@@ -110,11 +110,12 @@ def blocks(choice: Choice, problem: Problem) -> int:
 
 def suits(choice: Choice, problem: Problem) -> bool:
     """Tell whether a kernel can compute a problem: those whose blocks wait for each other run all at once, and each
-    part of K has two stages or more.  Those for few rows have at most two tiles of them.
+    part of K has two stages or more.  Those for few rows have at most two tiles of them, or as many rows as they load.
     """
     k_tiles = -(-problem.k // choice.config.tile[2])
     if choice.skinny is not None:
-        return problem.m <= 2 * choice.skinny.rows and k_tiles >= 2 * choice.skinny.parts
+        s = choice.skinny
+        return problem.m <= (s.live or 2 * s.rows) and k_tiles >= 2 * s.parts
     if choice.parts > 1:
         return blocks(choice, problem) <= choice.config.sms and k_tiles >= 2 * choice.parts
     return True

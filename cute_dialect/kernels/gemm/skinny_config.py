@@ -14,7 +14,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 
-__all__ = ["SkinnyConfig", "deepest", "one_wave"]
+__all__ = ["SkinnyConfig", "deepest"]
 
 _SMEM = DEFAULT_TARGET.shared
 
@@ -165,26 +165,3 @@ def deepest(config: SkinnyConfig) -> SkinnyConfig:
             if found.smem_bytes <= room:
                 return found
     raise ValueError(f"expected a tile of which two stages fit, got {config}")
-
-
-def one_wave(m: int, n: int, k: int, element: str, output: str, sms: int = 132) -> SkinnyConfig | None:
-    """Return the configuration whose blocks fill a chip once, or none: for up to 256 rows, and K and N that make it
-    worth it.
-
-    Results of 32 bits go to memory directly: beside A and B there is no room for them in shared memory.
-
-    >>> one_wave(128, 28672, 4096, "f16", "f16").columns
-    224
-    """
-    tiles = -(-m // 128)
-    if tiles > 2 or k * BITS[element] < 32768:
-        return None
-    direct = BITS[output] == 32
-    # Two tiles of rows read B twice, once from the L2.
-    shapes = [(columns, 1) for columns in range(64, 225, 32)] + [(64, 2), (128, 2)] if tiles == 1 else [(64, 1)]
-    live = next((x for x in (16, 32) if m <= x), 0)
-    for columns, parts in shapes:
-        if 2 * sms <= 3 * tiles * -(-n // columns) * parts <= 3 * sms:
-            rows = 64 if m <= 64 else 128
-            return deepest(SkinnyConfig(element, output, rows, columns, parts=parts, live=live, direct=direct))
-    return None

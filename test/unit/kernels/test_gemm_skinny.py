@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.gemm.skinny import few_rows_text, launch
-from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, one_wave
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 
@@ -67,23 +67,6 @@ def test_what_lies_between_rows_of_c_is_left_alone(n: int, *, direct: bool) -> N
     kernel(a, b, storage[:, :n], device="cpu", checks=("race", "sync", "oob", "uninit"))
     assert (storage[:, :n] == (a.astype(np.float64) @ b.astype(np.float64).T)).all()
     assert np.isnan(storage[:, n:]).all()
-
-
-@pytest.mark.parametrize("n", [4096, 6144, 8192, 9000, 12288, 16384, 24576, 28672, 29568])
-@pytest.mark.parametrize("m", [1, 17, 64, 128])
-@pytest.mark.parametrize("element, output", [("f16", "bf16"), ("f8E4M3FN", "bf16"), ("tf32", "f32")])
-def test_configurations_that_fill_a_chip_once(m: int, n: int, element: str, output: str) -> None:
-    c = one_wave(m, n, 8192, element, output)
-    assert c is not None and c.direct == (output == "f32")
-    c.check()
-    assert 88 <= -(-n // c.columns) * c.parts <= 132 and m <= (c.live or c.rows)
-
-
-def test_problems_that_do_not_fill_it() -> None:
-    others = [(129, 8192, 8192), (257, 4096, 8192), (64, 1024, 8192), (64, 32768, 8192), (64, 8192, 1024)]
-    assert all(one_wave(*shape, "f16", "f16") is None for shape in others)
-    two_tiles = one_wave(256, 4096, 8192, "f16", "f16")
-    assert two_tiles is not None and two_tiles.rows == 128
 
 
 def test_sums_of_parts_are_added_in_one_order() -> None:

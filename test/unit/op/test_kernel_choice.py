@@ -12,7 +12,8 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op import choice as module
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
-from cute_dialect.op.gemm import choose, heuristic
+from cute_dialect.op.gemm import choose
+from cute_dialect.op.model import best
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 
@@ -40,12 +41,12 @@ def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None
 
 
 def test_the_users_table_comes_first() -> None:
-    assert choose(PROBLEM, gpu=GPU) == heuristic(PROBLEM)
+    assert choose(PROBLEM, gpu=GPU) == best(PROBLEM)
     path = save(GPU, {PROBLEM.key: (OTHER, 612.34), "f16-f16-kk 1x8x8": (FEW, 1.0)})
     assert path == table_path(GPU) and path.name == "nvidia-test-100.json"
     assert choose(PROBLEM, gpu=GPU) == OTHER
     assert choose(PROBLEM._replace(m=1, n=8, k=8), gpu=GPU) == FEW
-    assert choose(PROBLEM) == choose(PROBLEM, gpu="another") == heuristic(PROBLEM)
+    assert choose(PROBLEM) == choose(PROBLEM, gpu="another") == best(PROBLEM)
     save(GPU, {PROBLEM.key: (FEW, 700.0)})  # the other entry stays
     assert set(tuned(GPU)) == {PROBLEM.key, "f16-f16-kk 1x8x8"} and choose(PROBLEM, gpu=GPU) == FEW
     assert json.loads(path.read_text())["kernels"][PROBLEM.key]["tflops"] == 700.0
@@ -96,7 +97,7 @@ def test_tables_of_another_format_do_not_count() -> None:
     path = table_path(GPU)
     path.parent.mkdir(parents=True)
     path.write_text('{"format": 0, "kernels": 7}')
-    assert choose(PROBLEM, gpu=GPU) == heuristic(PROBLEM)
+    assert choose(PROBLEM, gpu=GPU) == best(PROBLEM)
 
 
 def _write(folder: str, i: int) -> None:
@@ -155,13 +156,13 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def test_tuning_saves_what_is_fastest(speeds: dict[str, float], capsys: pytest.CaptureFixture[str]) -> None:
-    best = Choice(GemmConfig(group=16))
-    speeds.update({best.name: 120.0, Choice(GemmConfig(group=4)).name: -1.0, FEW.name: 110.0})
+    fastest = Choice(GemmConfig(group=16))
+    speeds.update({fastest.name: 120.0, Choice(GemmConfig(group=4)).name: -1.0, FEW.name: 110.0})
     arguments = ["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "128x8192x8192"]
     assert cute_bench.main(arguments) == 0
     out = capsys.readouterr().out
     assert f"saved: {table_path(GPU)}" in out and "WRONG: f16-f16-kk-128x256-c2d-g4" in out
-    assert choose(Problem(4096, 4096, 4096), gpu=GPU) == best
+    assert choose(Problem(4096, 4096, 4096), gpu=GPU) == fastest
     assert choose(Problem(128, 8192, 8192), gpu=GPU) == FEW
 
 
@@ -169,7 +170,7 @@ def test_the_rule_stays_where_nothing_is_faster_by_a_percent(speeds: dict[str, f
     speeds[Choice(GemmConfig(group=16)).name] = 100.9
     assert cute_bench.main(["gemm", "--tune", "--run", "DIR", "--shapes", "4096x4096x4096", "--element", "bf16"]) == 0
     problem = Problem(4096, 4096, 4096, "bf16", "bf16")
-    assert tuned(GPU) == {problem.key: heuristic(problem)}
+    assert tuned(GPU) == {problem.key: best(problem)}
 
 
 def test_the_final_decides(speeds: dict[str, float]) -> None:

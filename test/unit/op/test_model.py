@@ -1,0 +1,132 @@
+"""Which kernel is predicted to be the fastest; costs of other GPUs in files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.op import model
+from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode
+from cute_dialect.op.gemm import choose
+from cute_dialect.op.menu import blocks, menu, suits
+from cute_dialect.op.model import COSTS, Costs, best, costs_of, costs_path, predict, ranked, write_costs
+from cute_dialect.tools.bench_gemm_random import problems
+
+GPU = "NVIDIA Test 200"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's settings are in a fresh folder."""
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
+    costs_of.cache_clear()
+    yield tmp_path
+    costs_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("element", "output", "majors"),
+    [
+        ("f16", "f16", "kk"),
+        ("bf16", "f32", "mn"),
+        ("f8E4M3FN", "bf16", "kk"),
+        ("f8E4M3FN", "f32", "kk"),
+        ("tf32", "f32", "kk"),
+    ],
+)
+def test_the_menu_has_kernels_only(element: str, output: str, majors: str) -> None:
+    found = menu(Problem(64, 64, 64, element, output, majors[0], majors[1]))
+    assert len(found) == len({c.name for c in found}) > 25
+    for c in found:
+        assert (c.config.element, c.config.output, c.config.major_a + c.config.major_b) == (element, output, majors)
+        if c.skinny is not None:
+            c.skinny.check()
+        elif c.parts > 1:
+            SplitConfig(c.config, c.parts).check()
+        else:
+            c.config.check()
+        assert decode(json.loads(json.dumps(encode(c)))) == c
+
+
+def test_every_problem_has_a_kernel_that_can_compute_it() -> None:
+    for p in (*problems(120, 11), Problem(1, 8, 8), Problem(16384, 16384, 16384), Problem(1, 64, 16384)):
+        c = best(p)
+        assert suits(c, p)
+        assert c.parts == 1 or blocks(c, p) <= 132
+
+
+def test_what_the_model_says() -> None:
+    large = Problem(8192, 8192, 8192)
+    assert best(large).config.tile[:2] == (128, 256)
+    times = [t for t, _ in ranked(large)]
+    assert times == sorted(times) and times[0] == predict(best(large), large)
+    # More of anything takes longer, and nothing is faster than reading and writing once.
+    for p in problems(60, 5):
+        t = predict(best(p), p)
+        assert predict(best(p), p._replace(k=2 * p.k)) > t
+        size = {"f16": 2, "bf16": 2, "f8E4M3FN": 1, "tf32": 4}[p.element]
+        assert t > (p.m * p.k + p.n * p.k) * size / COSTS.dram / 1e6
+    # Few rows and much of B: as many blocks as the chip has SMs, nearly.
+    few = Problem(16, 8192, 8192)
+    assert blocks(best(few), few) > 80
+
+
+def test_costs_of_another_gpu() -> None:
+    p = Problem(4096, 4096, 4096)
+    half = COSTS._replace(sms=66)
+    write_costs(costs_path(GPU), GPU, half, [("date", "2026-11-23")])
+    assert costs_path(GPU).name == "costs-nvidia-test-200.json"
+    assert costs_of(GPU).sms == 66
+    assert choose(p, gpu=GPU) == best(p, costs_of(GPU)) and choose(p, gpu=GPU).config.sms == 66
+    assert 1.7 < predict(best(p, half), p, half) / predict(best(p), p) < 2.3
+    assert costs_of("another", sms=114) == COSTS._replace(sms=114)
+    # Where meeting costs nothing K is shared; where it costs much it is not.
+    q = Problem(128, 512, 16384)
+    free = COSTS._replace(split=0.0, split_tile=0.0, few_split=0.0)
+    dear = COSTS._replace(split=900.0, few_split=900.0, stream=900.0)
+    assert best(q, free).parts > 1 or (best(q, free).skinny is not None and best(q, free).skinny.parts > 1)  # type: ignore[union-attr]
+    assert best(q, dear).parts == 1 and not best(q, dear).config.stream_k
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "expected costs of a GPU"),
+        ('{"format": 1}', "'costs'"),
+        ('{"format": 1, "costs": {"smx": 3}}', "unknown costs smx"),
+        ('{"format": 1, "costs": {"dram": "fast"}}', "dram: 'fast'"),
+        ('{"format": 1, "costs": {"dram": -1}}', "dram: -1"),
+        ('{"format": 1, "costs": {"sms": 0}}', "sms: 0"),
+        ('{"format": 1, "costs": {"launch": 1e999}}', "launch: inf"),
+        ("[]", "expected costs of a GPU"),
+    ],
+)
+def test_costs_that_are_none(text: str, says: str) -> None:
+    path = costs_path(GPU)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(TableError, match=says) as e:
+        choose(Problem(64, 64, 64), gpu=GPU)
+    assert str(path) in str(e.value)
+
+
+def test_costs_of_another_format_do_not_count() -> None:
+    path = costs_path(GPU)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 0, "costs": 7}')
+    assert costs_of(GPU) == COSTS
+
+
+def test_costs_of_the_package_are_good() -> None:
+    for path in (Path(model.__file__).parent / "tables").glob("costs-*.json"):
+        assert isinstance(model.read_costs(path), Costs)
+
+
+def test_a_choice_can_be_made_for_any_number_of_multiprocessors() -> None:
+    assert choose(Problem(4096, 4096, 4096), sms=78).config.sms == 78
+    assert isinstance(choose(Problem(4096, 4096, 4096), sms=78), Choice)
+    assert GemmConfig().sms == 132
