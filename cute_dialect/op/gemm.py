@@ -1,13 +1,11 @@
 """Matrix multiply on Hopper: which kernel for which problem, and ``mm`` as in torch.
 
->>> choose(Problem(8192, 8192, 8192)).name
+>>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
 'f16-f16-kk-128x256-c2d'
->>> choose(Problem(2048, 2048, 2048)).name          # one wave: no cluster
-'f16-f16-kk-128x256-c1'
->>> choose(Problem(128, 8192, 8192)).name           # few rows
-'f16-f16-kk-128x64-y-q9.10-h'
->>> choose(Problem(256, 2048, 8192)).name           # few tiles, much K: blocks share it
-'f16-f16-kk-128x128-c1-q6-s2'
+>>> choose(Problem(8000, 8000, 8000)).config.tile                       # predicted
+(128, 256, 64)
+>>> choose(Problem(1024, 1024, 1024)).config.tile[0] * choose(Problem(1024, 1024, 1024)).config.tile[1] <= 128 * 128
+True
 """
 
 # torch is not there where the types are checked.

@@ -73,6 +73,8 @@ def _few_rows(element: str, output: str) -> list[Choice]:
             for parts in (1, 2, 4):
                 piece = columns // max(1, parts // (rows // 64))
                 direct = BITS[output] == 32 or piece % 32 != 0
+                if direct and rows == 128 and parts > 1 and columns >= 160:
+                    continue  # its registers spill
                 try:
                     made = deepest(SkinnyConfig(element, output, rows, columns, parts=parts, live=live, direct=direct))
                     made.check()
