@@ -215,7 +215,7 @@ def _other_calls(add: Any, x: Any, y: Any, z: Any) -> dict[str, Callable[[], obj
         assert config["tile"][0] == 128
         add(x, y, z)
 
-    config = {"tile": [128, 128], "stages": 4}
+    config: dict[str, Any] = {"tile": [128, 128], "stages": 4}
     adder, wrapped = Adder(), [cute.from_dlpack(t) for t in (x, y, z)]
     return {
         "a method": lambda: adder(x, y, z),

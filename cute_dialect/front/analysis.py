@@ -196,6 +196,21 @@ class _Analysis:
         self.mangle = mangle
         self.always = always
         self.exclude = exclude
+        self.quiet = False
+        self.gens: dict[int, frozenset[str]] = {}
+
+    def gen(self, loop: Any) -> frozenset[str]:
+        """Return what a turn of a loop reads of the names before it.
+
+        A suite's live names are ``G | (live - K)``, so the fixed point of a loop needs its ``G`` only: it is found
+        once, without sites, and loops in loops take no longer for it.
+        """
+        found = self.gens.get(id(loop))
+        if found is None:
+            was, self.quiet = self.quiet, True
+            found = self.gens[id(loop)] = self.suite(loop.body, NO_NAMES)
+            self.quiet = was
+        return found
 
     def site(
         self,
@@ -208,6 +223,8 @@ class _Analysis:
         into: frozenset[str] = NO_NAMES,
         **more: Any,
     ) -> None:
+        if self.quiet:
+            return
         parts = list(parts)
         stores = stored(parts) - self.exclude
         names = sorted(stores)
@@ -249,24 +266,20 @@ class _Analysis:
         if hasattr(s, "_dead"):
             return out
         test = names_in(s.test)
-        reads = test.loads
-        for _ in range(2):
-            reads = self.suite(s.body, reads) | test.loads
+        reads = self.gen(s) | test.loads
         once = hasattr(s, "_once")
-        head = out | test.loads
-        for _ in range(2):
-            head = (out | self.suite(s.body, head) | test.loads) - (test.stores - test.loads)
+        head = (out | reads) - (test.stores - test.loads)
+        if not self.quiet:
+            self.suite(s.body, head)
         self.site("while", s, [s.test, *s.body], out, head=head, flags=getattr(s, "_flags", ()), once=once, reads=reads)
         return head
 
     def For(self, s: ast.For, out: frozenset[str]) -> frozenset[str]:
         flags: tuple[str, ...] = getattr(s, "_flags", ())
-        reads, target = NO_NAMES, names_in(s.target).stores
-        for _ in range(2):
-            reads = self.suite(s.body, reads) - target
-        head = out.union(flags)
-        for _ in range(2):
-            head = out.union(flags) | (self.suite(s.body, head) - names_in(s.target).stores)
+        reads = self.gen(s) - names_in(s.target).stores
+        head = out.union(flags) | reads
+        if not self.quiet:
+            self.suite(s.body, head)
         targets = tuple(self.mangle(n) for n in s._targets)  # pyright: ignore
         self.site("for", s, s.body, out, head=head, flags=flags, targets=targets, reads=reads)
         return head | names_in(s.iter).loads
