@@ -1,5 +1,7 @@
 """Loops in loops are converted in the time of one walk of each."""
 
+# pyright: reportPrivateUsage=false
+
 import importlib.util
 from pathlib import Path
 from typing import Any
