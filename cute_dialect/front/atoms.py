@@ -353,7 +353,8 @@ def make_copy_atom(op: CopyOp, dtype: Any, *, num_bits_per_copy: int | None = No
     if not isinstance(op, CopyOp):
         raise KernelTypeError(
             "F250", f"cute.make_copy_atom: expected the descriptor of a copy, got {_shown(op)}",
-            hint="one of " + ", ".join(f"{n}()" for n in _descriptors(CopyOp)),
+            hint="such as cute.nvgpu.CopyUniversalOp(), cute.nvgpu.cpasync.CopyG2SOp(), "
+            "cute.nvgpu.warp.LdMatrix8x8x16bOp()",
         )  # fmt: skip
     what = f"cute.make_copy_atom({op.name}, …)"
     element_text(dtype, what)
@@ -372,7 +373,8 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
     if not isinstance(op, MmaOp):
         raise KernelTypeError(
             "F250", f"cute.make_mma_atom: expected the descriptor of a product, got {_shown(op)}",
-            hint="one of " + ", ".join(f"{n}(…)" for n in _descriptors(MmaOp)),
+            hint="such as cute.nvgpu.MmaUniversalOp(…), cute.nvgpu.warp.MmaF16BF16Op(…), "
+            "cute.nvgpu.warpgroup.MmaF16BF16Op(…)",
         )  # fmt: skip
     check_target(op.name, op.chip)
     made = MmaAtom(parsed_atom(op.atom_text(), op.name), op)
@@ -387,12 +389,3 @@ def make_atom(op: AtomOp, *args: Any, **kwargs: Any) -> Atom:
 
 def _shown(x: object) -> str:
     return f"the class {x.__name__}: call it" if isinstance(x, type) else repr(x)
-
-
-def _descriptors(base: type[AtomOp]) -> list[str]:
-    """Return the names of the descriptors that an atom is made of; those of TMA make theirs on the host."""
-    found: set[str] = set()
-    for cls in base.__subclasses__():
-        if not hasattr(cls, "direction"):
-            found |= {*_descriptors(cls)} | ({cls.__name__} if not cls.__name__.startswith("_") else set())
-    return sorted(found)

@@ -33,6 +33,11 @@ def never_changes(value: object) -> bool:
     return isinstance(value, types.FunctionType) and value.__closure__ is None
 
 
+def _holds_attributes_only(kind: type) -> bool:
+    """Tell whether instances of a class are what their attributes are: of a user's class, or of one of this package."""
+    return is_users_class(kind) or kind.__module__.startswith("cute_dialect.")
+
+
 def unchanged_since(
     values: Iterable[object], *, others: Callable[[object], bool] = lambda _: False
 ) -> Callable[[], bool] | None:
@@ -64,7 +69,7 @@ def unchanged_since(
                 held = vars(base)
                 spaces.append((None, None, held, len(held), tuple(held), tuple(held.values())))
                 left += [v for n, v in held.items() if not n.startswith("__") and can_change(v)]
-        elif hasattr(x, "__dict__") and all(map(is_users_class, kind.mro()[:-1])):
+        elif hasattr(x, "__dict__") and all(map(_holds_attributes_only, kind.mro()[:-1])):
             if any("__slots__" in vars(k) for k in kind.mro()):
                 return None
             held = vars(x)

@@ -43,7 +43,7 @@ trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 #: atoms.py:1:17: error F250: cute.make_mma_atom: expected the descriptor of a product, got CopyUniversalOp()
 #:     1 | trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: one of DotProductOp(…), MmaUniversalOp(…)
+#: hint: such as cute.nvgpu.MmaUniversalOp(…), cute.nvgpu.warp.MmaF16BF16Op(…), cute.nvgpu.warpgroup.MmaF16BF16Op(…)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 

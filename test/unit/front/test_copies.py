@@ -349,8 +349,8 @@ def a_kernel(call: Any) -> Any:
 
 ERRORS = {
     "F250: cute.make_copy_atom: expected the descriptor of a copy, got the class CopyUniversalOp: call it\n"
-    "hint: one of BulkCopyOp(), BulkReduceOp(), CopyG2SOp(), CopyUniversalOp(), LdMatrix8x16x8bOp(), "
-    "LdMatrix8x8x16bOp(), MovMatrixOp(), ShuffleOp(), StMatrix8x8x16bOp()": (
+    "hint: such as cute.nvgpu.CopyUniversalOp(), cute.nvgpu.cpasync.CopyG2SOp(), "
+    "cute.nvgpu.warp.LdMatrix8x8x16bOp()": (
         lambda x, y: cute.make_copy_atom(nvgpu.CopyUniversalOp, cute.Float32)
     ),
     "F250: cute.make_copy_atom(CopyG2SOp, …): expected num_bits_per_copy = 32, 64 or 128\nhint: num_bits_per_copy=32": (

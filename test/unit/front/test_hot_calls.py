@@ -275,6 +275,16 @@ def test_methods(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]
     assert len(gpu.launches) == len(addresses)
 
 
+def test_objects_of_this_package_are_what_their_attributes_are() -> None:
+    from cute_dialect.front.unchanged import unchanged_since
+
+    raster = cute.utils.GroupedRaster((4, 4), 8)
+    same = unchanged_since([raster])
+    assert same is not None and same()
+    raster.group = 4
+    assert not same()
+
+
 def test_tensors_of_from_dlpack(gpu: FakeDriver, reads: Reads, addresses: list[tuple[int, int]]) -> None:
     def wrapped(n: int, pointer: int) -> Any:
         return cute.from_dlpack(OnGpu(n, pointer), assumed_align=16)
