@@ -20,7 +20,8 @@ __all__ = ["blocks", "menu", "suits"]
 _TILES = ((192, 128), (128, 256), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64))
 _IN_TURNS = ((128, 128), (128, 64), (64, 256), (64, 192), (64, 128), (64, 64))
 _SHARED_LAST = ((128, 256), (128, 192), (128, 128))
-_SHARED_K = ((128, 256), (128, 192), (128, 128), (64, 256), (64, 128))
+_SHARED_K = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64))
+_PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
 _ALIGNMENT = 1024
 """Bytes that aligning the stages may take."""
@@ -58,7 +59,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, sms: int) -> tu
         for n in (1, 2):
             add(base._replace(tile=(*tile, k), schedule="pingpong", cluster_m=n))
     for tile in _SHARED_K:
-        for parts in (2, 3, 4):
+        for parts in _PARTS:
             add(base._replace(tile=(*tile, k), serpentine=False), parts)
     if (major_a, major_b) == ("k", "k"):
         found += _few_rows(element, output)

@@ -42,8 +42,8 @@ class Costs(NamedTuple):
     or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet`` (of a cluster, to ``first_loads``).
     ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the next tile.  ``wave``: more
     between tiles.  ``alone``: factor for one tile of a block whose consumers take turns.  ``split``, ``split_tile``,
-    ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``: of the kernels for few rows.
-    ``sharpness``: how suddenly one bound follows another.
+    ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``: of the kernels
+    for few rows.  ``sharpness``: how suddenly one bound follows another.
     """
 
     sms: int = 132
@@ -65,7 +65,8 @@ class Costs(NamedTuple):
     wave: float = 0.0
     alone: float = 1.025
     split: float = 1.961
-    split_tile: float = 1.871
+    split_tile: float = 1.3
+    split_add: float = 0.6
     stream: float = 5.16
     collect_tile: float = 2.017
     few_launch: float = 4.872
@@ -119,7 +120,8 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
         waves = -(-running // x.sms)
         body = waves * (-(-steps // parts) * step + store) + (x.few_split * (1 + 0.2 * parts) if parts > 1 else 0.0)
     elif parts > 1:
-        body = -(-steps // parts) * step + store + x.split + x.split_tile * tile
+        added = parts * tile / min(parts, max(1, columns // c.chunk))  # sums that a block which finishes reads
+        body = -(-steps // parts) * step + store + x.split + x.split_tile * tile + x.split_add * added
     elif c.stream_k:
         body = _shared_last_wave(x, tiles, slots, steps, step, store, tile)
     elif c.schedule == "pingpong":

@@ -150,5 +150,7 @@ class SplitConfig(NamedTuple):
         if base.schedule != "cooperative" or base.stream_k:
             raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
         chunks = base.tile[1] // base.chunk
-        if self.parts < 2 or chunks % self.parts:
-            raise ValueError(f"expected a number of parts that divides the {chunks} chunks of a tile, got {self.parts}")
+        if self.parts < 2 or (chunks % self.parts and self.parts % chunks):
+            raise ValueError(
+                f"expected parts that divide the {chunks} chunks of a tile, or are a multiple of them, got {self.parts}"
+            )

@@ -2,8 +2,9 @@
 
 Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums to a workspace, tells the other blocks
 of the tile (one counter a tile), waits for them, adds what all wrote for the columns that it finishes in the order of
-the parts (so that results do not depend on who came first), and stores those.  All blocks run at once:
-there are at most as many as SMs.
+the parts (so that results do not depend on who came first), and stores those.  Where there are more parts than chunks
+of columns, as many blocks as chunks finish one each, and the others end when they have written.  All blocks run at
+once: there are at most as many as SMs.
 
 The workspace belongs to one stream; ``counters`` must be zero before the first launch and is zero again after each.
 """
@@ -18,6 +19,9 @@ from cute_dialect.kernels.gemm.config import SplitConfig
 from cute_dialect.kernels.gemm.parts import Item, Shared, Tiles
 
 __all__ = ["Parts"]
+
+_AT_ONCE = 4
+"""Parts whose sums are loaded before the first of them is added: more would need too many registers."""
 
 
 class Parts:
@@ -55,23 +59,33 @@ class Parts:
         for chunk in cute.range_constexpr(result.chunks):
             sums = cute.make_tensor(acc.iterator + c.chunk // 2 * chunk, vectors)
             cute.copy(copy, sums, self._partials(chunk, self.part))
-        self._meet()
-        own = result.chunks // self.parts
+        finishers = min(self.parts, result.chunks)
+        self._arrive()
+        if finishers == self.parts or self.part < finishers:
+            self._wait(finishers)
+            self._finish(result, place, copy, vectors, result.chunks // finishers)
+        result.finish()
+
+    def _finish(self, result: Any, place: Any, copy: Any, vectors: Any, own: int) -> None:
+        """Add up and store this block's chunks, ``own`` of them."""
+        c = self.c
         for mine in cute.range_constexpr(own):
             chunk = self.part * own + mine
-            found = [cute.make_rmem_tensor(vectors, cute.Float32) for _ in range(self.parts)]
-            for part, values in enumerate(found):  # all loads before the first sum
-                cute.copy(copy, self._partials(chunk, part), values)
-            total = found[0]
-            for values in found[1:]:
-                for i in range(c.chunk // 2):  # registers: the passes unroll it
-                    total[i] = total[i] + values[i]
+            total = cute.make_rmem_tensor(vectors, cute.Float32)
+            for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
+                parts = range(first, min(first + _AT_ONCE, self.parts))
+                found = [cute.make_rmem_tensor(vectors, cute.Float32) if part else total for part in parts]
+                for part, values in zip(parts, found):  # all loads before the first sum
+                    cute.copy(copy, self._partials(chunk, part), values)
+                for part, values in zip(parts, found):
+                    if part:
+                        for i in range(c.chunk // 2):  # registers: the passes unroll it
+                            total[i] = total[i] + values[i]
             result.fuse(total, c.chunk, place, 0, chunk)
             kind = result.kind
             out = cute.make_rmem_tensor(result.by_tma.values, kind)
             out.store(cute.make_tensor(total.iterator, result.by_tma.values).load().to(kind))
             result.store_chunk(out, mine % 2, chunk, place)
-        result.finish()
 
     def _partials(self, chunk: Any, part: Any) -> Any:
         """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a chunk of one part."""
@@ -84,18 +98,24 @@ class Parts:
         where = (None, None, thread % 128, thread // 128 - 1, chunk, part)
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
 
-    def _meet(self) -> None:
-        """Wait until all blocks of the tile have written what they had to."""
-        arrived, left = (self.memory.flags.iterator + (self.tile * 2 + i) for i in range(2))
-        everyone = 128 * self.c.consumers
-        cute.arch.barrier(1, everyone)
+    def _arrive(self) -> None:
+        """Tell the other blocks of the tile that this one has written what it had to."""
+        cute.arch.barrier(1, 128 * self.c.consumers)
         if cute.arch.thread_idx().x == 128:
             cute.arch.fence_acq_rel_gpu()  # after the barrier: it passes on what all have written
-            cute.arch.atomic_add(arrived, 1)
+            cute.arch.atomic_add(self._counter(0), 1)
+
+    def _wait(self, finishers: int) -> None:
+        """Wait until all blocks of the tile have; the last one that finishes columns sets the counters back."""
+        arrived, left = self._counter(0), self._counter(1)
+        if cute.arch.thread_idx().x == 128:
             while cute.arch.load(arrived, sem="acquire") < self.parts:
                 pass
-            if cute.arch.atomic_add(left, 1) == self.parts - 1:  # the last one to leave sets both back
+            if cute.arch.atomic_add(left, 1) == finishers - 1:
                 cute.arch.atomic_exch(arrived, 0)
                 cute.arch.atomic_exch(left, 0)
-        cute.arch.barrier(1, everyone)
+        cute.arch.barrier(1, 128 * self.c.consumers)
         cute.arch.fence_acq_rel_gpu()
+
+    def _counter(self, i: int) -> Any:
+        return self.memory.flags.iterator + (self.tile * 2 + i)

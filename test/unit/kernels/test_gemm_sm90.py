@@ -231,6 +231,14 @@ ARRAYS = {
     "turns": (M_MAJOR._replace(schedule="pingpong"), (200, 136, 72)),
     "the last wave shared": (M_MAJOR._replace(stream_k=True, sms=5), (104, 256, 320)),
     "K shared": (SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 2), (104, 136, 200)),
+    "K in more parts than chunks": (
+        SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False), 6),
+        (70, 72, 456),
+    ),
+    "K in parts, major": (
+        SplitConfig(M_MAJOR._replace(tile=(64, 128, 64), sms=132, major_b="n", serpentine=False), 4),
+        (64, 136, 328),
+    ),
     "A shared along N": (BASE._replace(tile=(128, 64, 64), cluster_m=1, cluster_n=2, sms=2), (136, 200, 136)),
     "tf32": (SINGLE._replace(element="tf32", output="f32", tile=(64, 64, 32)), (72, 72, 40)),
 }
@@ -242,7 +250,7 @@ def test_called_with_arrays(name: str) -> None:
     config, shape = ARRAYS[name]
     c = config.base if isinstance(config, SplitConfig) else config
     a, b, out = operands(c, shape, integers=True)
-    given = (with_major(a, c.major_a == "k"), b, out)
+    given = (with_major(a, c.major_a == "k"), with_major(b, c.major_b == "k"), out)
     arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
     more: dict[str, np.ndarray] = {}
     if c is not config or c.stream_k:
@@ -280,3 +288,25 @@ def test_arrays_that_are_not_the_configurations() -> None:
             launch(*arrays, config=config, device="cpu")
     with pytest.raises(ValueError, match="expected nothing behind C, got alpha"):
         launch(a, b, c, alpha=2.0, config=small, device="cpu")
+
+
+def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
+    config = SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False), 6)
+    kernel = compile(gemm_text(config), emit="base").kernel("launch")
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((64, 456)).astype(np.float16) for _ in range(2))
+    results: set[bytes] = set()
+    workspace, counters = np.full(config.workspace(1), np.nan, np.float32), np.zeros(2, np.int32)
+    for seed in range(4):
+        out = np.full((64, 64), np.nan, np.float16)
+        kernel(a, b, out, workspace, counters, device="cpu", schedule="random", seed=seed)
+        assert not counters.any()
+        results.add(out.tobytes())
+    assert len(results) == 1
+
+
+def test_parts_that_fit_no_chunks() -> None:
+    with pytest.raises(
+        ValueError, match="expected parts that divide the 2 chunks of a tile, or are a multiple of them, got 3"
+    ):
+        SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 3).check()
