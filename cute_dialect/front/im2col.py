@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.front.atoms import CopyAtom, check_target, parsed_atom, refuse
+from cute_dialect.front.atoms import CopyAtom, parsed_atom, refuse
 from cute_dialect.front.errors import KernelTypeError
-from cute_dialect.front.tma import TmaOp, reduced
+from cute_dialect.front.tma import TmaOp, global_source, reduced
 
 if TYPE_CHECKING:
     from cute_dialect.front.tensors import Tensor
@@ -38,22 +38,13 @@ def make_im2col_tma_atom(
     of the convolution; ``swizzle``: bytes of the rows in shared memory.
     """
     from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.front.tiled_copies import tensor_operand
     from cute_dialect.front.trace import current
 
     what = f"make_im2col_tma_atom({getattr(op, 'name', op)})"
     if not isinstance(op, Im2colOp):
         raise KernelTypeError("F250", f"{what}: expected a TMA copy of columns of pixels")
     tracer = current()
-    if tracer.kind != "host":
-        raise KernelTypeError(
-            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
-            hint="make it in the function under @cute.jit that launches, and pass the atom",
-        )  # fmt: skip
-    check_target(op.name, op.chip)
-    source = tensor_operand(gmem_tensor, what, "global tensor")
-    if source.element_type is None:
-        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+    source = global_source(gmem_tensor, op, what, "the atom")
     image: Any = reduced(source, op)
     words: list[str] = [str(image.type.data.ptr.element)]
     words += [reduction] if (reduction := getattr(op, "reduction_kind", "")) else []

@@ -81,7 +81,6 @@ def make_tiled_tma_atom(
     from cute_dialect.front.layouts import is_layout
     from cute_dialect.front.machine import as_attribute
     from cute_dialect.front.tensors import Tensor
-    from cute_dialect.front.tiled_copies import tensor_operand
     from cute_dialect.front.trace import current
     from cute_dialect.front.tuples import Tree
 
@@ -89,15 +88,7 @@ def make_tiled_tma_atom(
         raise KernelTypeError("F250", f"cute.nvgpu.cpasync.make_tiled_tma_atom: expected a TMA copy, got {op!r}")
     what = f"make_tiled_tma_atom({op.name})"
     tracer = current()
-    if tracer.kind != "host":
-        raise KernelTypeError(
-            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
-            hint="make it in the function under @cute.jit that launches, and pass atom and coordinates",
-        )  # fmt: skip
-    check_target(op.name, op.chip)
-    source = tensor_operand(gmem_tensor, what, "global tensor")
-    if source.element_type is None:
-        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+    source = global_source(gmem_tensor, op, what, "atom and coordinates")
     if internal_type is not None and internal_type is not source.element_type:
         raise KernelTypeError(
             "F254", f"{what}: the elements are {source.element_type!r}, as {internal_type!r} they cannot be copied",
@@ -125,6 +116,27 @@ def make_tiled_tma_atom(
         refuse("F254", what, e, hint=f"the tensor is {source!r}, the layout in shared memory {smem_layout}")
     atom, coords = made.results
     return CopyAtom(atom.type, op, atom), Tensor.of(coords)
+
+
+def global_source(tensor: Any, op: TmaOp, what: str, result: str) -> Tensor:
+    """Return the global tensor that a tensor map is made of, after checking place, target and memory.
+
+    ``what`` names the function in errors, ``result`` what it gives to kernels.  Raises F260 in a kernel, F254 for a
+    tensor of coordinates.
+    """
+    from cute_dialect.front.tiled_copies import tensor_operand
+    from cute_dialect.front.trace import current
+
+    if current().kind != "host":
+        raise KernelTypeError(
+            "F260", f"{what}: a tensor map is made on the host, not in a kernel",
+            hint=f"make it in the function under @cute.jit that launches, and pass {result}",
+        )  # fmt: skip
+    check_target(op.name, op.chip)
+    source = tensor_operand(tensor, what, "global tensor")
+    if source.element_type is None:
+        raise KernelTypeError("F254", f"{what}: expected a tensor in gmem, got coordinates")
+    return source
 
 
 def reduced(source: Tensor, op: TmaOp) -> SSAValue:

@@ -88,49 +88,59 @@ REFUSED = {
 _DRIVER = "cuda.bindings.driver"
 
 
-class _Forwarding(Loader):
+class _Answering(Loader):
+    """Makes a module whose names are looked up one by one."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        made = ModuleType(spec.name, self.doc(spec.name))
+        made.__path__ = []
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        def get(name: str) -> object:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            return self.answer(f"{module.__name__}.{name}", name)
+
+        module.__dict__["__getattr__"] = get
+
+    def doc(self, module: str) -> str:
+        """Return the docstring of a module."""
+        raise NotImplementedError
+
+    def answer(self, full: str, name: str) -> object:
+        """Return what a name is; ``full`` is it after its module's."""
+        raise NotImplementedError
+
+
+class _Forwarding(_Answering):
     """Makes a module that has the attributes of another."""
 
     def __init__(self, target: str):
         self.target = target
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        made = ModuleType(spec.name, f"Answered by {self.target}.")
-        made.__path__ = []
-        return made
+    def doc(self, module: str) -> str:
+        return f"Answered by {self.target}."
 
-    def exec_module(self, module: ModuleType) -> None:
-        def get(name: str) -> object:
-            if name.startswith("__"):
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            full = f"{module.__name__}.{name}"
-            if full in MODULES:
-                return import_module(full)
-            if full in REFUSED:
-                return refused(full, REFUSED[full])
-            return getattr(import_module(self.target), name)
-
-        module.__dict__["__getattr__"] = get
+    def answer(self, full: str, name: str) -> object:
+        if full in MODULES:
+            return import_module(full)
+        if full in REFUSED:
+            return refused(full, REFUSED[full])
+        return getattr(import_module(self.target), name)
 
 
-class _Refusing(Loader):
+class _Refusing(_Answering):
     """Makes a module whose names refuse to be used."""
 
     def __init__(self, why: str):
         self.why = why
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        made = ModuleType(spec.name, f"{spec.name} {self.why}.")
-        made.__path__ = []
-        return made
+    def doc(self, module: str) -> str:
+        return f"{module} {self.why}."
 
-    def exec_module(self, module: ModuleType) -> None:
-        def get(name: str) -> object:
-            if name.startswith("__"):
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-            return refused(f"{module.__name__}.{name}", self.why)
-
-        module.__dict__["__getattr__"] = get
+    def answer(self, full: str, name: str) -> object:
+        return refused(full, self.why)
 
 
 class _Package(Loader):
