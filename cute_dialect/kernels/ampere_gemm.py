@@ -34,7 +34,8 @@ class AmpereConfig(NamedTuple):
     ``element``: of A, B and C, f16 or bf16; ``tile``: (M, N, K) of a block; ``warps``: along M and N; ``stages``: tiles
     of K in shared memory; ``majors``: which index is contiguous in A and in B, "k" or "mn"; ``group``: rows of tiles
     that are computed side by side, so that their B is shared in the L2 cache; ``vectors``: elements that one copy
-    moves, a kernel each.
+    moves, a kernel each; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or B, for all (of
+    matrices that are given it need not be said).
     """
 
     element: str = "f16"
@@ -44,6 +45,7 @@ class AmpereConfig(NamedTuple):
     majors: tuple[str, str] = ("k", "k")
     group: int = 8
     vectors: tuple[int, ...] = (8, 4, 2, 1)
+    batch: bool = False
 
     @property
     def threads(self) -> int:
@@ -54,7 +56,8 @@ class AmpereConfig(NamedTuple):
     def name(self) -> str:
         """``f16-128x128x32-3-kk``"""
         m, n, k = self.tile
-        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}"
+        batch = "-b" if self.batch else ""
+        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{batch}"
 
 
 class AmpereGemm:
@@ -64,10 +67,8 @@ class AmpereGemm:
         self.config = config or AmpereConfig()
 
     @cute.jit(name="launch")
-    def __call__(
-        self, A: cute.Tensor[None, None, None], B: cute.Tensor[None, None, None], C: cute.Tensor[None, None, None]
-    ):
-        """Multiply."""
+    def __call__(self, A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
+        """Multiply matrices, or batches of them, their third mode."""
         kinds = {x.element_type for x in (A, B, C)}
         if len(kinds) > 1 or not kinds <= {cute.Float16, cute.BFloat16}:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
@@ -76,8 +77,15 @@ class AmpereGemm:
         assert A.shape[1] == B.shape[1], "A and B must have the same K"
         assert A.shape[0] == C.shape[0], "A and C must have the same M"
         assert B.shape[0] == C.shape[1], "B and C must have the same N"
+        if {cute.rank(x) for x in (A, B, C)} not in ({2}, {3}):
+            raise ValueError(f"expected matrices or batches of them, got {A}, {B}, {C}")
+        matrices = C.shape[2] if cute.rank(C) == 3 else None
+        if matrices is not None:
+            for name, x in (("A", A), ("B", B)):
+                several = cute.Boolean(x.shape[2] == matrices)
+                assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
         m, n, _ = self.config.tile
-        tiles = utils.GroupedRaster(cute.ceil_div(C.shape, (m, n)), self.config.group)
+        tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), self.config.group, matrices=matrices)
         kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
         launches = []
         for vector in sorted(self.config.vectors, reverse=True):
@@ -116,7 +124,9 @@ def _multiply(c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaste
         k = min(k, 32)
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
-    row, column = tiles.place(cute.arch.block_idx().x)
+    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    for number in matrix:
+        A, B, C = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B, C))
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
     mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -314,6 +324,8 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
     v = min(config.vectors)
     d = f"?{{div={v}}}" if v > 1 else "?"
     rows, columns = f"(?,{d}):({d},1)", f"({d},?):(1,{d})"
+    if config.batch:
+        rows, columns = f"(?,{d},?):({d},1,{d})", f"({d},?,?):(1,{d},{d})"
 
     def matrix(layout: str) -> Any:
         return cute.Tensor[type_of_mlir(config.element), layout, f"align<{2 * v}>"]

@@ -28,7 +28,7 @@ _PAD = 8
 def any_gemm(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor) -> Any:
     """Return the launch of :func:`gemm_any`, to be the ``fallback`` of another; ``(M,K)``, ``(N,K)``, ``(M,N)``.
 
-    Each may have a third mode, of matrices.
+    Each may have a third mode, of matrices; that of A or B may be 1, for all.
     """
     rows, columns, *matrices = C.shape
     tiles = cute.ceil_div(rows, _ROWS) * cute.ceil_div(columns, _COLUMNS)
@@ -51,7 +51,7 @@ def gemm_any(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
     tiles_m, tiles_n = cute.ceil_div((C.shape[0], C.shape[1]), (_ROWS, _COLUMNS))
     if cute.rank(C) == 3:
         tiles = tiles_m * tiles_n
-        A, B, C = (x[None, None, tile // tiles] for x in (A, B, C))
+        A, B, C = (x[None, None, cute.min(tile // tiles, x.shape[2] - 1)] for x in (A, B, C))
         tile = tile % tiles
     m0, n0 = (tile % tiles_m) * _ROWS, (tile // tiles_m) * _COLUMNS
 

@@ -681,7 +681,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Multiply.
+  // Multiply matrices, or batches of them, their third mode.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.static : !cute.int_tuple<"(128,128)">
     %c1_i32 = arith.constant 1 : i32

@@ -28,10 +28,11 @@ class GemmConfig(NamedTuple):
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
     that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the
     chip; ``deferred``: a finished tile is stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the
-    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only).  ``batch``: A, B and
-    C have a third mode, of matrices.  ``promote``: accumulate in two levels, the products of one stage in the tensor
-    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
-    first loads do not wait for the cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.
+    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only). ``batch``: A, B
+    and C have a third mode, of matrices; that of A or B may be 1, for all. ``promote``: accumulate in two levels,
+    the products of one stage in the tensor cores, their sums in f32 registers (8-bit floats, whose tensor-core
+    accumulators keep fewer bits). ``early``: the first loads do not wait for the cluster. ``serpentine``: odd
+    raster groups walk N backwards, odd tiles K.
     ``schedule``: ``cooperative``, the consumers share a tile, 64 rows each, or ``pingpong``, they take turns with a
     tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm.roles`).  ``stream_k``: the tiles of the last
     wave are shared by all blocks (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the

@@ -60,8 +60,9 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
     assert B.shape[0] == C.shape[1], "B and C must have the same N"
     if c.batch:
-        assert A.shape[2] == B.shape[2], "A and B must have as many matrices"
-        assert A.shape[2] == C.shape[2], "A and C must have as many matrices"
+        for name, x in (("A", A), ("B", B)):
+            several = cute.Boolean(x.shape[2] == C.shape[2])
+            assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
 
 
 def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:

@@ -67,7 +67,7 @@ class Operand:
     """What TMA brings of A or B to its stages in shared memory.
 
     ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K); of ``blocks`` of a cluster each
-    brings its part for all; ``first_out``: of the L2.
+    brings its part for all; ``first_out``: of the L2.  Of a batch there may be one matrix for all.
     """
 
     def __init__(self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, first_out: bool = False):
@@ -75,6 +75,7 @@ class Operand:
         self.shared = blocks > 1
         self.mask = (1 << blocks) - 1 if self.shared else None
         self.policy = EVICT_FIRST if first_out else None
+        self.matrices: Any = coords.shape[2] if cute.rank(coords) == 3 else None
         self.slots, self.tiles = cpasync.tma_partition(
             self.atom, rank, cute.make_layout(blocks), cute.group_modes(smem, 0, 2),
             cute.group_modes(cute.flat_divide(coords, tile), 0, 2),
@@ -82,7 +83,9 @@ class Operand:
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
         """Fetch tile (row, k), this block's part of it, into a slot."""
-        where = (None, row, k) if matrix is None else (None, row, k, matrix)
+        where = (None, row, k)
+        if matrix is not None:  # the last one stands for those that follow: one may be for all of a batch
+            where = (*where, cute.min(matrix, self.matrices - 1))
         cute.copy(
             self.atom, self.tiles[where], self.slots[None, slot], tma_bar_ptr=barrier, mcast_mask=self.mask,
             cache_policy=self.policy,

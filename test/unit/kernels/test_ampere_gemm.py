@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, AmpereGemm
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, AmpereGemm, ampere_gemm_text
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.binding import LaunchError
 
 CHECKS = ("race", "uninit", "sync", "oob")
 
@@ -72,6 +74,27 @@ def test_static_shapes_take_the_widest_copies_that_hold(k: int) -> None:
 )  # fmt: skip
 def test_configurations(options: dict[str, Any]) -> None:
     multiply((136, 144, 168), **options)
+
+
+@pytest.mark.parametrize("of_a, of_b", [(3, 3), (1, 3), (3, 1)])
+@pytest.mark.parametrize("shape", [(65, 72, 40), (33, 67, 37)], ids=str)
+def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
+    """As many matrices, or one for all; whole vectors and single elements."""
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    a = rng.integers(-3, 4, (of_a, m, k)).astype(np.float16)
+    b = rng.integers(-3, 4, (of_b, k, n)).astype(np.float16)
+    c = np.full((3, m, n), np.nan, np.float16)
+    kernel = AmpereGemm(AmpereConfig(tile=(64, 64, 32)))
+    kernel(a.transpose(1, 2, 0), b.transpose(2, 1, 0), c.transpose(1, 2, 0), device="cpu", checks=CHECKS)
+    assert (c == a.astype(np.float64) @ b.astype(np.float64)).all()
+    text = ampere_gemm_text(AmpereConfig(tile=(64, 64, 32), batch=True, majors=("k", "mn")))
+    again = np.full_like(c, np.nan)
+    launch = compile(text, emit="base").kernel("launch")
+    launch(a.transpose(1, 2, 0), b.transpose(2, 1, 0), again.transpose(1, 2, 0), device="cpu")
+    assert (again == c).all()
+    with pytest.raises(LaunchError, match="B must have as many matrices as C, or one for all"):
+        launch(a.transpose(1, 2, 0), np.zeros((n, k, 2), np.float16, "F"), c.transpose(1, 2, 0), device="cpu")
 
 
 def test_other_matrices_are_refused() -> None:

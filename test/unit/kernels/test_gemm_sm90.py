@@ -261,6 +261,27 @@ def test_called_with_arrays(name: str) -> None:
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)).astype(out.dtype)).all()
 
 
+BATCHES = {
+    "A for all": (SINGLE._replace(batch=True, tile=(64, 64, 64), sms=2), 1, 3),
+    "B for all": (SINGLE._replace(batch=True, tile=(64, 64, 64), sms=2), 3, 1),
+    "A of a cluster for all": (BASE._replace(batch=True, tile=(64, 128, 64), sms=2), 1, 3),
+    "turns, B for all": (SINGLE._replace(batch=True, tile=(64, 64, 64), sms=2, schedule="pingpong"), 3, 1),
+    "odd rows, A for all": (SINGLE._replace(batch=True, fallback=True), 1, 3),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_one_matrix_for_all_of_a_batch(name: str) -> None:
+    config, of_a, of_b = BATCHES[name]
+    a, b, out = operands(config, (72, 136, 35 if config.fallback else 72, 3), integers=True)
+    a, b = a[:of_a], b[:of_b]
+    arguments = [x.transpose(1, 2, 0) for x in (a, b, out)]
+    launch(*arguments, config=config, device="cpu", checks=("race", "sync", "oob", "uninit"))
+    assert (out == (a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)).astype(out.dtype)).all()
+    with pytest.raises(LaunchError, match="A must have as many matrices as C, or one for all"):
+        launch(np.zeros((2, *a.shape[1:]), np.float16).transpose(1, 2, 0), *arguments[1:], config=config, device="cpu")
+
+
 def test_matrices_without_elements() -> None:
     """No rows: nothing is launched; no K: refused, since C would have to be zero."""
     a, b, c = (np.zeros(x, np.float16) for x in ((0, 64), (64, 64), (0, 64)))
