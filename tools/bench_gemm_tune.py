@@ -181,16 +181,9 @@ def save_best(result: dict[str, object], gpu: str) -> Path:
     for row in rows:
         if row["best"]:
             key = str(row["name"])
-            choice = names.get(str(row["kernel"])) or predicted(_problem(key))
+            choice = names.get(str(row["kernel"])) or predicted(Problem.of_key(key))
             found[key] = (choice, float(row["ours"]))
     return save(gpu, found)
-
-
-def _problem(key: str) -> Problem:
-    types, shape = key.split()
-    element, output, majors = types.split("-")
-    m, n, k = map(int, shape.split("x"))
-    return Problem(m, n, k, element, output, majors[0], majors[1])
 
 
 def suits(choice: Choice, p: Problem) -> bool:

@@ -10,6 +10,8 @@ cute-bench elementwise_add                       both, in a temporary folder
 cute-bench accuracy --run DIR                    errors against float64, beside torch's, of what "all" builds
 cute-bench all --run DIR --json results.json     everything: one table, one file
 cute-bench elementwise_add --run DIR --json result.json
+cute-bench gemm --fit sweep.json                 fit the costs of the model that chooses kernels (no GPU)
+cute-bench gemm --regret sweep.json              how near its choices come to the best kernels (no GPU)
 """
 
 # torch is not there where the types are checked.
@@ -79,7 +81,11 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
-    p.add_argument("--seed", type=int, metavar="S", help="of --random (default: 0)")
+    p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
+    p.add_argument("--fit", nargs="+", metavar="FILE", help="gemm: fit the costs that choose kernels to sweeps")
+    p.add_argument("--regret", nargs="+", metavar="FILE", help="gemm: how near the choices come to the best of sweeps")
+    p.add_argument("--costs", metavar="FILE", help="of --fit and --regret: costs instead of those in force for the GPU")
+    p.add_argument("--output", metavar="FILE", help="of --fit: where the costs go (default: the user's for the GPU)")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
     p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
     p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times, and watch the memory")
@@ -113,15 +119,36 @@ def _contradiction(options: argparse.Namespace) -> str:
         return "--shapes and --element are for --tune and gemm_tune"
     if options.random is not None and (options.name != "gemm" or options.tune):
         return "--random is for gemm without --tune"
-    if options.seed is not None and options.random is None:
-        return "--seed is for --random"
+    if options.seed is not None and options.random is None and options.fit is None:
+        return "--seed is for --random and --fit"
+    wrong = _contradiction_of_sweeps(options)
+    if wrong:
+        return wrong
     if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
         return f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
     return ""
 
 
+def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
+    """Say what does not go together of the options that read sweeps."""
+    name = "--fit" if options.fit is not None else "--regret" if options.regret is not None else ""
+    if not name:
+        given = [f"--{n}" for n in ("costs", "output") if getattr(options, n) is not None]
+        return f"{given[0]} is for --fit" if given else ""
+    if options.name != "gemm" or options.tune:
+        return f"{name} is for gemm without --tune"
+    if options.fit is not None and options.regret is not None:
+        return "--fit and --regret are two commands"
+    if options.random is not None or options.build or options.run:
+        return f"{name} reads files and measures nothing: it takes neither --random nor --build nor --run"
+    if options.regret is not None and options.output is not None:
+        return "--output is for --fit"
+    return ""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-bench``; give the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
     options = build_parser().parse_args(argv)
     wrong = _contradiction(options)
     if wrong:
@@ -132,6 +159,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     if options.name in _CPU_CASES:
         return _cpu_case(options)
+    if options.fit is not None or options.regret is not None:
+        return _sweep_case(options, argv)
     if options.tune and options.name != "gemm":
         print(f"cute-bench: error: --tune is for gemm, got {options.name}", file=sys.stderr)
         return 1
@@ -164,18 +193,52 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.tune:
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
-        from cute_dialect.tools.cute_run import user_message
-
-        text = user_message(e)
-        if text is None:
+        if not _told(e):
             raise
-        print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
         return 1
     _table(result)
     if options.json:
         if options.name == "all":
             result = {"machine": result["machine"], "date": _today(), "results": result["rows"]}
         _write_json(options.json, result)
+    return 0
+
+
+def _told(error: Exception) -> bool:
+    """Print what a user can do something about; false for a bug of ours."""
+    from cute_dialect.tools.cute_run import user_message
+
+    text = user_message(error)
+    if text is not None:
+        print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
+    return text is not None
+
+
+def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Run ``--fit`` or ``--regret``; give the exit status."""
+    import shlex
+
+    from cute_dialect.tools.bench_gemm_fit import fit_files, regret
+
+    try:
+        if options.regret is not None:
+            result = regret(options.regret, costs=options.costs, say=print)
+        else:
+            command = shlex.join(["cute-bench", *argv])
+            result = fit_files(
+                options.fit,
+                seed=options.seed or 0,
+                costs=options.costs,
+                output=options.output,
+                command=command,
+                say=partial(print, flush=True),
+            )
+        if options.json:
+            _write_json(options.json, result)
+    except Exception as e:
+        if not _told(e):
+            raise
+        return 1
     return 0
 
 

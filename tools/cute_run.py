@@ -191,6 +191,7 @@ def user_message(error: Exception) -> str | None:
     """Return the message of an error that a user can do something about; ``None`` for a bug of ours."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
+    from cute_dialect.op.choice import TableError
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream_error import UpstreamError
     from cute_dialect.runtime.artifact import ArtifactError
@@ -205,7 +206,14 @@ def user_message(error: Exception) -> str | None:
         return None if hint is None else f"cute-run: error: {hint}"
     if isinstance(error, UpstreamError) and error.line:
         return f"{error.filename}:{error.line}:{error.col}: error: {error.message}"
-    known: tuple[type[Exception], ...] = (ArtifactError, LaunchError, CudaError, UpstreamError, SettingError)
+    known: tuple[type[Exception], ...] = (
+        ArtifactError,
+        LaunchError,
+        CudaError,
+        UpstreamError,
+        SettingError,
+        TableError,
+    )
     if isinstance(error, known):
         return f"cute-run: error: {error}"
     if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):

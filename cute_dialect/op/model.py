@@ -28,7 +28,7 @@ from cute_dialect.op.choice import Choice, Problem, TableError
 from cute_dialect.op.menu import menu, suits
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = ["COSTS", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
+__all__ = ["COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
 
 FORMAT = 1
 
@@ -76,6 +76,12 @@ class Costs(NamedTuple):
 
 COSTS = Costs()
 """Of an H200 (2026-11-23: 160 problems of ``--random`` with seed 101, 22 kernels each)."""
+
+GIVEN = ("sms", "ghz")
+"""Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
+
+RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
+"""Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
 
 
 def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:

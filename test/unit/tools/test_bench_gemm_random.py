@@ -63,7 +63,7 @@ def test_the_table() -> None:
     [
         (["sgemm", "--random", "3"], "--random is for gemm without --tune"),
         (["gemm", "--random", "3", "--tune"], "--random is for gemm without --tune"),
-        (["gemm", "--seed", "3"], "--seed is for --random"),
+        (["gemm", "--seed", "3"], "--seed is for --random and --fit"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,272 @@
+"""``cute-bench gemm --fit`` and ``--regret``: costs fitted to sweeps whose times were invented from other costs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.op.choice import Choice, Problem, encode
+from cute_dialect.op.menu import blocks, suits
+from cute_dialect.op.model import (
+    COSTS,
+    GIVEN,
+    Costs,
+    best,
+    costs_of,
+    costs_path,
+    predict,
+    ranked,
+    read_costs,
+    write_costs,
+)
+from cute_dialect.tools.bench_gemm_fit import fit_files
+from cute_dialect.tools.bench_gemm_random import problems
+from cute_dialect.tools.cute_bench import main
+from cute_dialect.tools.fit_costs import fit, held_out, quality
+from cute_dialect.tools.sweeps import Row, SweepError, read_sweeps
+
+GPU = "NVIDIA Test 200"
+TRUTH = COSTS._replace(
+    mma=1.3, l2_bytes=25.0, dram=1.4, launch=6.0, store_tile=0.8, split=6.0, stream=2.0, few_launch=8.0, other_major=1.1
+)
+"""Of a GPU with half the memory speed, where stores take twice as long, and sharing K costs three times as much."""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's settings are in a fresh folder."""
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
+    costs_of.cache_clear()
+    yield tmp_path
+    costs_of.cache_clear()
+
+
+@cache
+def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tuple[Row, ...]:
+    """Make the rows that a GPU of some costs would give: the best by the costs in force, the truth's best, bad ones."""
+    rng = random.Random(1)
+    rows: list[Row] = []
+    for p in problems(count, 77):
+        p = p._replace(element="f16", output="f16") if p.element == "bf16" else p
+        listed = [c for _, c in ranked(p, COSTS._replace(sms=truth.sms))]
+        kernels = dict.fromkeys([*listed[:10], *(c for _, c in ranked(p, truth)[:6]), *rng.sample(listed, 4)])
+        times = (predict(c, p, truth) * exp(rng.gauss(0.0, noise)) for c in kernels)
+        rows.append(Row(p, tuple(kernels), tuple(times)))
+    return tuple(rows)
+
+
+def sweep_file(path: Path, rows: tuple[Row, ...], sms: int = 132) -> Path:
+    """Write rows as a sweep does."""
+    menu = {c.name: encode(c) for r in rows for c in r.kernels}
+    listed = [
+        {
+            "problem": r.problem.key,
+            "times": {"torch": 9.5, **{c.name: t for c, t in zip(r.kernels, r.times)}},
+            "bad": {},
+        }
+        for r in rows
+    ]
+    path.write_text(json.dumps({"format": 1, "machine": {"gpu": GPU}, "sms": sms, "menu": menu, "rows": listed}))
+    return path
+
+
+def test_the_fit_finds_the_costs_of_another_gpu(tmp_path: Path) -> None:
+    rows = invented()
+    held = [r for r in rows if held_out(r.problem)]
+    assert 20 < len(held) < 45
+    fitted = fit([r for r in rows if r not in held], COSTS, predictions=600_000)
+    exact = [r for r in invented(noise=0.0) if held_out(r.problem)]
+    before, after = quality(exact, COSTS), quality(exact, fitted)
+    assert after.mean > 0.98 and after.mean > before.mean + 0.01 and after.beats(before)
+    assert after.error < 0.03 < before.error
+    assert quality(exact, TRUTH).mean == pytest.approx(1.0)
+    assert all(getattr(fitted, n) == getattr(COSTS, n) for n in GIVEN)
+    assert all(x > 0 for x in fitted)
+
+
+def test_a_fit_is_the_same_each_time() -> None:
+    rows = invented()[:20]
+    assert fit(rows, COSTS, 3, 60_000) == fit(rows, COSTS, 3, 60_000) != COSTS
+
+
+def test_what_is_held_out_hangs_on_the_problem_alone() -> None:
+    found = problems(600, 4)
+    assert 150 < sum(map(held_out, found)) < 250
+    assert [held_out(p) for p in reversed(found)] == [held_out(p) for p in found][::-1]
+
+
+def test_costs_that_nothing_speaks_of_stay() -> None:
+    """No kernel for few rows was timed."""
+    rows = [r for r in invented() if r.problem.m > 256][:30]
+    fitted = fit(rows, COSTS, predictions=100_000)
+    assert not any(c.skinny for r in rows for c in r.kernels)
+    assert (fitted.few_launch, fitted.few_split) == pytest.approx((COSTS.few_launch, COSTS.few_split))
+    assert fitted.launch != COSTS.launch
+
+
+def test_the_command_writes_better_costs_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = sweep_file(folder / "sweep.json", invented())
+    report = folder / "report.json"
+    assert main(["gemm", "--regret", str(path)]) == 0
+    regret = capsys.readouterr().out
+    assert f"{GPU}, 132 SMs: 100 problems, " in regret and " costs in force " in regret
+    assert main(["gemm", "--fit", str(path), "--json", str(report)]) == 0
+    out = capsys.readouterr().out
+    written = costs_path(GPU)
+    assert out.splitlines()[-1] == f"written: {written}"
+    found = read_costs(written)
+    assert isinstance(found, Costs) and found != COSTS and costs_of(GPU) == found
+    file = json.loads(written.read_text())
+    assert file["gpu"] == GPU and file["date"] and file["command"].startswith("cute-bench gemm --fit ")
+    assert file["held out"]["of_best"] > file["held out, before"]["of_best"]
+    told = json.loads(report.read_text())
+    assert told["written"] == str(written) and told["new"]["held out"] == file["held out"]
+    held = [r for r in read_sweeps([path]).rows if held_out(r.problem)]
+    assert quality(held, found).as_record() == file["held out"]  # of the costs as the file has them
+    # What is in force is now as good as it gets: nothing is written, or something better still.
+    before = written.read_bytes()
+    assert main(["gemm", "--fit", str(path)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert (last.startswith("nothing written: ")) == (written.read_bytes() == before)
+
+
+def test_costs_that_are_not_better_are_not_written(folder: Path) -> None:
+    path = sweep_file(folder / "sweep.json", invented(60, 0.0))
+    truth, output = folder / "truth.json", folder / "costs.json"
+    write_costs(truth, GPU, TRUTH)
+    said: list[str] = []
+    found = fit_files([str(path)], seed=0, costs=str(truth), output=str(output), command="", say=said.append)
+    assert found["written"] is None and not output.exists()
+    assert said[-1] == "nothing written: on the problems held out the new costs are not better than those in force"
+
+
+def test_several_files_are_one_sweep(tmp_path: Path) -> None:
+    rows = invented()
+    paths = [sweep_file(tmp_path / "a.json", rows[:10]), sweep_file(tmp_path / "b.json", rows[10:30])]
+    assert read_sweeps(paths).rows == tuple(r._replace(peer=9.5) for r in rows[:30])
+
+
+def halved(text: str) -> str:
+    """Return what a full disk leaves of a file."""
+    return text[: len(text) // 2]
+
+
+def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
+    """Return what changes the text of a sweep by its record."""
+
+    def edit(text: str) -> str:
+        record = json.loads(text)
+        change(record)
+        return json.dumps(record)
+
+    return edit
+
+
+DAMAGES: list[tuple[Callable[[str], str], str]] = [
+    (halved, "expected a sweep (cute-bench gemm --fit --random writes one), got "),
+    (lambda _: "[]", "expected a sweep (cute-bench gemm --fit --random writes one), got list indices"),
+    (lambda _: "\x00\xff", "expected a sweep"),
+    (edited(lambda r: r.update(format=2)), "expected a sweep of format 1, got format 2"),
+    (edited(lambda r: r.pop("menu")), "got no 'menu'"),
+    (edited(lambda r: r.pop("format")), "got no 'format'"),
+    (edited(lambda r: r.update(sms=0)), f"got GPU '{GPU}' of 0 SMs"),
+    (edited(lambda r: r.update(rows=[])), "expected problems with two kernels or more to choose from, got none"),
+    (
+        edited(lambda r: r["rows"][0].update(problem="8x8x8")),
+        "got expected a problem like f16-f16-kk 128x8192x4096",
+    ),
+    (edited(lambda r: r["rows"][0]["times"].update(torch=-1)), "got -1 us of torch"),
+    (edited(lambda r: r["rows"][0].update(times=7)), "got 'int' object"),
+]
+
+
+@pytest.mark.parametrize(("change", "says"), DAMAGES)
+def test_files_that_are_no_sweeps(
+    change: Callable[[str], str], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sweep_file(folder / "sweep.json", invented()[:5])
+    path.write_text(change(path.read_text()))
+    for option in ("--fit", "--regret"):
+        assert main(["gemm", option, str(path)]) == 1
+        out, said = capsys.readouterr()
+        assert out == "" and said.startswith(f"cute-bench: error: {path}: ") and says in said
+
+
+def test_files_that_do_not_serve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gemm", "--fit", "nowhere.json"]) == 1
+    assert capsys.readouterr().err == "cute-bench: error: nowhere.json: No such file or directory\n"
+    a, b = sweep_file(folder / "a.json", invented()[:1]), folder / "b.json"
+    b.write_text(a.read_text().replace(GPU, "another"))
+    with pytest.raises(SweepError, match="expected sweeps of one GPU"):
+        read_sweeps([a, b])
+    assert main(["gemm", "--fit", str(a)]) == 1
+    assert "expected more problems, to fit some and to hold out others, got" in capsys.readouterr().err
+    assert main(["gemm", "--fit", str(a), "--costs", "nowhere.json"]) == 1
+    assert capsys.readouterr().err == "cute-bench: error: --costs: expected a file of costs, got 'nowhere.json'\n"
+    damaged = folder / "costs.json"
+    damaged.write_text("{")
+    assert main(["gemm", "--regret", str(a), "--costs", str(damaged)]) == 1
+    assert capsys.readouterr().err.startswith(f"cute-bench: error: {damaged}: expected costs of a GPU")
+    write_costs(damaged, GPU, COSTS._replace(sms=80))
+    assert main(["gemm", "--regret", str(a), "--costs", str(damaged)]) == 1
+    assert capsys.readouterr().err == f"cute-bench: error: expected costs for 132 SMs, as {GPU} has, got some for 80\n"
+
+
+def test_kernels_of_other_versions_are_left_out(folder: Path) -> None:
+    rows = invented()[:4]
+    path = sweep_file(folder / "sweep.json", rows)
+    record = json.loads(path.read_text())
+    for row in record["rows"]:
+        row["times"] |= {"later": 3.0, "smaller": 4.0, "stranger": 5.0}
+    record["menu"] |= {"later": {"quantum": True}, "smaller": {"sms": 80}}
+    path.write_text(json.dumps(record))
+    sweep = read_sweeps([path])
+    assert sweep.rows == tuple(r._replace(peer=9.5) for r in rows)
+    assert sweep.left_out == 12
+    assert {*sweep.unknown} == {"later", "smaller", "stranger"} and "80 SMs" in sweep.unknown["smaller"]
+    assert sweep.said.endswith("; left out: 12 times of 3 kernels that this version does not know")
+
+
+def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
+    """80 multiprocessors and half the memory speed, by a file of costs."""
+    small = COSTS._replace(sms=80, dram=COSTS.dram / 2)
+    write_costs(costs_path(GPU), GPU, small)
+    costs = costs_of(GPU)
+    assert costs == small
+    changed = 0
+    for p in problems(60, 12):
+        here, there = best(p), best(p, costs)
+        assert (there.skinny is not None or there.config.sms == 80) and suits(there, p)
+        assert there.parts == 1 or blocks(there, p) <= 80  # blocks that wait for each other run all at once
+        assert predict(there, p, costs) > 0.9 * predict(here, p)
+        same = here if here.skinny is not None else here._replace(config=here.config._replace(sms=80))
+        changed += there != same
+    assert 10 < changed < 60
+    # 12 x 11 tiles of 128 x 256 are one wave of 132, and two of 80, which smaller tiles fill better.
+    whole = Problem(12 * 128, 11 * 256, 4096)
+    wide = Choice(GemmConfig(cluster_m=1, deferred=False))
+    assert predict(wide, whole, costs) > 1.7 * predict(wide, whole)
+    assert predict(best(whole, costs), whole, costs) < 1.9 * predict(best(whole), whole)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["rows", "--fit", "x"], "--fit is for gemm without --tune"),
+        (["gemm", "--regret", "x", "--tune"], "--regret is for gemm without --tune"),
+        (["gemm", "--fit", "x", "--regret", "x"], "--fit and --regret are two commands"),
+        (["gemm", "--regret", "x", "--output", "y"], "--output is for --fit"),
+        (["gemm", "--costs", "y"], "--costs is for --fit"),
+    ],
+)
+def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert capsys.readouterr() == ("", f"cute-bench: error: {says}\n")

@@ -1,0 +1,166 @@
+"""``cute-bench gemm --fit FILE...``: fit the costs of the model that chooses kernels to sweeps, and say how good.
+
+Costs are written only where they choose better than those in force on the third of the problems that was held out.
+``--regret FILE...`` says how good those in force are.  Neither needs a GPU.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from cute_dialect.op.model import GIVEN, Costs, costs_of, costs_path, read_costs, write_costs
+from cute_dialect.tools.bench_gemm_random import summary
+from cute_dialect.tools.fit_costs import Outcome, Quality, fit, held_out, quality
+from cute_dialect.tools.sweeps import Sweep, SweepError, read_sweeps
+
+__all__ = ["costs_in_force", "fit_files", "regret"]
+
+_WORST = 5
+
+
+def costs_in_force(path: str | None, gpu: str, sms: int) -> Costs:
+    """Return the costs that choose on a GPU, or those of a file.  Raises SweepError for a file that is not there, and
+    for costs of another number of multiprocessors; TableError for what are no costs.
+    """
+    if path is None:
+        costs = costs_of(gpu, sms)
+    else:
+        found = read_costs(Path(path))
+        if found is None:
+            raise SweepError(f"--costs: expected a file of costs, got '{path}'")
+        costs = found
+    if costs.sms != sms:
+        raise SweepError(f"expected costs for {sms} SMs, as {gpu} has, got some for {costs.sms}")
+    return costs
+
+
+def regret(paths: Sequence[str], *, costs: str | None, say: Callable[[str], None]) -> dict[str, object]:
+    """Say how near the choices by the costs in force come to the best kernels of sweeps; give the numbers."""
+    sweep = read_sweeps(paths)
+    found = quality(sweep.rows, costs_in_force(costs, sweep.gpu, sweep.sms))
+    _about(sweep, say)
+    say(_HEAD)
+    say(_line("costs in force", found))
+    _classes(found, say)
+    _worst(found, say)
+    return {"gpu": sweep.gpu, "sms": sweep.sms, "costs in force": found.as_record(), "choices": _records(found)}
+
+
+def fit_files(
+    paths: Sequence[str],
+    *,
+    seed: int,
+    costs: str | None,
+    output: str | None,
+    command: str,
+    say: Callable[[str], None],
+) -> dict[str, object]:
+    """Fit costs to sweeps, say how good they are, and write them where they are better; give the numbers.
+
+    ``costs``: a file of those to begin with, else those in force; ``output``: the file to write, else the user's.
+    """
+    sweep = read_sweeps(paths)
+    before = costs_in_force(costs, sweep.gpu, sweep.sms)
+    _about(sweep, say)
+    fitted_to = [r for r in sweep.rows if not held_out(r.problem)]
+    held = [r for r in sweep.rows if held_out(r.problem)]
+    if not fitted_to or not held:
+        raise SweepError(f"{', '.join(paths)}: expected more problems, to fit some and to hold out others, got "
+                         f"{len(fitted_to)} and {len(held)}")  # fmt: skip
+    after = _rounded(fit(fitted_to, before, seed))
+    old, new = ((quality(fitted_to, c), quality(held, c)) for c in (before, after))
+    say(_HEAD)
+    for name, found in zip(("in force, fitted to", "in force, held out", "new, fitted to", "new, held out"), old + new):
+        say(_line(name, found))
+    say("held out, by the new costs:")
+    _classes(new[1], say)
+    _worst(new[1], say)
+    changed = [
+        f"{n} {a:.4g} -> {b:.4g}"
+        for n, a, b in zip(Costs._fields, before, after)
+        if n not in GIVEN and abs(b - a) > 1e-9
+    ]
+    say(f"costs that changed: {', '.join(changed) or 'none'}")
+    record: dict[str, object] = {
+        "gpu": sweep.gpu,
+        "sms": sweep.sms,
+        "in force": {"fitted": old[0].as_record(), "held out": old[1].as_record()},
+        "new": {"fitted": new[0].as_record(), "held out": new[1].as_record()},
+        "costs": after._asdict(),
+    }
+    path = Path(output) if output else costs_path(sweep.gpu)
+    if not new[1].beats(old[1]):
+        say("nothing written: on the problems held out the new costs are not better than those in force")
+        return {**record, "written": None}
+    said = {
+        "date": datetime.date.today().isoformat(),
+        "command": command,
+        "fitted": new[0].as_record(),
+        "held out": new[1].as_record(),
+        "held out, before": old[1].as_record(),
+    }
+    write_costs(path, sweep.gpu, after, said.items())
+    say(f"written: {path}")
+    return {**record, "written": str(path)}
+
+
+def _rounded(costs: Costs) -> Costs:
+    """Return costs as a file keeps them, so that what is judged is what will be read."""
+    return costs._replace(**{n: float(f"{v:.4g}") for n, v in costs._asdict().items() if n != "sms"})
+
+
+# --------------------------------------------------------------------------------------------------------- what is said
+
+_HEAD = (
+    f"  {'':20} {'problems':>8} {'error':>7} {'90 of 100':>9} {'of the best':>11} {'5th percentile':>14} {'least':>7}"
+)
+
+
+def _about(sweep: Sweep, say: Callable[[str], None]) -> None:
+    say(sweep.said)
+    if sweep.unknown:
+        name, why = next(iter(sweep.unknown.items()))
+        say(f"  one that is left out: {name} ({why})")
+
+
+def _line(name: str, q: Quality) -> str:
+    count, least = len(q.outcomes), q.outcomes[0].of_best
+    return f"  {name:20} {count:8} {q.error:7.1%} {q.error_90:9.1%} {q.mean:11.3f} {q.percentile_5:14.3f} {least:7.3f}"
+
+
+def _classes(q: Quality, say: Callable[[str], None]) -> None:
+    """Say it for each type of elements, for large and small problems; "ahead" are choices of the best kernel."""
+    rows: list[Mapping[str, object]] = []
+    for o in q.outcomes:
+        types, shape = o.problem.key.split()
+        element, _, majors = types.split("-")
+        rows.append({"name": f"gemm {element} {majors} {shape} normal", "ratio": o.of_best})
+    for line in summary(rows):
+        say(line.replace(" ahead", "  best"))
+
+
+def _worst(q: Quality, say: Callable[[str], None]) -> None:
+    for o in q.outcomes[:_WORST]:
+        if o.of_best < 1:
+            say(f"  {o.of_best:.3f} {o.problem.key}: takes {_timed(o.taken.name, o.taken_times)}, "
+                f"best {_timed(o.best.name, o.best_times)}")  # fmt: skip
+
+
+def _timed(name: str, times: tuple[float, float]) -> str:
+    return f"{name.split('-', 3)[-1]} {times[0]:.1f} us (predicted {times[1]:.1f})"
+
+
+def _records(q: Quality) -> list[dict[str, object]]:
+    def record(o: Outcome) -> dict[str, object]:
+        return {
+            "problem": o.problem.key,
+            "of_best": round(o.of_best, 4),
+            "taken": o.taken.name,
+            "taken_us": o.taken_times[0],
+            "best": o.best.name,
+            "best_us": o.best_times[0],
+        }
+
+    return [record(o) for o in q.outcomes]

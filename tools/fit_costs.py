@@ -1,0 +1,239 @@
+"""Fitting the costs of the model that chooses kernels (:mod:`cute_dialect.op.model`) to a sweep.
+
+What is made small is a sum of three means over problems: how far predictions are off, how far they are off beside each
+other within a problem, and how much longer than the best the kernel takes that would be chosen, with some chance for
+each that is predicted to be nearly as fast.  Kernels near the best of their problem weigh most: of one that takes three
+times as long it hardly matters how long exactly.
+
+The search goes along one cost at a time by factors that grow where they help and shrink where they do not, from the
+costs in force, then from shaken ones.  A cost that only some kernels' predictions read is tried on those only.  Nothing
+is known here of what a cost means: the fields of ``Costs`` are fitted, but for ``GIVEN``.
+
+Problems are held out by their names' hash, so that a problem is always on the same side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from math import exp, log
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.model import COSTS, GIVEN, RANGES, Costs, predict
+from cute_dialect.tools.sweeps import Row
+
+__all__ = ["Outcome", "Quality", "fit", "held_out", "quality"]
+
+_NEAR = 0.2
+"""The logarithm of the time to the best's at which a kernel weighs half as much as the best."""
+_SHARE = 0.03
+"""The same of predictions, at which a kernel's chance of being chosen falls to 1/e."""
+_CORNER = 0.05
+"""Errors (logarithms) below this count as squares, above it linearly."""
+_WEIGHTS = (0.3, 0.3, 1.0)
+"""Of the three sums."""
+_PULL = 2e-4
+"""Of a cost's squared distance (logarithm) from where it began: what no measurement speaks of stays there."""
+_STEP, _LEAST_STEP = 0.2, 0.004
+_SHAKEN, _SHAKE = 2, 0.25
+"""Restarts from shaken costs, and by how much (standard deviation of the logarithm)."""
+_PREDICTIONS = 8_000_000
+"""How many predictions a fit may take: half a minute of CPU."""
+Floats = NDArray[np.float64]
+
+
+class Outcome(NamedTuple):
+    """What costs choose for a problem among the kernels that were timed: ``taken`` and ``best`` with their measured and
+    predicted microseconds.  ``of_best``: the best's time to that of the one taken, at most 1.
+    """
+
+    problem: Problem
+    taken: Choice
+    best: Choice
+    taken_times: tuple[float, float]
+    best_times: tuple[float, float]
+
+    @property
+    def of_best(self) -> float:
+        """The share of the best kernel's speed that the choice gives."""
+        return self.best_times[0] / self.taken_times[0]
+
+
+class Quality(NamedTuple):
+    """How good costs are: errors of predictions (absolute logarithms) and what is chosen; the worst choices first."""
+
+    error: float
+    error_90: float
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def mean(self) -> float:
+        """The geometric mean of the shares of the best."""
+        return exp(sum(log(o.of_best) for o in self.outcomes) / len(self.outcomes))
+
+    @property
+    def percentile_5(self) -> float:
+        """What 95 of 100 problems reach of their best."""
+        return self.outcomes[len(self.outcomes) // 20].of_best
+
+    def beats(self, other: Quality) -> bool:
+        """Tell whether these costs choose better; where both choose alike (0.05 %), whether they predict better."""
+        ratio = self.mean / other.mean
+        return self.error < other.error if abs(ratio - 1) <= 0.0005 else ratio > 1
+
+    def as_record(self) -> dict[str, object]:
+        """Return the numbers for a file."""
+        worst = self.outcomes[0].of_best
+        found = {"of_best": self.mean, "percentile_5": self.percentile_5, "worst": worst}
+        rounded = {k: round(v, 4) for k, v in (*found.items(), ("error", self.error), ("error_90", self.error_90))}
+        return {"problems": len(self.outcomes), **rounded}
+
+
+def held_out(problem: Problem) -> bool:
+    """Tell whether a problem is of the third that is not fitted."""
+    return int.from_bytes(hashlib.sha256(problem.key.encode()).digest()[:8]) % 3 == 0
+
+
+def quality(rows: Sequence[Row], costs: Costs) -> Quality:
+    """Return how good costs are for some problems."""
+    errors: list[float] = []
+    outcomes: list[Outcome] = []
+    for problem, kernels, times, _ in rows:
+        predicted = [predict(c, problem, costs) for c in kernels]
+        errors += [abs(log(p / t)) for p, t in zip(predicted, times)]
+        best = min(range(len(times)), key=times.__getitem__)
+        taken = min(range(len(times)), key=predicted.__getitem__)
+        outcomes.append(
+            Outcome(problem, kernels[taken], kernels[best], (times[taken], predicted[taken]),
+                    (times[best], predicted[best]))
+        )  # fmt: skip
+    errors.sort()
+    outcomes.sort(key=lambda o: o.of_best)
+    return Quality(errors[len(errors) // 2], errors[len(errors) * 9 // 10], tuple(outcomes))
+
+
+def fit(rows: Sequence[Row], begin: Costs, seed: int = 0, predictions: int = _PREDICTIONS) -> Costs:
+    """Return costs fitted to some problems, from those to begin with; the same for the same seed."""
+    search = _Search(rows, begin)
+    whole = predictions / len(search.pairs)  # times that all pairs can be predicted
+    found = search.descend(search.start, whole / 2)
+    rng = np.random.default_rng(seed)
+    for _ in range(_SHAKEN):
+        shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names))
+        found = min(found, search.descend(shaken, whole / 2 / _SHAKEN), key=lambda x: x[0])
+    return search.costs(found[1])
+
+
+class _Watched:
+    """Costs that tell which of them were read."""
+
+    def __init__(self, costs: Costs):
+        self._costs = costs
+        self.read: set[str] = set()
+
+    def __getattr__(self, name: str) -> float:
+        self.read.add(name)
+        return getattr(self._costs, name)
+
+
+class _Search:
+    """A search for the costs of some problems; a place in it is the logarithms of the costs ``names``."""
+
+    def __init__(self, rows: Sequence[Row], begin: Costs):
+        self.begin = begin
+        self.names = [n for n in Costs._fields if n not in GIVEN]
+        ranges = [_range(n, getattr(begin, n)) for n in self.names]
+        self.low, self.high = (np.log([r[i] for r in ranges]) for i in (0, 1))
+        self.start = np.array([log(max(getattr(begin, n), exp(low))) for n, low in zip(self.names, self.low)])
+        self.pairs = [(kernel, row.problem) for row in rows for kernel in row.kernels]
+        self.times: Floats = np.log([t for row in rows for t in row.times])
+        counts = [len(row.times) for row in rows]
+        self.first = np.cumsum([0, *counts[:-1]])
+        self.row = np.repeat(np.arange(len(rows)), counts)
+        self.behind: Floats = self.times - np.minimum.reduceat(self.times, self.first)[self.row]
+        weights: Floats = 1 / (1 + (self.behind / _NEAR) ** 2)
+        self.weights: Floats = weights / self._sums(weights)[self.row]
+        self.readers = self._readers()
+
+    def _readers(self) -> list[list[int]]:
+        """Return, for each cost, the pairs whose prediction reads it.
+
+        One that is read only under a condition on the costs themselves would be missed; ``predict`` branches on the
+        problem and the kernel alone.
+        """
+        readers: dict[str, list[int]] = {n: [] for n in self.names}
+        for i, (kernel, problem) in enumerate(self.pairs):
+            watched = _Watched(self.begin)
+            predict(kernel, problem, cast("Costs", watched))
+            for name in watched.read & readers.keys():
+                readers[name].append(i)
+        return [readers[n] for n in self.names]
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.add.reduceat(values, self.first)
+
+    def costs(self, place: Floats) -> Costs:
+        """Return the costs of a place."""
+        return self.begin._replace(**{n: exp(x) for n, x in zip(self.names, place.tolist())})
+
+    def predicted(self, place: Floats) -> Floats:
+        """Return the logarithms of all predictions."""
+        costs = self.costs(place)
+        return np.log([predict(kernel, problem, costs) for kernel, problem in self.pairs])
+
+    def score(self, place: Floats, predicted: Floats) -> float:
+        """Return what is made small."""
+        error = predicted - self.times
+        beside = error - self._sums(self.weights * error)[self.row]
+        ahead = predicted - np.minimum.reduceat(predicted, self.first)[self.row]
+        chance = np.exp(-ahead / _SHARE)
+        chance /= self._sums(chance)[self.row]
+        sums = (float(np.sum(x)) for x in (self.weights * _bent(error), self.weights * _bent(beside),
+                                           chance * self.behind))  # fmt: skip
+        pull = _PULL * float(np.sum((place - self.start) ** 2))
+        return sum(w * x for w, x in zip(_WEIGHTS, sums)) / len(self.first) + pull
+
+    def descend(self, place: Floats, whole: float) -> tuple[float, Floats]:
+        """Return the least score near a place, and where; takes as many predictions as ``whole`` ones of all pairs."""
+        place = np.clip(place, self.low, self.high)
+        predicted = self.predicted(place)
+        score = self.score(place, predicted)
+        steps = np.full(len(place), _STEP)
+        left = whole * len(self.pairs)
+        while left > 0 and np.abs(steps).max() > _LEAST_STEP:
+            for i, readers in enumerate(self.readers):
+                if abs(steps[i]) <= _LEAST_STEP or not readers:
+                    steps[i] = 0.0
+                    continue
+                for step in (steps[i], -steps[i]):
+                    there = place.copy()
+                    there[i] = min(max(place[i] + step, self.low[i]), self.high[i])
+                    if there[i] == place[i]:
+                        continue
+                    left -= len(readers)
+                    costs, values = self.costs(there), predicted.copy()
+                    values[readers] = np.log([predict(*self.pairs[j], costs) for j in readers])
+                    found = self.score(there, values)
+                    if found < score - 1e-8:
+                        place, predicted, score = there, values, found
+                        steps[i] = step * 1.5  # and further the same way first
+                        break
+                else:
+                    steps[i] /= 2
+        return self.score(place, self.predicted(place)), place
+
+
+def _bent(errors: Floats) -> Floats:
+    """Return squares of what is small, and what is large linearly."""
+    return _CORNER * (np.sqrt(1 + (errors / _CORNER) ** 2) - 1)
+
+
+def _range(name: str, value: float) -> tuple[float, float]:
+    """Return between what a cost is looked for; a cost of nothing, as one of a microsecond's hundredths."""
+    usual = getattr(COSTS, name) or 0.1
+    low, high = RANGES.get(name, (usual / 10, usual * 10))
+    return min(low, value or low), max(high, value)
