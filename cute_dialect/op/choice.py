@@ -108,7 +108,8 @@ class Choice(NamedTuple):
             return c.sms * c.tile[0] * c.tile[1], c.sms
         if self.parts == 1:
             return 0, 0
-        tiles = -(-m // c.tile[0]) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster_n
+        across, along = -(-m // (c.tile[0] * c.cluster_m)), -(-n // (c.tile[1] * c.cluster_n))
+        tiles = across * along * c.cluster
         return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
 
 

@@ -1,55 +1,67 @@
-!tma_a = !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128, l2 = 256>
+!tma_a = !cute_nvgpu.atom.tma_load<f16, box = (64, 128), swizzle = 128>
 !tma_a_2 = !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">
-!tma_c = !cute_nvgpu.atom.tma_store<f16, box = (64, 16), swizzle = 128, l2 = 256>
+!tmas_c = !cute_nvgpu.atom.tma_store<f16, box = (64, 16), swizzle = 128>
 !tile = !cute.tile<"[((64,128),2):((256,1),128);_]">
 !tile_2 = !cute.tile<"[((64,128),2):((256,1),128);_;_]">
 !wgmma = !cute_nvgpu.atom.wgmma<64x256x16, (f32,f16,f16,f32), A = smem, major = (k, k)>
 !tiled_mma = !cute.tiled_mma<!wgmma, atom_layout_MNK = <"(2,1,1):(1,0,0)">>
-!layout = !cute.layout<"((2,2,8),1,1):((1,2,4),0,0)">
+!layout = !cute.layout<"(16,64,4,4):(64,1,1024,4096)">
+!layout_2 = !cute.layout<"((2,2,8),1,1):((1,2,4),0,0)">
 !stsm = !cute_nvgpu.atom.stsm<val_type = f16, num_matrices = 4, n>
 !tiled_copy = !cute.tiled_copy<!stsm, layout_copy_tv = <"((4,8),(2,2,8)):((32,1),(16,8,128))">, tiler_mn = <"[16:1;64:1]">>
 !sA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,16),(64,1),(1,4)):((64,512),(1,0),(0,8192))">
 !sB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,32),(64,1),(1,4)):((64,512),(1,0),(0,16384))">
-!sC = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,2),(64,1),(1,16)):((64,512),(1,0),(0,1024))">
-!memref = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1)),(1,4)):(((64,512),(1,0)),(0,8192))">
+!memref = !cute.memref<i8, smem, align<1024>, "32768:1">
+!staging = !cute.ptr<i8, smem, align<1024>>
+!memref_2 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1)),(1,4)):(((64,512),(1,0)),(0,8192))">
 !coord_tensor = !cute.coord_tensor<"(0,0)", "(128,64,?,?):(1@1,1@0,128@1,64@0)">
 !coord_tensor_2 = !cute.coord_tensor<"(0,0)", "((128,64),?,?):((1@1,1@0),128@1,64@0)">
-!memref_2 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,32),(64,1)),(1,4)):(((64,512),(1,0)),(0,16384))">
+!memref_3 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,32),(64,1)),(1,4)):(((64,512),(1,0)),(0,16384))">
 !coord_tensor_3 = !cute.coord_tensor<"(0,0)", "(256,64,?,?):(1@1,1@0,256@1,64@0)">
 !coord_tensor_4 = !cute.coord_tensor<"(0,0)", "((256,64),?,?):((1@1,1@0),256@1,64@0)">
-!memref_3 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((64,128),2),(1,4)):(((1,64),8192),(0,16384))">
-!memref_4 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128),(1,4)):((1,64),(0,16384))">
+!memref_4 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((64,128),2),(1,4)):(((1,64),8192),(0,16384))">
+!memref_5 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128),(1,4)):((1,64),(0,16384))">
 !coord_tensor_5 = !cute.coord_tensor<"(0,0)", "(((64,128),2),?,?):(((1@0,1@1),128@1),256@1,64@0)">
 !coord_tensor_6 = !cute.coord_tensor<"(0,?{div=128})", "((64,128),?,?):((1@0,1@1),256@1,64@0)">
-!memref_5 = !cute.memref<i8, smem, align<8>, "64:1">
+!memref_6 = !cute.memref<i8, smem, align<8>, "64:1">
 !coord_tensor_7 = !cute.coord_tensor<"(?{div=64},?{div=128})", "((128,64)):((1@1,1@0))">
-!memref_6 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1))):(((64,512),(1,0)))">
+!memref_7 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,16),(64,1))):(((64,512),(1,0)))">
 !coord_tensor_8 = !cute.coord_tensor<"(?{div=64},?{div=128})", "((64,128)):((1@0,1@1))">
-!memref_7 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128)):((1,64))">
+!memref_8 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,128)):((1,64))">
 !rA = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4,(1,4)):((64,1),0,16,(0,8192))">
 !rB = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4,(1,4)):((64,1),0,16,(0,16384))">
 !acc = !cute.memref<f32, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
-!ptr = !cute.ptr<f32, rmem, align<32>>
-!coord_tensor_9 = !cute.coord_tensor<"(0,0)", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
-!memref_8 = !cute.memref<f16, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
-!ptr_2 = !cute.ptr<f16, rmem, align<32>>
-!memref_9 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4):((64,1),0,16)">
-!memref_10 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
+!start = !cute.ptr<f32, rmem, align<32>>
+!start_2 = !cute.ptr<f16, smem, align<1024>, S<3,4,3>>
+!memref_9 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64,4,4):(64,1,1024,4096)">
+!memref_10 = !cute.memref<f16, rmem, align<32>, "((2,2,32),1,1):((1,2,4),0,0)">
+!ptr = !cute.ptr<f16, rmem, align<32>>
+!memref_11 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,4):((64,1),0,16)">
+!memref_12 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
 !values = !cute.memref<f16, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
-!memref_11 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((8,2),(64,1)):((64,512),(1,0))">
-!memref_12 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
-!memref_13 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
-!source = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(((8,2),(64,1))):(((64,512),(1,0)))">
-!coord = !cute.coord<"(_,_,?,?{div=4})">
+!coord = !cute.coord<"(_,_,?,?{div=2})">
+!memref_13 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64):(64,1)">
+!memref_14 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
+!memref_15 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
+!coord_2 = !cute.coord<"(?{div=16},?{div=256})">
+!coord_tensor_9 = !cute.coord_tensor<"(?{div=256},?{div=16})", "(?,?):(1@1,1@0)">
+!tiles = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
+!layout_3 = !cute.layout<"(16,64,?,?):(1@1,1@0,16@1,64@0)">
+!source = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((16,64)):((64,1))">
 !coord_tensor_10 = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64):(1@1,1@0)">
 !target = !cute.coord_tensor<"(?{div=256},?{div=16})", "((16,64)):((1@1,1@0))">
-!coord_tensor_11 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(16,64):(1@1,1@0)">
+!coord_3 = !cute.coord<"(?{div=16},?{div=64})">
+!coord_tensor_11 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(?,?):(1@1,1@0)">
+!tiles_2 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
+!coord_tensor_12 = !cute.coord_tensor<"(?{div=64},?{div=16})", "(16,64):(1@1,1@0)">
 !target_2 = !cute.coord_tensor<"(?{div=64},?{div=16})", "((16,64)):((1@1,1@0))">
-!coord_2 = !cute.coord<"(_,_,?,?{div=2})">
-!coord_tensor_12 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64):(1@1,1@0)">
+!coord_4 = !cute.coord<"(?{div=16},?{div=128})">
+!coord_tensor_13 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(?,?):(1@1,1@0)">
+!tiles_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
+!coord_tensor_14 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64):(1@1,1@0)">
 !target_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "((16,64)):((1@1,1@0))">
+!memref_16 = !cute.memref<f32, rmem, align<32>, "128:1">
 !sums = !cute.memref<f32, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
-!of_atom = !cute.memref<f32, rmem, align<32>, "128:1">
 !A = !cute.memref<f16, gmem, "(?,?):(?,1)">
 !mma_sync = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
 !tiled_mma_2 = !cute.tiled_mma<!mma_sync, atom_layout_MNK = <"(2,4,1):(1,2,0)">>
@@ -65,15 +77,15 @@
 !b = !cute.memref<f16, smem, align<4>, "((2,2),2):((1,8),1280)">
 !rA_2 = !cute.memref<f16, rmem, align<32>, "((2,2,2),2):((1,2,4),8)">
 !rB_2 = !cute.memref<f16, rmem, align<16>, "((2,2),2):((1,2),4)">
-!layout_2 = !cute.layout<"((8,16),(64,1)):((64,512),(1,0))">
-!layout_3 = !cute.layout<"((8,2),(64,1)):((64,512),(1,0))">
-!ptr_3 = !cute.ptr<f16, gmem, align<16>>
-!layout_4 = !cute.layout<"(?,?):(?{div=8},1)">
+!layout_4 = !cute.layout<"((8,16),(64,1)):((64,512),(1,0))">
+!layout_5 = !cute.layout<"(16,64):(64,1)">
+!ptr_2 = !cute.ptr<f16, gmem, align<16>>
+!layout_6 = !cute.layout<"(?,?):(?{div=8},1)">
 !A_2 = !cute.memref<f16, gmem, align<16>, "(?,?):(?{div=8},1)">
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     // Compute this block's tiles.
-    gpu.func @gemm(%tma_a: !tma_a, %tma_a_0: !tma_a_2, %tma_b: !tma_a, %tma_b_1: !tma_a_2, %tma_c: !tma_c, %tma_c_2: !tma_a_2, %raster: i32, %raster_3: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
+    gpu.func @gemm(%tma_a: !tma_a, %tma_a_0: !tma_a_2, %tma_b: !tma_a, %tma_b_1: !tma_a_2, %tmas_c: !tmas_c, %tmas_c_2: !tma_a_2, %raster: i32, %raster_3: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
       %c7_i32 = arith.constant 7 : i32
       %c0_i32 = arith.constant 0 : i32
       %c5_i32 = arith.constant 5 : i32
@@ -100,671 +112,727 @@ module attributes {gpu.container_module} {
       %9 = cute.atom() : !wgmma
       %10 = cute.make_tiled_mma(%9) : !tiled_mma
       %11 = cute.static : !cute.shape<"((2,2,32),1,1)">
-      %12 = cute.static : !cute.shape<"(16,64)">
+      %12 = cute.static : !layout
       %13 = cute.static : !cute.coord<"(_,_,_,0)">
-      %14 = cute.static : !layout
+      %14 = cute.static : !layout_2
+      %c64_i32 = arith.constant 64 : i32
       %15 = cute.atom() : !stsm
       %16 = cute.make_tiled_copy(%15) : !tiled_copy
-      %17 = cute.static : !cute.int_tuple<"32">
-      %18 = cute.static : !cute.coord<"(_,_,_,1)">
-      %19 = cute.static : !cute.int_tuple<"64">
-      %20 = cute.static : !cute.int_tuple<"96">
-      %21 = cute.static : !cute.layout<"128:1">
-      %22 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %23 = arith.shrui %22, %c7_i32 : i32
-      %warp_group = cute_nvgpu.arch.shfl_sync(%23, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %c16_i32 = arith.constant 16 : i32
+      %17 = cute.static : !cute.shape<"(16,64)">
+      %18 = cute.static : !cute.coord<"(_,_,0,0)">
+      %19 = cute.static : !cute.int_tuple<"32">
+      %20 = cute.static : !cute.coord<"(_,_,_,1)">
+      %21 = cute.static : !cute.int_tuple<"64">
+      %22 = cute.static : !cute.int_tuple<"96">
+      %23 = cute.static : !cute.layout<"128:1">
+      %c256_i32 = arith.constant 256 : i32
+      %c192_i32 = arith.constant 192 : i32
       %24 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %25 = arith.shrui %24, %c5_i32 : i32
-      %warp = arith.andi %25, %c3_i32 : i32
+      %25 = arith.shrui %24, %c7_i32 : i32
+      %warp_group = cute_nvgpu.arch.shfl_sync(%25, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %26 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %27 = arith.shrui %26, %c5_i32 : i32
+      %warp = arith.andi %27, %c3_i32 : i32
       // This block's tiles: every n-th one, n the number of clusters.
-      %26 = cute_nvgpu.arch.cluster_rank() : () -> i32
-      %27 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %28 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
-      %tile = arith.shrui %27, %c1_i32 : i32
-      %29 = arith.shrui %28, %c1_i32 : i32
-      %30 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %31 = arith.cmpi eq, %30, %c0_i32 : i32
-      scf.if %31 {
+      %28 = cute_nvgpu.arch.cluster_rank() : () -> i32
+      %29 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %30 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
+      %tile = arith.shrui %29, %c1_i32 : i32
+      %31 = arith.shrui %30, %c1_i32 : i32
+      %32 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %33 = arith.cmpi eq, %32, %c0_i32 : i32
+      scf.if %33 {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
-        cute_nvgpu.arch.prefetch_tensormap(%tma_c) : (!tma_c) -> ()
+        cute_nvgpu.arch.prefetch_tensormap(%tmas_c) : (!tmas_c) -> ()
       }
-      // Shared memory: the stages of A and B, two buffers for 64 rows of C each; then the barriers full and empty.
+      // Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %sC = cute.memref.alloc_smem() : !sC
-      %32 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref
-      %33 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
-      %34 = cute.group_modes<0, 2> (%33) : (!coord_tensor) -> !coord_tensor_2
-      %35 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_2
-      %36 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
-      %37 = cute.group_modes<0, 2> (%36) : (!coord_tensor_3) -> !coord_tensor_4
-      %38 = cute.make_coord(%26) : (i32) -> !cute.coord<"?">
-      %39 = cute.layout_eval(%38, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
-      %40 = cute.get_scalars<{only_dynamic}> (%39) : !cute.int_tuple<"?">
-      %41 = cute.composition(%35, %3) : (!memref_2, !tile) -> !memref_3
-      %42 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_)">
-      %43 = cute.slice(%41, %42) : !memref_3, !cute.coord<"((_,?),_)">
-      %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
-      %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
-      %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
-      %47 = cute.memref.alloc_smem() : !memref_5
-      %48 = cute.get_iter(%47) : !memref_5
-      %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
-      %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %thread = arith.andi %49, %c127_i32 : i32
-      %50 = arith.cmpi ult, %thread, %c2_i32 : i32
+      %34 = cute.memref.alloc_smem() : !memref
+      %35 = cute.get_iter(%34) : !memref
+      %staging = cute.recast_iter(%35) : !staging to !staging
+      %36 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
+      %37 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
+      %38 = cute.group_modes<0, 2> (%37) : (!coord_tensor) -> !coord_tensor_2
+      %39 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_3
+      %40 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
+      %41 = cute.group_modes<0, 2> (%40) : (!coord_tensor_3) -> !coord_tensor_4
+      %42 = cute.make_coord(%28) : (i32) -> !cute.coord<"?">
+      %43 = cute.layout_eval(%42, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
+      %44 = cute.get_scalars<{only_dynamic}> (%43) : !cute.int_tuple<"?">
+      %45 = cute.composition(%39, %3) : (!memref_3, !tile) -> !memref_4
+      %46 = cute.make_coord(%44) : (i32) -> !cute.coord<"((_,?),_)">
+      %47 = cute.slice(%45, %46) : !memref_4, !cute.coord<"((_,?),_)">
+      %48 = cute.composition(%41, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
+      %49 = cute.make_coord(%44) : (i32) -> !cute.coord<"((_,?),_,_)">
+      %50 = cute.slice(%48, %49) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
+      %51 = cute.memref.alloc_smem() : !memref_6
+      %52 = cute.get_iter(%51) : !memref_6
+      %barrier_storage = cute.recast_iter(%52) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %53 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %thread = arith.andi %53, %c127_i32 : i32
+      %54 = arith.cmpi ult, %thread, %c2_i32 : i32
       // Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
-      %51 = arith.andi %thread, %c1_i32 : i32
-      %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %53 = arith.shrui %52, %c5_i32 : i32
-      %54 = arith.cmpi eq, %53, %c0_i32 : i32
-      scf.if %54 {
-        %59 = cute_nvgpu.arch.elect_one() : () -> i1
-        scf.if %59 {
-          %60 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%60, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %61 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %62 = cute.add_offset(%61, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%62, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %63 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%63, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+      %55 = arith.andi %thread, %c1_i32 : i32
+      %56 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %57 = arith.shrui %56, %c5_i32 : i32
+      %58 = arith.cmpi eq, %57, %c0_i32 : i32
+      scf.if %58 {
+        %63 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %63 {
           %64 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %65 = cute.add_offset(%64, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%65, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %66 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%66, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %67 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %68 = cute.add_offset(%67, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%68, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %69 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%69, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%64, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %65 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %66 = cute.add_offset(%65, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%66, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %67 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%67, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %68 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %69 = cute.add_offset(%68, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%69, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %70 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%70, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %71 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %72 = cute.add_offset(%71, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%72, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %73 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%73, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
       // The first loads: those that only this block's barriers see need not wait for the cluster.
-      %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %56 = arith.cmpi eq, %55, %c0_i32 : i32
-      scf.if %56 {
-        %59 = arith.muli %raster_3, %c8_i32 : i32
-        %group = arith.divui %tile, %59 : i32
-        %inside = arith.remui %tile, %59 : i32
+      %59 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %60 = arith.cmpi eq, %59, %c0_i32 : i32
+      scf.if %60 {
+        %63 = arith.muli %raster_3, %c8_i32 : i32
+        %group = arith.divui %tile, %63 : i32
+        %inside = arith.remui %tile, %63 : i32
         %first = arith.muli %group, %c8_i32 : i32
-        %60 = arith.subi %raster, %first : i32
-        %rows = arith.minsi %60, %c8_i32 : i32
+        %64 = arith.subi %raster, %first : i32
+        %rows = arith.minsi %64, %c8_i32 : i32
         %column = arith.divui %inside, %rows : i32
         %row = arith.remui %inside, %rows : i32
         %row_4 = arith.addi %first, %row : i32
-        %61 = arith.andi %group, %c1_i32 : i32
-        %62 = arith.cmpi ne, %61, %c0_i32 : i32
-        %63 = arith.subi %raster_3, %c1_i32 : i32
-        %64 = arith.subi %63, %column : i32
-        %column_5 = arith.select %62, %64, %column : i32
-        %65 = arith.muli %row_4, %c2_i32 : i32
-        %row_6 = arith.addi %65, %26 : i32
-        %66 = arith.minui %k_tiles, %c4_i32 : i32
-        scf.for %i = %c0_i32 to %66 step %c1_i32 : i32 {
-          %67 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %68 = cute.add_offset(%barrier_storage, %67) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%68, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %69 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %70 = cute.add_offset(%barrier_storage, %69) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          %71 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-          %72 = cute.slice(%34, %71) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-          %73 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %74 = cute.slice(%32, %73) : !memref, !cute.coord<"(_,?)">
-          %75 = cute.atom.set_value(%tma_a, %70) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-          cute.copy(%75, %72, %74) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
+        %65 = arith.andi %group, %c1_i32 : i32
+        %66 = arith.cmpi ne, %65, %c0_i32 : i32
+        %67 = arith.subi %raster_3, %c1_i32 : i32
+        %68 = arith.subi %67, %column : i32
+        %column_5 = arith.select %66, %68, %column : i32
+        %69 = arith.muli %row_4, %c2_i32 : i32
+        %row_6 = arith.addi %69, %28 : i32
+        %70 = arith.minui %k_tiles, %c4_i32 : i32
+        scf.for %i = %c0_i32 to %70 step %c1_i32 : i32 {
+          %71 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+          %72 = cute.add_offset(%barrier_storage, %71) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%72, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+          %74 = cute.add_offset(%barrier_storage, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          %75 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+          %76 = cute.slice(%38, %75) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+          %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+          %78 = cute.slice(%36, %77) : !memref_2, !cute.coord<"(_,?)">
+          %79 = cute.atom.set_value(%tma_a, %74) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+          cute.copy(%79, %76, %78) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
         }
       }
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
       // Warp group 0 produces, the others consume.
-      %57 = arith.cmpi eq, %warp_group, %c0_i32 : i32
-      %58:6 = scf.if %57 -> (i32, i32, i32, i32, i32, i32) {
+      %61 = arith.cmpi eq, %warp_group, %c0_i32 : i32
+      %62:6 = scf.if %61 -> (i32, i32, i32, i32, i32, i32) {
         cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
-        %59 = arith.cmpi eq, %warp, %c0_i32 : i32
-        %60 = scf.if %59 -> (i1) {
-          %62 = cute_nvgpu.arch.elect_one() : () -> i1
-          scf.yield %62 : i1
+        %63 = arith.cmpi eq, %warp, %c0_i32 : i32
+        %64 = scf.if %63 -> (i1) {
+          %66 = cute_nvgpu.arch.elect_one() : () -> i1
+          scf.yield %66 : i1
         } else {
           scf.yield %false : i1
         }
-        %61:3 = scf.if %60 -> (i32, i32, i32) {
+        %65:3 = scf.if %64 -> (i32, i32, i32) {
           %done = arith.minui %k_tiles, %c4_i32 : i32
-          %62 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %tile, %62 : i32
-          %inside = arith.remui %tile, %62 : i32
+          %66 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile, %66 : i32
+          %inside = arith.remui %tile, %66 : i32
           %first = arith.muli %group, %c8_i32 : i32
-          %63 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %63, %c8_i32 : i32
+          %67 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %67, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
           %row_4 = arith.addi %first, %row : i32
-          %64 = arith.andi %group, %c1_i32 : i32
-          %65 = arith.cmpi ne, %64, %c0_i32 : i32
-          %66 = arith.subi %raster_3, %c1_i32 : i32
-          %67 = arith.subi %66, %column : i32
-          %column_5 = arith.select %65, %67, %column : i32
-          %68 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %68, %26 : i32
+          %68 = arith.andi %group, %c1_i32 : i32
+          %69 = arith.cmpi ne, %68, %c0_i32 : i32
+          %70 = arith.subi %raster_3, %c1_i32 : i32
+          %71 = arith.subi %70, %column : i32
+          %column_5 = arith.select %69, %71, %column : i32
+          %72 = arith.muli %row_4, %c2_i32 : i32
+          %row_6 = arith.addi %72, %28 : i32
           scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
-            %74 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %75 = cute.add_offset(%barrier_storage, %74) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            %76 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %77 = cute.slice(%46, %76) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-            %78 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %79 = cute.slice(%43, %78) : !memref_4, !cute.coord<"(_,?)">
-            %80 = cute.atom.set_value(%tma_b, %75) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-            %81 = cute.atom.set_value(%80, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-            cute.copy(%81, %77, %79) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
+            %78 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %79 = cute.add_offset(%barrier_storage, %78) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %80 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %81 = cute.slice(%50, %80) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+            %82 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %83 = cute.slice(%47, %82) : !memref_5, !cute.coord<"(_,?)">
+            %84 = cute.atom.set_value(%tma_b, %79) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            %85 = cute.atom.set_value(%84, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+            cute.copy(%85, %81, %83) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
           }
-          %69 = arith.andi %done, %c3_i32 : i32
-          %70 = arith.shrui %done, %c2_i32 : i32
-          %71 = arith.andi %70, %c1_i32 : i32
-          %72 = arith.xori %c1_i32, %71 : i32
+          %73 = arith.andi %done, %c3_i32 : i32
+          %74 = arith.shrui %done, %c2_i32 : i32
+          %75 = arith.andi %74, %c1_i32 : i32
+          %76 = arith.xori %c1_i32, %75 : i32
           %tiles = arith.muli %raster, %raster_3 : i32
-          %73:5 = scf.for %tile_7 = %tile to %tiles step %29 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %69, %arg4 = %72) -> (i1, i32, i32, i32, i32) : i32 {
-            %74 = arith.muli %raster_3, %c8_i32 : i32
-            %group_8 = arith.divui %tile_7, %74 : i32
-            %inside_9 = arith.remui %tile_7, %74 : i32
+          %77:5 = scf.for %tile_7 = %tile to %tiles step %31 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %73, %arg4 = %76) -> (i1, i32, i32, i32, i32) : i32 {
+            %78 = arith.muli %raster_3, %c8_i32 : i32
+            %group_8 = arith.divui %tile_7, %78 : i32
+            %inside_9 = arith.remui %tile_7, %78 : i32
             %first_10 = arith.muli %group_8, %c8_i32 : i32
-            %75 = arith.subi %raster, %first_10 : i32
-            %rows_11 = arith.minsi %75, %c8_i32 : i32
+            %79 = arith.subi %raster, %first_10 : i32
+            %rows_11 = arith.minsi %79, %c8_i32 : i32
             %column_12 = arith.divui %inside_9, %rows_11 : i32
             %row_13 = arith.remui %inside_9, %rows_11 : i32
             %row_14 = arith.addi %first_10, %row_13 : i32
-            %76 = arith.andi %group_8, %c1_i32 : i32
-            %77 = arith.cmpi ne, %76, %c0_i32 : i32
-            %78 = arith.subi %raster_3, %c1_i32 : i32
-            %79 = arith.subi %78, %column_12 : i32
-            %column_15 = arith.select %77, %79, %column_12 : i32
-            %80 = arith.muli %row_14, %c2_i32 : i32
-            %row_16 = arith.addi %80, %26 : i32
-            %81:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
-              %82 = arith.subi %k_tiles, %c1_i32 : i32
-              %83 = arith.subi %82, %i : i32
-              %84 = arith.select %arg0, %83, %i : i32
-              %85 = arith.addi %arg6, %c4_i32 : i32
-              %86 = cute.make_int_tuple(%85) : (i32) -> !cute.int_tuple<"?">
-              %87 = cute.add_offset(%barrier_storage, %86) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_wait(%87, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
-              %88 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %89 = cute.add_offset(%barrier_storage, %88) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%89, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+            %80 = arith.andi %group_8, %c1_i32 : i32
+            %81 = arith.cmpi ne, %80, %c0_i32 : i32
+            %82 = arith.subi %raster_3, %c1_i32 : i32
+            %83 = arith.subi %82, %column_12 : i32
+            %column_15 = arith.select %81, %83, %column_12 : i32
+            %84 = arith.muli %row_14, %c2_i32 : i32
+            %row_16 = arith.addi %84, %28 : i32
+            %85:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
+              %86 = arith.subi %k_tiles, %c1_i32 : i32
+              %87 = arith.subi %86, %i : i32
+              %88 = arith.select %arg0, %87, %i : i32
+              %89 = arith.addi %arg6, %c4_i32 : i32
+              %90 = cute.make_int_tuple(%89) : (i32) -> !cute.int_tuple<"?">
+              %91 = cute.add_offset(%barrier_storage, %90) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_wait(%91, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
+              %92 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %93 = cute.add_offset(%barrier_storage, %92) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%93, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
               %following = arith.addi %arg6, %c1_i32 : i32
               %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-              %90 = arith.select %wraps, %c0_i32, %following : i32
-              %91 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-              %92 = arith.xori %arg7, %91 : i32
-              %93 = arith.addi %arg5, %c1_i32 : i32
-              %94 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %95 = cute.add_offset(%barrier_storage, %94) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              %96 = cute.make_coord(%row_16, %84) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %97 = cute.slice(%34, %96) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-              %98 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %99 = cute.slice(%32, %98) : !memref, !cute.coord<"(_,?)">
-              %100 = cute.atom.set_value(%tma_a, %95) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              cute.copy(%100, %97, %99) : (!tma_a, !coord_tensor_7, !memref_6) -> ()
-              %101 = cute.make_coord(%column_15, %84) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %102 = cute.slice(%46, %101) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-              %103 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %104 = cute.slice(%43, %103) : !memref_4, !cute.coord<"(_,?)">
-              %105 = cute.atom.set_value(%tma_b, %95) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              %106 = cute.atom.set_value(%105, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-              cute.copy(%106, %102, %104) : (!tma_a, !coord_tensor_8, !memref_7) -> ()
-              scf.yield %93, %90, %92 : i32, i32, i32
+              %94 = arith.select %wraps, %c0_i32, %following : i32
+              %95 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+              %96 = arith.xori %arg7, %95 : i32
+              %97 = arith.addi %arg5, %c1_i32 : i32
+              %98 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %99 = cute.add_offset(%barrier_storage, %98) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              %100 = cute.make_coord(%row_16, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %101 = cute.slice(%38, %100) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+              %102 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %103 = cute.slice(%36, %102) : !memref_2, !cute.coord<"(_,?)">
+              %104 = cute.atom.set_value(%tma_a, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              cute.copy(%104, %101, %103) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
+              %105 = cute.make_coord(%column_15, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %106 = cute.slice(%50, %105) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+              %107 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %108 = cute.slice(%47, %107) : !memref_5, !cute.coord<"(_,?)">
+              %109 = cute.atom.set_value(%tma_b, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              %110 = cute.atom.set_value(%109, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+              cute.copy(%110, %106, %108) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
+              scf.yield %97, %94, %96 : i32, i32, i32
             }
             %backwards = arith.xori %arg0, %true : i1
-            scf.yield %backwards, %c0_i32, %81#0, %81#1, %81#2 : i1, i32, i32, i32, i32
+            scf.yield %backwards, %c0_i32, %85#0, %85#1, %85#2 : i1, i32, i32, i32, i32
           }
-          scf.yield %73#2, %73#3, %73#4 : i32, i32, i32
+          scf.yield %77#2, %77#3, %77#4 : i32, i32, i32
         } else {
           scf.yield %c0_i32, %c0_i32, %c1_i32 : i32, i32, i32
         }
-        scf.yield %61#0, %61#1, %61#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
+        scf.yield %65#0, %65#1, %65#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
       } else {
         cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
         %group = arith.subi %warp_group, %c1_i32 : i32
-        %59 = arith.muli %group, %c128_i32 : i32
-        %60 = cute.assume(%59) : (i32) -> !cute.i32<divby 128>
-        %61 = cute.make_coord(%60) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %62 = cute.tiled.mma.partition_A(%10, %sA, %61) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
-        %rA = cute.tiled.mma.make_fragment_A(%10, %62) : (!tiled_mma, !rA) -> !rA
-        %63 = cute.assume(%59) : (i32) -> !cute.i32<divby 128>
-        %64 = cute.make_coord(%63) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %65 = cute.tiled.mma.partition_B(%10, %sB, %64) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
-        %rB = cute.tiled.mma.make_fragment_B(%10, %65) : (!tiled_mma, !rB) -> !rB
+        %63 = arith.muli %group, %c128_i32 : i32
+        %64 = cute.assume(%63) : (i32) -> !cute.i32<divby 128>
+        %65 = cute.make_coord(%64) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %66 = cute.tiled.mma.partition_A(%10, %sA, %65) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
+        %rA = cute.tiled.mma.make_fragment_A(%10, %66) : (!tiled_mma, !rA) -> !rA
+        %67 = cute.assume(%63) : (i32) -> !cute.i32<divby 128>
+        %68 = cute.make_coord(%67) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %69 = cute.tiled.mma.partition_B(%10, %sB, %68) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
+        %rB = cute.tiled.mma.make_fragment_B(%10, %69) : (!tiled_mma, !rB) -> !rB
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
-        %66 = cute.get_iter(%acc) : !acc
-        %67 = cute.get_iter(%acc) : !acc
-        %68 = cute.get_iter(%acc) : !acc
-        %69 = cute.get_iter(%acc) : !acc
         %70 = cute.get_iter(%acc) : !acc
         %71 = cute.get_iter(%acc) : !acc
         %72 = cute.get_iter(%acc) : !acc
         %73 = cute.get_iter(%acc) : !acc
+        %start = cute.get_iter(%acc) : !acc
         %74 = cute.get_iter(%acc) : !acc
         %75 = cute.get_iter(%acc) : !acc
-        %76 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %77 = arith.shrui %76, %c5_i32 : i32
-        %78 = arith.andi %77, %c3_i32 : i32
-        %79 = cute_nvgpu.arch.lane_id() : () -> i32
-        %80 = cute.flat_divide(%tma_c_2, %12) : (!tma_a_2, !cute.shape<"(16,64)">) -> !coord_tensor_9
-        %81 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_8
-        %82 = cute.get_iter(%81) : !memref_8
-        %83 = cute.get_iter(%81) : !memref_8
-        %84 = cute.get_iter(%81) : !memref_8
-        %85 = cute.get_iter(%81) : !memref_8
-        %86 = cute.get_iter(%81) : !memref_8
-        %87 = cute.get_iter(%81) : !memref_8
-        %88 = cute.get_iter(%81) : !memref_8
-        %89 = cute.get_iter(%81) : !memref_8
-        %90 = cute.get_iter(%81) : !memref_8
-        %91 = cute.get_iter(%81) : !memref_8
-        %92 = cute.get_iter(%81) : !memref_8
-        %93 = cute.get_iter(%81) : !memref_8
-        %94 = cute.get_iter(%81) : !memref_8
-        %95 = cute.get_iter(%81) : !memref_8
-        %96 = cute.get_iter(%81) : !memref_8
-        %97 = cute.get_iter(%81) : !memref_8
-        %98 = cute.get_iter(%81) : !memref_8
-        %99 = cute.get_iter(%81) : !memref_8
-        %100 = cute.get_iter(%81) : !memref_8
-        %101 = cute.get_iter(%81) : !memref_8
+        %76 = cute.get_iter(%acc) : !acc
+        %77 = cute.get_iter(%acc) : !acc
+        %start_4 = cute.get_iter(%acc) : !acc
+        %78 = cute_nvgpu.arch.lane_id() : () -> i32
+        %79 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %80 = arith.shrui %79, %c5_i32 : i32
+        %81 = arith.andi %80, %c3_i32 : i32
+        %82 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
+        %start_5 = builtin.unrealized_conversion_cast %82 : !llvm.ptr<3> to !start_2
+        %83 = cute.make_view(%start_5, %12) : !memref_9
+        %84 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
+        %85 = cute.get_iter(%84) : !memref_10
+        %86 = cute.get_iter(%84) : !memref_10
+        %87 = cute.get_iter(%84) : !memref_10
+        %88 = cute.get_iter(%84) : !memref_10
+        %89 = cute.get_iter(%84) : !memref_10
+        %90 = cute.get_iter(%84) : !memref_10
+        %91 = cute.get_iter(%84) : !memref_10
+        %92 = cute.get_iter(%84) : !memref_10
+        %93 = cute.get_iter(%84) : !memref_10
+        %94 = cute.get_iter(%84) : !memref_10
+        %95 = cute.get_iter(%84) : !memref_10
+        %96 = cute.get_iter(%84) : !memref_10
+        %97 = cute.get_iter(%84) : !memref_10
+        %98 = cute.get_iter(%84) : !memref_10
+        %99 = cute.get_iter(%84) : !memref_10
+        %100 = cute.get_iter(%84) : !memref_10
+        %101 = cute.get_iter(%84) : !memref_10
+        %102 = cute.get_iter(%84) : !memref_10
+        %103 = cute.get_iter(%84) : !memref_10
+        %104 = cute.get_iter(%84) : !memref_10
         %tiles = arith.muli %raster, %raster_3 : i32
-        %102:5 = scf.for %tile_7 = %tile to %tiles step %29 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %145 = arith.muli %raster_3, %c8_i32 : i32
-          %group_8 = arith.divui %tile_7, %145 : i32
-          %inside = arith.remui %tile_7, %145 : i32
-          %first = arith.muli %group_8, %c8_i32 : i32
-          %146 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %146, %c8_i32 : i32
+        %105:5 = scf.for %tile_12 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %161 = arith.muli %raster_3, %c8_i32 : i32
+          %group_13 = arith.divui %tile_12, %161 : i32
+          %inside = arith.remui %tile_12, %161 : i32
+          %first = arith.muli %group_13, %c8_i32 : i32
+          %162 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %162, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_9 = arith.addi %first, %row : i32
-          %147 = arith.andi %group_8, %c1_i32 : i32
-          %148 = arith.cmpi ne, %147, %c0_i32 : i32
-          %149 = arith.subi %raster_3, %c1_i32 : i32
-          %150 = arith.subi %149, %column : i32
-          %column_10 = arith.select %148, %150, %column : i32
-          %151 = arith.muli %row_9, %c2_i32 : i32
-          %row_11 = arith.addi %151, %26 : i32
-          %152 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %153 = cute.add_offset(%barrier_storage, %152) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%153, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %row_14 = arith.addi %first, %row : i32
+          %163 = arith.andi %group_13, %c1_i32 : i32
+          %164 = arith.cmpi ne, %163, %c0_i32 : i32
+          %165 = arith.subi %raster_3, %c1_i32 : i32
+          %166 = arith.subi %165, %column : i32
+          %column_15 = arith.select %164, %166, %column : i32
+          %167 = arith.muli %row_14, %c2_i32 : i32
+          %row_16 = arith.addi %167, %28 : i32
+          %168 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %169 = cute.add_offset(%barrier_storage, %168) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%169, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %154 = arith.select %wraps, %c0_i32, %following : i32
-          %155 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %156 = arith.xori %arg4, %155 : i32
-          %157 = arith.addi %arg2, %c1_i32 : i32
+          %170 = arith.select %wraps, %c0_i32, %following : i32
+          %171 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %172 = arith.xori %arg4, %171 : i32
+          %173 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %158 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %159 = cute.slice(%rA, %158) : !rA, !cute.coord<"(_,_,_,?)">
-          %160 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %161 = cute.slice(%rB, %160) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %159, %161) : (!tiled_mma, !acc, !memref_9, !memref_10) -> ()
+          %174 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %175 = cute.slice(%rA, %174) : !rA, !cute.coord<"(_,_,_,?)">
+          %176 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %177 = cute.slice(%rB, %176) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %175, %177) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
           // The tile before is stored while this one is multiplied.
-          %162 = arith.cmpi ne, %tile_7, %tile : i32
-          scf.if %162 {
-            %values_18 = cute.make_view(%93, %14) : !values
-            // With an odd number of chunks the last one of a tile has used the buffer of the first.
-            %186 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %186 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %187 = arith.muli %group, %c8_i32 : i32
-            %188 = arith.addi %187, %78 : i32
-            %189 = cute.make_coord(%188) : (i32) -> !cute.coord<"(_,_,?)">
-            %190 = cute.slice(%sC, %189) : !sC, !cute.coord<"(_,_,?)">
-            %191 = cute.tiled.copy.retile(%16, %values_18) : (!tiled_copy, !values) -> !memref_12
-            %192 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %193 = cute.tiled.copy.partition_D(%16, %190, %192) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-            cute.copy(%15, %191, %193) : (!stsm, !memref_12, !memref_13) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %194 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %194 {
-              %source = cute.group_modes<0, 2> (%190) : (!memref_11) -> !source
-              %first_20 = arith.muli %group, %c4_i32 : i32
-              %206 = arith.muli %arg0, %c8_i32 : i32
-              %207 = arith.addi %206, %first_20 : i32
-              %208 = arith.addi %207, %78 : i32
-              %209 = arith.muli %arg1, %c4_i32 : i32
-              %210 = cute.assume(%209) : (i32) -> !cute.i32<divby 4>
-              %211 = cute.make_coord(%208, %210) : (i32, !cute.i32<divby 4>) -> !coord
-              %212 = cute.slice(%80, %211) : !coord_tensor_9, !coord
-              %target = cute.group_modes<0, 2> (%212) : (!coord_tensor_10) -> !target
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-            %195 = cute.add_offset(%92, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-            %values_19 = cute.make_view(%195, %14) : !values
-            %196 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %196 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %197 = arith.muli %group, %c8_i32 : i32
-            %198 = arith.addi %197, %c4_i32 : i32
-            %199 = arith.addi %198, %78 : i32
-            %200 = cute.make_coord(%199) : (i32) -> !cute.coord<"(_,_,?)">
-            %201 = cute.slice(%sC, %200) : !sC, !cute.coord<"(_,_,?)">
-            %202 = cute.tiled.copy.retile(%16, %values_19) : (!tiled_copy, !values) -> !memref_12
-            %203 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %204 = cute.tiled.copy.partition_D(%16, %201, %203) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-            cute.copy(%15, %202, %204) : (!stsm, !memref_12, !memref_13) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %205 = arith.cmpi eq, %79, %c0_i32 : i32
+          %178 = arith.cmpi ne, %tile_12, %tile : i32
+          scf.if %178 {
+            %values_23 = cute.make_view(%96, %14) : !values
+            // The tile before may have used the buffer of its first chunk last.
+            %slot_24 = arith.muli %group, %c2_i32 : i32
+            %201 = arith.muli %arg0, %c128_i32 : i32
+            %202 = arith.muli %group, %c64_i32 : i32
+            %203 = arith.addi %201, %202 : i32
+            %204 = arith.muli %arg1, %c256_i32 : i32
+            %205 = arith.cmpi eq, %78, %c0_i32 : i32
             scf.if %205 {
-              %source = cute.group_modes<0, 2> (%201) : (!memref_11) -> !source
-              %first_20 = arith.muli %group, %c4_i32 : i32
-              %206 = arith.muli %arg0, %c8_i32 : i32
-              %207 = arith.addi %206, %first_20 : i32
-              %208 = arith.addi %207, %78 : i32
-              %209 = arith.muli %arg1, %c4_i32 : i32
-              %210 = arith.addi %209, %c1_i32 : i32
-              %211 = cute.make_coord(%208, %210) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %212 = cute.slice(%80, %211) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %target = cute.group_modes<0, 2> (%212) : (!coord_tensor_11) -> !target_2
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-          }
-          %163 = arith.minui %k_tiles, %c2_i32 : i32
-          %164:6 = scf.for %arg5 = %c1_i32 to %163 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %157, %arg10 = %154, %arg11 = %156) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %186 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %187 = cute.add_offset(%barrier_storage, %186) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%187, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_18 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_19 = arith.cmpi eq, %following_18, %c4_i32 : i32
-            %188 = arith.select %wraps_19, %c0_i32, %following_18 : i32
-            %189 = arith.select %wraps_19, %c1_i32, %c0_i32 : i32
-            %190 = arith.xori %arg11, %189 : i32
-            %191 = arith.addi %arg9, %c1_i32 : i32
-            cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %192 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %193 = cute.slice(%rA, %192) : !rA, !cute.coord<"(_,_,_,?)">
-            %194 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %195 = cute.slice(%rB, %194) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %193, %195, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
-            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %196 = arith.addi %arg6, %c4_i32 : i32
-            %197 = cute.make_int_tuple(%196) : (i32) -> !cute.int_tuple<"?">
-            %198 = cute.add_offset(%barrier_storage, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%198, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %191, %188, %190 : i32, i32, i32, i32, i32, i32
-          }
-          %165 = arith.cmpi ne, %tile_7, %tile : i32
-          scf.if %165 {
-            %186 = cute.add_offset(%91, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-            %values_18 = cute.make_view(%186, %14) : !values
-            %187 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %187 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %188 = arith.muli %group, %c8_i32 : i32
-            %189 = arith.addi %188, %78 : i32
-            %190 = cute.make_coord(%189) : (i32) -> !cute.coord<"(_,_,?)">
-            %191 = cute.slice(%sC, %190) : !sC, !cute.coord<"(_,_,?)">
-            %192 = cute.tiled.copy.retile(%16, %values_18) : (!tiled_copy, !values) -> !memref_12
-            %193 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %194 = cute.tiled.copy.partition_D(%16, %191, %193) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-            cute.copy(%15, %192, %194) : (!stsm, !memref_12, !memref_13) -> ()
+            %206 = cute.assume(%slot_24) : (i32) -> !cute.i32<divby 2>
+            %207 = cute.make_coord(%81, %206) : (i32, !cute.i32<divby 2>) -> !coord
+            %208 = cute.slice(%83, %207) : !memref_9, !coord
+            %209 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
+            %210 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+            %211 = cute.tiled.copy.partition_D(%16, %208, %210) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %209, %211) : (!stsm, !memref_14, !memref_15) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %195 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %195 {
-              %source = cute.group_modes<0, 2> (%191) : (!memref_11) -> !source
-              %first_20 = arith.muli %group, %c4_i32 : i32
-              %207 = arith.muli %arg0, %c8_i32 : i32
-              %208 = arith.addi %207, %first_20 : i32
-              %209 = arith.addi %208, %78 : i32
-              %210 = arith.muli %arg1, %c4_i32 : i32
-              %211 = arith.addi %210, %c2_i32 : i32
-              %212 = cute.assume(%211) : (i32) -> !cute.i32<divby 2>
-              %213 = cute.make_coord(%209, %212) : (i32, !cute.i32<divby 2>) -> !coord_2
-              %214 = cute.slice(%80, %213) : !coord_tensor_9, !coord_2
-              %target = cute.group_modes<0, 2> (%214) : (!coord_tensor_12) -> !target_3
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
+            %212 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %212 {
+              %227 = arith.muli %81, %c16_i32 : i32
+              %228 = arith.addi %203, %227 : i32
+              %229 = cute.assume(%228) : (i32) -> !cute.i32<divby 16>
+              %230 = cute.assume(%204) : (i32) -> !cute.i32<divby 256>
+              %231 = cute.make_coord(%229, %230) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+              %232 = cute.domain_offset(%tmas_c_2, %231) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+              %tiles_27 = cute.flat_divide(%232, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+              %233 = cute.get_layout(%tiles_27) : !tiles
+              %234:2 = cute.get_scalars<{only_dynamic}> (%233) : !layout_3
+              %source = cute.group_modes<0, 2> (%208) : (!memref_13) -> !source
+              %235 = cute.slice(%tiles_27, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%235) : (!coord_tensor_10) -> !target
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %196 = cute.add_offset(%90, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-            %values_19 = cute.make_view(%196, %14) : !values
-            %197 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %197 {
+            %213 = cute.add_offset(%95, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+            %values_25 = cute.make_view(%213, %14) : !values
+            %214 = arith.muli %group, %c2_i32 : i32
+            %slot_26 = arith.addi %214, %c1_i32 : i32
+            %215 = arith.muli %arg0, %c128_i32 : i32
+            %216 = arith.muli %group, %c64_i32 : i32
+            %217 = arith.addi %215, %216 : i32
+            %218 = arith.muli %arg1, %c256_i32 : i32
+            %219 = arith.addi %218, %c64_i32 : i32
+            %220 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %220 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %198 = arith.muli %group, %c8_i32 : i32
-            %199 = arith.addi %198, %c4_i32 : i32
-            %200 = arith.addi %199, %78 : i32
-            %201 = cute.make_coord(%200) : (i32) -> !cute.coord<"(_,_,?)">
-            %202 = cute.slice(%sC, %201) : !sC, !cute.coord<"(_,_,?)">
-            %203 = cute.tiled.copy.retile(%16, %values_19) : (!tiled_copy, !values) -> !memref_12
-            %204 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-            %205 = cute.tiled.copy.partition_D(%16, %202, %204) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-            cute.copy(%15, %203, %205) : (!stsm, !memref_12, !memref_13) -> ()
+            %221 = cute.make_coord(%81, %slot_26) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %222 = cute.slice(%83, %221) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %223 = cute.tiled.copy.retile(%16, %values_25) : (!tiled_copy, !values) -> !memref_14
+            %224 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+            %225 = cute.tiled.copy.partition_D(%16, %222, %224) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %223, %225) : (!stsm, !memref_14, !memref_15) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %206 = arith.cmpi eq, %79, %c0_i32 : i32
-            scf.if %206 {
-              %source = cute.group_modes<0, 2> (%202) : (!memref_11) -> !source
-              %first_20 = arith.muli %group, %c4_i32 : i32
-              %207 = arith.muli %arg0, %c8_i32 : i32
-              %208 = arith.addi %207, %first_20 : i32
-              %209 = arith.addi %208, %78 : i32
-              %210 = arith.muli %arg1, %c4_i32 : i32
-              %211 = arith.addi %210, %c3_i32 : i32
-              %212 = cute.make_coord(%209, %211) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-              %213 = cute.slice(%80, %212) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-              %target = cute.group_modes<0, 2> (%213) : (!coord_tensor_11) -> !target_2
-              cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
+            %226 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %226 {
+              %227 = arith.muli %81, %c16_i32 : i32
+              %228 = arith.addi %217, %227 : i32
+              %229 = cute.assume(%228) : (i32) -> !cute.i32<divby 16>
+              %230 = cute.assume(%219) : (i32) -> !cute.i32<divby 64>
+              %231 = cute.make_coord(%229, %230) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %232 = cute.domain_offset(%tmas_c_2, %231) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_27 = cute.flat_divide(%232, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %233 = cute.get_layout(%tiles_27) : !tiles_2
+              %234:2 = cute.get_scalars<{only_dynamic}> (%233) : !layout_3
+              %source = cute.group_modes<0, 2> (%222) : (!memref_13) -> !source
+              %235 = cute.slice(%tiles_27, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%235) : (!coord_tensor_12) -> !target_2
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %166:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %164#0, %arg7 = %164#1, %arg8 = %164#2, %arg9 = %164#3, %arg10 = %164#4, %arg11 = %164#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %186 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %187 = cute.add_offset(%barrier_storage, %186) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%187, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_18 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_19 = arith.cmpi eq, %following_18, %c4_i32 : i32
-            %188 = arith.select %wraps_19, %c0_i32, %following_18 : i32
-            %189 = arith.select %wraps_19, %c1_i32, %c0_i32 : i32
-            %190 = arith.xori %arg11, %189 : i32
-            %191 = arith.addi %arg9, %c1_i32 : i32
+          %179 = arith.minui %k_tiles, %c2_i32 : i32
+          %180:6 = scf.for %arg5 = %c1_i32 to %179 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %173, %arg10 = %170, %arg11 = %172) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %201 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %202 = cute.add_offset(%barrier_storage, %201) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%202, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_23 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_24 = arith.cmpi eq, %following_23, %c4_i32 : i32
+            %203 = arith.select %wraps_24, %c0_i32, %following_23 : i32
+            %204 = arith.select %wraps_24, %c1_i32, %c0_i32 : i32
+            %205 = arith.xori %arg11, %204 : i32
+            %206 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %192 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %193 = cute.slice(%rA, %192) : !rA, !cute.coord<"(_,_,_,?)">
-            %194 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %195 = cute.slice(%rB, %194) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %193, %195, %acc) : (!tiled_mma, !acc, !memref_9, !memref_10, !acc) -> ()
+            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %208 = cute.slice(%rA, %207) : !rA, !cute.coord<"(_,_,_,?)">
+            %209 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %210 = cute.slice(%rB, %209) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %208, %210, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %196 = arith.addi %arg6, %c4_i32 : i32
-            %197 = cute.make_int_tuple(%196) : (i32) -> !cute.int_tuple<"?">
-            %198 = cute.add_offset(%barrier_storage, %197) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%198, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %191, %188, %190 : i32, i32, i32, i32, i32, i32
+            %211 = arith.addi %arg6, %c4_i32 : i32
+            %212 = cute.make_int_tuple(%211) : (i32) -> !cute.int_tuple<"?">
+            %213 = cute.add_offset(%barrier_storage, %212) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%213, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %206, %203, %205 : i32, i32, i32, i32, i32, i32
+          }
+          %181 = arith.cmpi ne, %tile_12, %tile : i32
+          scf.if %181 {
+            %201 = cute.add_offset(%94, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+            %values_23 = cute.make_view(%201, %14) : !values
+            %slot_24 = arith.muli %group, %c2_i32 : i32
+            %202 = arith.muli %arg0, %c128_i32 : i32
+            %203 = arith.muli %group, %c64_i32 : i32
+            %204 = arith.addi %202, %203 : i32
+            %205 = arith.muli %arg1, %c256_i32 : i32
+            %206 = arith.addi %205, %c128_i32 : i32
+            %207 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %207 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %208 = cute.assume(%slot_24) : (i32) -> !cute.i32<divby 2>
+            %209 = cute.make_coord(%81, %208) : (i32, !cute.i32<divby 2>) -> !coord
+            %210 = cute.slice(%83, %209) : !memref_9, !coord
+            %211 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
+            %212 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+            %213 = cute.tiled.copy.partition_D(%16, %210, %212) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %211, %213) : (!stsm, !memref_14, !memref_15) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %214 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %214 {
+              %229 = arith.muli %81, %c16_i32 : i32
+              %230 = arith.addi %204, %229 : i32
+              %231 = cute.assume(%230) : (i32) -> !cute.i32<divby 16>
+              %232 = cute.assume(%206) : (i32) -> !cute.i32<divby 128>
+              %233 = cute.make_coord(%231, %232) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+              %234 = cute.domain_offset(%tmas_c_2, %233) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+              %tiles_27 = cute.flat_divide(%234, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+              %235 = cute.get_layout(%tiles_27) : !tiles_3
+              %236:2 = cute.get_scalars<{only_dynamic}> (%235) : !layout_3
+              %source = cute.group_modes<0, 2> (%210) : (!memref_13) -> !source
+              %237 = cute.slice(%tiles_27, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%237) : (!coord_tensor_14) -> !target_3
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+            %215 = cute.add_offset(%93, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+            %values_25 = cute.make_view(%215, %14) : !values
+            %216 = arith.muli %group, %c2_i32 : i32
+            %slot_26 = arith.addi %216, %c1_i32 : i32
+            %217 = arith.muli %arg0, %c128_i32 : i32
+            %218 = arith.muli %group, %c64_i32 : i32
+            %219 = arith.addi %217, %218 : i32
+            %220 = arith.muli %arg1, %c256_i32 : i32
+            %221 = arith.addi %220, %c192_i32 : i32
+            %222 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %222 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %223 = cute.make_coord(%81, %slot_26) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %224 = cute.slice(%83, %223) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %225 = cute.tiled.copy.retile(%16, %values_25) : (!tiled_copy, !values) -> !memref_14
+            %226 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+            %227 = cute.tiled.copy.partition_D(%16, %224, %226) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %225, %227) : (!stsm, !memref_14, !memref_15) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %228 = arith.cmpi eq, %78, %c0_i32 : i32
+            scf.if %228 {
+              %229 = arith.muli %81, %c16_i32 : i32
+              %230 = arith.addi %219, %229 : i32
+              %231 = cute.assume(%230) : (i32) -> !cute.i32<divby 16>
+              %232 = cute.assume(%221) : (i32) -> !cute.i32<divby 64>
+              %233 = cute.make_coord(%231, %232) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %234 = cute.domain_offset(%tmas_c_2, %233) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_27 = cute.flat_divide(%234, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %235 = cute.get_layout(%tiles_27) : !tiles_2
+              %236:2 = cute.get_scalars<{only_dynamic}> (%235) : !layout_3
+              %source = cute.group_modes<0, 2> (%224) : (!memref_13) -> !source
+              %237 = cute.slice(%tiles_27, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%237) : (!coord_tensor_12) -> !target_2
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+          }
+          %182:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %180#0, %arg7 = %180#1, %arg8 = %180#2, %arg9 = %180#3, %arg10 = %180#4, %arg11 = %180#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %201 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %202 = cute.add_offset(%barrier_storage, %201) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%202, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_23 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_24 = arith.cmpi eq, %following_23, %c4_i32 : i32
+            %203 = arith.select %wraps_24, %c0_i32, %following_23 : i32
+            %204 = arith.select %wraps_24, %c1_i32, %c0_i32 : i32
+            %205 = arith.xori %arg11, %204 : i32
+            %206 = arith.addi %arg9, %c1_i32 : i32
+            cute_nvgpu.arch.wgmma_fence() : () -> ()
+            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %208 = cute.slice(%rA, %207) : !rA, !cute.coord<"(_,_,_,?)">
+            %209 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %210 = cute.slice(%rB, %209) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %208, %210, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+            %211 = arith.addi %arg6, %c4_i32 : i32
+            %212 = cute.make_int_tuple(%211) : (i32) -> !cute.int_tuple<"?">
+            %213 = cute.add_offset(%barrier_storage, %212) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%213, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %206, %203, %205 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %167 = arith.addi %166#0, %c4_i32 : i32
-          %168 = cute.make_int_tuple(%167) : (i32) -> !cute.int_tuple<"?">
-          %169 = cute.add_offset(%barrier_storage, %168) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%169, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %170 = cute.make_view(%70, %14) : !sums
-          %171 = cute.get_iter(%170) : !sums
-          %of_atom = cute.make_view(%171, %21) : !of_atom
-          %sums = cute.make_view(%69, %14) : !sums
-          %out = cute.make_view(%89, %14) : !values
-          %172 = cute.memref.load_vec %sums : !sums
-          %173 = arith.truncf %172 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %173, %out : !values
-          %174 = cute.add_offset(%68, %17) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %sums_12 = cute.make_view(%174, %14) : !sums
-          %175 = cute.add_offset(%88, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-          %out_13 = cute.make_view(%175, %14) : !values
-          %176 = cute.memref.load_vec %sums_12 : !sums
-          %177 = arith.truncf %176 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %177, %out_13 : !values
-          %178 = cute.add_offset(%67, %19) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %sums_14 = cute.make_view(%178, %14) : !sums
-          %179 = cute.add_offset(%87, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-          %out_15 = cute.make_view(%179, %14) : !values
-          %180 = cute.memref.load_vec %sums_14 : !sums
-          %181 = arith.truncf %180 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %181, %out_15 : !values
-          %182 = cute.add_offset(%66, %20) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %sums_16 = cute.make_view(%182, %14) : !sums
-          %183 = cute.add_offset(%86, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-          %out_17 = cute.make_view(%183, %14) : !values
-          %184 = cute.memref.load_vec %sums_16 : !sums
-          %185 = arith.truncf %184 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %185, %out_17 : !values
-          scf.yield %row_11, %column_10, %166#3, %166#4, %166#5 : i32, i32, i32, i32, i32
+          %183 = arith.addi %182#0, %c4_i32 : i32
+          %184 = cute.make_int_tuple(%183) : (i32) -> !cute.int_tuple<"?">
+          %185 = cute.add_offset(%barrier_storage, %184) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%185, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %186 = cute.make_view(%start, %23) : !memref_16
+          %sums = cute.make_view(%73, %14) : !sums
+          %out = cute.make_view(%92, %14) : !values
+          %187 = cute.memref.load_vec %sums : !sums
+          %188 = arith.truncf %187 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %188, %out : !values
+          %189 = cute.add_offset(%72, %19) : (!start, !cute.int_tuple<"32">) -> !start
+          %sums_17 = cute.make_view(%189, %14) : !sums
+          %190 = cute.add_offset(%91, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %out_18 = cute.make_view(%190, %14) : !values
+          %191 = cute.memref.load_vec %sums_17 : !sums
+          %192 = arith.truncf %191 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %192, %out_18 : !values
+          %193 = cute.add_offset(%71, %21) : (!start, !cute.int_tuple<"64">) -> !start
+          %sums_19 = cute.make_view(%193, %14) : !sums
+          %194 = cute.add_offset(%90, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %out_20 = cute.make_view(%194, %14) : !values
+          %195 = cute.memref.load_vec %sums_19 : !sums
+          %196 = arith.truncf %195 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %196, %out_20 : !values
+          %197 = cute.add_offset(%70, %22) : (!start, !cute.int_tuple<"96">) -> !start
+          %sums_21 = cute.make_view(%197, %14) : !sums
+          %198 = cute.add_offset(%89, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %out_22 = cute.make_view(%198, %14) : !values
+          %199 = cute.memref.load_vec %sums_21 : !sums
+          %200 = arith.truncf %199 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %200, %out_22 : !values
+          scf.yield %row_16, %column_15, %182#3, %182#4, %182#5 : i32, i32, i32, i32, i32
         }
-        %values = cute.make_view(%85, %14) : !values
-        %103 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %103 {
+        %values = cute.make_view(%88, %14) : !values
+        %slot = arith.muli %group, %c2_i32 : i32
+        %106 = arith.muli %105#0, %c128_i32 : i32
+        %107 = arith.muli %group, %c64_i32 : i32
+        %108 = arith.addi %106, %107 : i32
+        %109 = arith.muli %105#1, %c256_i32 : i32
+        %110 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %110 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %104 = arith.muli %group, %c8_i32 : i32
-        %105 = arith.addi %104, %78 : i32
-        %106 = cute.make_coord(%105) : (i32) -> !cute.coord<"(_,_,?)">
-        %107 = cute.slice(%sC, %106) : !sC, !cute.coord<"(_,_,?)">
-        %108 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_12
-        %109 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %110 = cute.tiled.copy.partition_D(%16, %107, %109) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-        cute.copy(%15, %108, %110) : (!stsm, !memref_12, !memref_13) -> ()
+        %111 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
+        %112 = cute.make_coord(%81, %111) : (i32, !cute.i32<divby 2>) -> !coord
+        %113 = cute.slice(%83, %112) : !memref_9, !coord
+        %114 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_14
+        %115 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+        %116 = cute.tiled.copy.partition_D(%16, %113, %115) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %114, %116) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %111 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %111 {
-          %source = cute.group_modes<0, 2> (%107) : (!memref_11) -> !source
-          %first = arith.muli %group, %c4_i32 : i32
-          %145 = arith.muli %102#0, %c8_i32 : i32
-          %146 = arith.addi %145, %first : i32
-          %147 = arith.addi %146, %78 : i32
-          %148 = arith.muli %102#1, %c4_i32 : i32
-          %149 = cute.assume(%148) : (i32) -> !cute.i32<divby 4>
-          %150 = cute.make_coord(%147, %149) : (i32, !cute.i32<divby 4>) -> !coord
-          %151 = cute.slice(%80, %150) : !coord_tensor_9, !coord
-          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_10) -> !target
-          cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target) -> ()
+        %117 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %117 {
+          %161 = arith.muli %81, %c16_i32 : i32
+          %162 = arith.addi %108, %161 : i32
+          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
+          %164 = cute.assume(%109) : (i32) -> !cute.i32<divby 256>
+          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+          %167 = cute.get_layout(%tiles_12) : !tiles
+          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
+          %source = cute.group_modes<0, 2> (%113) : (!memref_13) -> !source
+          %169 = cute.slice(%tiles_12, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_10) -> !target
+          cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %112 = cute.add_offset(%84, %17) : (!ptr_2, !cute.int_tuple<"32">) -> !ptr_2
-        %values_4 = cute.make_view(%112, %14) : !values
-        %113 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %113 {
+        %118 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+        %values_6 = cute.make_view(%118, %14) : !values
+        %119 = arith.muli %group, %c2_i32 : i32
+        %slot_7 = arith.addi %119, %c1_i32 : i32
+        %120 = arith.muli %105#0, %c128_i32 : i32
+        %121 = arith.muli %group, %c64_i32 : i32
+        %122 = arith.addi %120, %121 : i32
+        %123 = arith.muli %105#1, %c256_i32 : i32
+        %124 = arith.addi %123, %c64_i32 : i32
+        %125 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %125 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %114 = arith.muli %group, %c8_i32 : i32
-        %115 = arith.addi %114, %c4_i32 : i32
-        %116 = arith.addi %115, %78 : i32
-        %117 = cute.make_coord(%116) : (i32) -> !cute.coord<"(_,_,?)">
-        %118 = cute.slice(%sC, %117) : !sC, !cute.coord<"(_,_,?)">
-        %119 = cute.tiled.copy.retile(%16, %values_4) : (!tiled_copy, !values) -> !memref_12
-        %120 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %121 = cute.tiled.copy.partition_D(%16, %118, %120) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-        cute.copy(%15, %119, %121) : (!stsm, !memref_12, !memref_13) -> ()
+        %126 = cute.make_coord(%81, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %127 = cute.slice(%83, %126) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %128 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_14
+        %129 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+        %130 = cute.tiled.copy.partition_D(%16, %127, %129) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %128, %130) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %122 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %122 {
-          %source = cute.group_modes<0, 2> (%118) : (!memref_11) -> !source
-          %first = arith.muli %group, %c4_i32 : i32
-          %145 = arith.muli %102#0, %c8_i32 : i32
-          %146 = arith.addi %145, %first : i32
-          %147 = arith.addi %146, %78 : i32
-          %148 = arith.muli %102#1, %c4_i32 : i32
-          %149 = arith.addi %148, %c1_i32 : i32
-          %150 = cute.make_coord(%147, %149) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %151 = cute.slice(%80, %150) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_11) -> !target_2
-          cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
+        %131 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %131 {
+          %161 = arith.muli %81, %c16_i32 : i32
+          %162 = arith.addi %122, %161 : i32
+          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
+          %164 = cute.assume(%124) : (i32) -> !cute.i32<divby 64>
+          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %167 = cute.get_layout(%tiles_12) : !tiles_2
+          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
+          %source = cute.group_modes<0, 2> (%127) : (!memref_13) -> !source
+          %169 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_12) -> !target_2
+          cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %123 = cute.add_offset(%83, %19) : (!ptr_2, !cute.int_tuple<"64">) -> !ptr_2
-        %values_5 = cute.make_view(%123, %14) : !values
-        %124 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %124 {
+        %132 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+        %values_8 = cute.make_view(%132, %14) : !values
+        %slot_9 = arith.muli %group, %c2_i32 : i32
+        %133 = arith.muli %105#0, %c128_i32 : i32
+        %134 = arith.muli %group, %c64_i32 : i32
+        %135 = arith.addi %133, %134 : i32
+        %136 = arith.muli %105#1, %c256_i32 : i32
+        %137 = arith.addi %136, %c128_i32 : i32
+        %138 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %138 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %125 = arith.muli %group, %c8_i32 : i32
-        %126 = arith.addi %125, %78 : i32
-        %127 = cute.make_coord(%126) : (i32) -> !cute.coord<"(_,_,?)">
-        %128 = cute.slice(%sC, %127) : !sC, !cute.coord<"(_,_,?)">
-        %129 = cute.tiled.copy.retile(%16, %values_5) : (!tiled_copy, !values) -> !memref_12
-        %130 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %131 = cute.tiled.copy.partition_D(%16, %128, %130) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-        cute.copy(%15, %129, %131) : (!stsm, !memref_12, !memref_13) -> ()
+        %139 = cute.assume(%slot_9) : (i32) -> !cute.i32<divby 2>
+        %140 = cute.make_coord(%81, %139) : (i32, !cute.i32<divby 2>) -> !coord
+        %141 = cute.slice(%83, %140) : !memref_9, !coord
+        %142 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_14
+        %143 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+        %144 = cute.tiled.copy.partition_D(%16, %141, %143) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %142, %144) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %132 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %132 {
-          %source = cute.group_modes<0, 2> (%128) : (!memref_11) -> !source
-          %first = arith.muli %group, %c4_i32 : i32
-          %145 = arith.muli %102#0, %c8_i32 : i32
-          %146 = arith.addi %145, %first : i32
-          %147 = arith.addi %146, %78 : i32
-          %148 = arith.muli %102#1, %c4_i32 : i32
-          %149 = arith.addi %148, %c2_i32 : i32
-          %150 = cute.assume(%149) : (i32) -> !cute.i32<divby 2>
-          %151 = cute.make_coord(%147, %150) : (i32, !cute.i32<divby 2>) -> !coord_2
-          %152 = cute.slice(%80, %151) : !coord_tensor_9, !coord_2
-          %target = cute.group_modes<0, 2> (%152) : (!coord_tensor_12) -> !target_3
-          cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_3) -> ()
+        %145 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %145 {
+          %161 = arith.muli %81, %c16_i32 : i32
+          %162 = arith.addi %135, %161 : i32
+          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
+          %164 = cute.assume(%137) : (i32) -> !cute.i32<divby 128>
+          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+          %167 = cute.get_layout(%tiles_12) : !tiles_3
+          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
+          %source = cute.group_modes<0, 2> (%141) : (!memref_13) -> !source
+          %169 = cute.slice(%tiles_12, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_14) -> !target_3
+          cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %133 = cute.add_offset(%82, %20) : (!ptr_2, !cute.int_tuple<"96">) -> !ptr_2
-        %values_6 = cute.make_view(%133, %14) : !values
-        %134 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %134 {
+        %146 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+        %values_10 = cute.make_view(%146, %14) : !values
+        %147 = arith.muli %group, %c2_i32 : i32
+        %slot_11 = arith.addi %147, %c1_i32 : i32
+        %148 = arith.muli %105#0, %c128_i32 : i32
+        %149 = arith.muli %group, %c64_i32 : i32
+        %150 = arith.addi %148, %149 : i32
+        %151 = arith.muli %105#1, %c256_i32 : i32
+        %152 = arith.addi %151, %c192_i32 : i32
+        %153 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %153 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %135 = arith.muli %group, %c8_i32 : i32
-        %136 = arith.addi %135, %c4_i32 : i32
-        %137 = arith.addi %136, %78 : i32
-        %138 = cute.make_coord(%137) : (i32) -> !cute.coord<"(_,_,?)">
-        %139 = cute.slice(%sC, %138) : !sC, !cute.coord<"(_,_,?)">
-        %140 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_12
-        %141 = cute.make_coord(%79) : (i32) -> !cute.coord<"?">
-        %142 = cute.tiled.copy.partition_D(%16, %139, %141) : (!tiled_copy, !memref_11, !cute.coord<"?">) -> !memref_13
-        cute.copy(%15, %140, %142) : (!stsm, !memref_12, !memref_13) -> ()
+        %154 = cute.make_coord(%81, %slot_11) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %155 = cute.slice(%83, %154) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %156 = cute.tiled.copy.retile(%16, %values_10) : (!tiled_copy, !values) -> !memref_14
+        %157 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
+        %158 = cute.tiled.copy.partition_D(%16, %155, %157) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %156, %158) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %143 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %143 {
-          %source = cute.group_modes<0, 2> (%139) : (!memref_11) -> !source
-          %first = arith.muli %group, %c4_i32 : i32
-          %145 = arith.muli %102#0, %c8_i32 : i32
-          %146 = arith.addi %145, %first : i32
-          %147 = arith.addi %146, %78 : i32
-          %148 = arith.muli %102#1, %c4_i32 : i32
-          %149 = arith.addi %148, %c3_i32 : i32
-          %150 = cute.make_coord(%147, %149) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-          %151 = cute.slice(%80, %150) : !coord_tensor_9, !cute.coord<"(_,_,?,?)">
-          %target = cute.group_modes<0, 2> (%151) : (!coord_tensor_11) -> !target_2
-          cute.copy(%tma_c, %source, %target) : (!tma_c, !source, !target_2) -> ()
+        %159 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %159 {
+          %161 = arith.muli %81, %c16_i32 : i32
+          %162 = arith.addi %150, %161 : i32
+          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
+          %164 = cute.assume(%152) : (i32) -> !cute.i32<divby 64>
+          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %167 = cute.get_layout(%tiles_12) : !tiles_2
+          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
+          %source = cute.group_modes<0, 2> (%155) : (!memref_13) -> !source
+          %169 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_12) -> !target_2
+          cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %144 = arith.cmpi eq, %79, %c0_i32 : i32
-        scf.if %144 {
+        %160 = arith.cmpi eq, %78, %c0_i32 : i32
+        scf.if %160 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
-        scf.yield %c0_i32, %c0_i32, %c1_i32, %102#2, %102#3, %102#4 : i32, i32, i32, i32, i32, i32
+        scf.yield %c0_i32, %c0_i32, %c1_i32, %105#2, %105#3, %105#4 : i32, i32, i32, i32, i32, i32
       }
       cute_nvgpu.arch.cluster_arrive() : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
@@ -914,9 +982,9 @@ module attributes {gpu.container_module} {
     %1 = cute.get_iter(%B) : !A
     %2 = cute.get_iter(%A) : !A
     %3 = cute.static : !cute.int_tuple<"64">
-    %4 = cute.static : !layout_2
+    %4 = cute.static : !layout_4
     %5 = cute.static : !cute.shape<"(128,64)">
-    %6 = cute.static : !layout_3
+    %6 = cute.static : !layout_5
     %7 = cute.static : !cute.shape<"(16,64)">
     %8 = cute.static : !cute.int_tuple<"(256,256)">
     %9 = cute.static : !cute.int_tuple<"66">
@@ -943,33 +1011,33 @@ module attributes {gpu.container_module} {
     %23 = cute.ceil_div(%22, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
     %24 = cute.get_scalars<{only_dynamic}> (%23) : !cute.int_tuple<"?">
     %tiles = arith.muli %21, %24 : i32
-    %25 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_3
+    %25 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_2
     %26 = cute.make_shape(%15#0, %15#1) : (i32, i32) -> !cute.shape<"(?,?)">
     %27 = cute.assume(%15#2) : (i32) -> !cute.i32<divby 8>
     %28 = cute.make_stride(%27) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %29 = cute.make_layout(%26, %28) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_4
+    %29 = cute.make_layout(%26, %28) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
     %A_0 = cute.make_view(%25, %29) : !A_2
     %30 = cute.get_layout(%A_0) : !A_2
-    %31:3 = cute.get_scalars<{only_dynamic}> (%30) : !layout_4
-    %32 = cute.assume(%1) : (!cute.ptr<f16, gmem>) -> !ptr_3
+    %31:3 = cute.get_scalars<{only_dynamic}> (%30) : !layout_6
+    %32 = cute.assume(%1) : (!cute.ptr<f16, gmem>) -> !ptr_2
     %33 = cute.make_shape(%13#0, %13#1) : (i32, i32) -> !cute.shape<"(?,?)">
     %34 = cute.assume(%13#2) : (i32) -> !cute.i32<divby 8>
     %35 = cute.make_stride(%34) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %36 = cute.make_layout(%33, %35) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_4
+    %36 = cute.make_layout(%33, %35) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
     %B_1 = cute.make_view(%32, %36) : !A_2
     %37 = cute.get_layout(%B_1) : !A_2
-    %38:3 = cute.get_scalars<{only_dynamic}> (%37) : !layout_4
-    %39 = cute.assume(%0) : (!cute.ptr<f16, gmem>) -> !ptr_3
+    %38:3 = cute.get_scalars<{only_dynamic}> (%37) : !layout_6
+    %39 = cute.assume(%0) : (!cute.ptr<f16, gmem>) -> !ptr_2
     %40 = cute.make_shape(%11#0, %11#1) : (i32, i32) -> !cute.shape<"(?,?)">
     %41 = cute.assume(%11#2) : (i32) -> !cute.i32<divby 8>
     %42 = cute.make_stride(%41) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %43 = cute.make_layout(%40, %42) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_4
+    %43 = cute.make_layout(%40, %42) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
     %C_2 = cute.make_view(%39, %43) : !A_2
     %44 = cute.get_layout(%C_2) : !A_2
-    %45:3 = cute.get_scalars<{only_dynamic}> (%44) : !layout_4
-    %46:2 = cute_nvgpu.make_tma_load(%A_0, %4, %5) {l2 = 256 : i32, swizzle = 128 : i32} : (!A_2, !layout_2, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
-    %47:2 = cute_nvgpu.make_tma_load(%B_1, %4, %5) {l2 = 256 : i32, swizzle = 128 : i32} : (!A_2, !layout_2, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
-    %48:2 = cute_nvgpu.make_tma_store(%C_2, %6, %7) {l2 = 256 : i32, swizzle = 128 : i32} : (!A_2, !layout_3, !cute.shape<"(16,64)">) -> (!tma_c, !tma_a_2)
+    %45:3 = cute.get_scalars<{only_dynamic}> (%44) : !layout_6
+    %46:2 = cute_nvgpu.make_tma_load(%A_0, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
+    %47:2 = cute_nvgpu.make_tma_load(%B_1, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
+    %48:2 = cute_nvgpu.make_tma_store(%C_2, %6, %7) {swizzle = 128 : i32} : (!A_2, !layout_5, !cute.shape<"(16,64)">) -> (!tmas_c, !tma_a_2)
     %49 = cute.make_int_tuple(%45#0, %45#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
     %50 = cute.ceil_div(%49, %8) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(256,256)">) -> !cute.int_tuple<"(?,?)">
     %51:2 = cute.get_scalars<{only_dynamic}> (%50) : !cute.int_tuple<"(?,?)">
@@ -986,7 +1054,7 @@ module attributes {gpu.container_module} {
     %59 = cute.ceil_div(%57, %58) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
     %60 = cute.get_scalars<{only_dynamic}> (%59) : !cute.int_tuple<"?">
     %grid = arith.muli %60, %c2_i32 : i32
-    gpu.launch_func @kernels::@gemm clusters in (%c2_i32, %c1_i32, %c1_i32) blocks in (%grid, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%46#0 : !tma_a, %46#1 : !tma_a_2, %47#0 : !tma_a, %47#1 : !tma_a_2, %48#0 : !tma_c, %48#1 : !tma_a_2, %51#0 : i32, %51#1 : i32, %k_tiles : i32)
+    gpu.launch_func @kernels::@gemm clusters in (%c2_i32, %c1_i32, %c1_i32) blocks in (%grid, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%46#0 : !tma_a, %46#1 : !tma_a_2, %47#0 : !tma_a, %47#1 : !tma_a_2, %48#0 : !tmas_c, %48#1 : !tma_a_2, %51#0 : i32, %51#1 : i32, %k_tiles : i32)
     gpu.launch_func @kernels::@gemm_any blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A) {cute.fallback}
     return
   }

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
@@ -25,26 +26,28 @@ BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32
 class GemmConfig(NamedTuple):
     """The configuration of a kernel.
 
-    ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements; ``cluster_m``: blocks along M
-    that share B, or ``cluster_n``: along N, that share A; ``group``: cluster rows in one raster group; ``sms``: of the
-    chip; ``deferred``: a finished tile is stored while the next one is multiplied.  ``major_a``: ``k`` or ``m``, the
-    contiguous mode of A; ``major_b``: ``k`` or ``n`` (other than ``k`` with 16-bit elements only). ``batch``: A, B
-    and C have a third mode, of matrices; that of A or B may be 1, for all. ``promote``: accumulate in two levels,
-    the products of one stage in the tensor cores, their sums in f32 registers (8-bit floats, whose tensor-core
-    accumulators keep fewer bits). ``early``: the first loads do not wait for the cluster. ``serpentine``: odd
-    raster groups walk N backwards, odd tiles K.
-    ``schedule``: ``cooperative``, the consumers share a tile, 64 rows each, or ``pingpong``, they take turns with a
-    tile of 64 or 128 rows each (:mod:`cute_dialect.kernels.gemm.roles`).  ``stream_k``: the tiles of the last
-    wave are shared by all blocks (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the
-    first to leave the L2 (where B is read once).  ``epilogue``: what becomes of the sums, see
-    :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the file has a second, simple kernel, which is
-    launched for matrices that TMA cannot read.
+    ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements: 64, 128, 192 or 256 rows,
+    columns in multiples of 16; ``cluster_m``: blocks along M that share B, or ``cluster_n``: along N, that share A;
+    ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is stored while the
+    next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or ``n`` (other
+    than ``k`` with 16-bit elements only); ``major_c``: ``n``, or ``m`` (results of 16 bits), which also serves
+    row-major results of the swapped problem, ``C^T = B A^T``.  ``batch``: A, B and C have a third mode, of matrices;
+    that of A or B may be 1, for all.  ``promote``: accumulate in two levels, the products of one stage in the tensor cores, their sums in f32 registers
+    (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the first loads do not wait for the
+    cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.  ``schedule``: ``cooperative``, the
+    consumers share a tile, 64 rows each (128 of 256), or ``pingpong``, they take turns with a tile of 64 or 128 rows
+    each (:mod:`cute_dialect.kernels.gemm.pingpong`).  ``stream_k``: the tiles of the last wave are shared by all blocks
+    (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the first to leave the L2 (where B is read
+    once).  ``epilogue``: what becomes of the sums, see :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the
+    file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
+    each consumer, through which its results go.
     """
 
     element: str = "f16"
     output: str = "f16"
     major_a: str = "k"
     major_b: str = "k"
+    major_c: str = "n"
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
     cluster_m: int = 2
@@ -61,6 +64,7 @@ class GemmConfig(NamedTuple):
     epilogue: Epilogue = Epilogue()
     schedule: str = "cooperative"
     stream_k: bool = False
+    buffers: int = 2
 
     @property
     def bits(self) -> int:
@@ -69,8 +73,18 @@ class GemmConfig(NamedTuple):
 
     @property
     def consumers(self) -> int:
-        """Warp groups that multiply: 64 rows each, or a tile each."""
-        return 2 if self.schedule == "pingpong" else self.tile[0] // 64
+        """Warp groups that multiply: 64 rows each (128 of a tile of 256), or a tile each."""
+        return 2 if self.schedule == "pingpong" or self.tile[0] == 256 else self.tile[0] // 64
+
+    @property
+    def sharers(self) -> int:
+        """Warp groups that multiply one tile."""
+        return 1 if self.schedule == "pingpong" else self.consumers
+
+    @property
+    def atoms(self) -> int:
+        """Instructions for the rows of a warp group."""
+        return self.tile[0] // 64 // self.sharers
 
     @property
     def threads(self) -> int:
@@ -90,13 +104,35 @@ class GemmConfig(NamedTuple):
 
     @property
     def chunk(self) -> int:
-        """Columns of C that are stored at once: 128 bytes."""
+        """Columns of C that are stored at once: 128 bytes, or 64 columns of 128 bytes."""
         return 1024 // BITS[self.output]
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the chunks in which a tile is stored: the last one may be narrower.
+
+        >>> GemmConfig(tile=(128, 144, 64)).widths
+        (64, 64, 16)
+        """
+        whole, rest = divmod(self.tile[1], self.chunk)
+        return (self.chunk,) * whole + ((rest,) if rest else ())
+
+    @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block, bytes: the ring, two staging buffers a consumer, the barriers."""
-        return self.stages * self.stage_bytes + self.consumers * 2 * 64 * 128 + self.stages * 16
+        """Shared memory of a block, bytes: the ring, the staging buffers of the consumers, the barriers."""
+        return self.stages * self.stage_bytes + self.consumers * self.buffers * 64 * 128 + self.stages * 16
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread that hold sums, and results that wait to be stored."""
+        sums = self.atoms * self.tile[1] // 2
+        waiting = sums * BITS[self.output] // 32 if self.deferred else 0
+        return sums * (2 if self.promote else 1) + waiting
+
+    @property
+    def most_registers(self) -> int:
+        """Registers that there are for them: the rest of a thread's is for addresses and what is under way."""
+        return 96 if self.consumers == 3 else 192
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -112,16 +148,30 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
             raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
-        if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote or n % 64):
+        if self.deferred and self.output == "f32":
+            raise ValueError("expected no deferred store of f32, whose sums would have to wait as they are")
+        if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):
             raise ValueError(
                 f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
             )
         if min(self.cluster_m, self.cluster_n) != 1:
             raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
-        if m % 64 or not 64 <= m <= 192 or n % self.chunk or n % (64 * self.cluster_m) or n > 256:
-            raise ValueError(f"expected a tile of 64, 128 or 192 rows and up to 256 columns, got {m} x {n}")
-        if m % (64 * self.cluster_n):
-            raise ValueError(f"expected a tile of 64 rows for each of {self.cluster_n} blocks that share A, got {m}")
+        if m not in (64, 128, 192, 256) or n % 16 or not 16 <= n <= 256:
+            raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and 16 to 256 columns, got {m} x {n}")
+        registers = self.registers
+        if registers > self.most_registers:
+            raise ValueError(f"expected at most {self.most_registers} registers of sums, got {registers} for {m} x {n}")
+        for name, size, blocks, k_major in (
+            ("rows", m, self.cluster_n, self.major_a == "k"), ("columns", n, self.cluster_m, self.major_b == "k")
+        ):  # fmt: skip
+            # Each block loads its part as the whole lies in shared memory: 8 rows of 128 bytes, or lines of M or N.
+            unit = 8 if k_major else gcd(size, 64)
+            if size % (unit * blocks):
+                raise ValueError(f"expected {name} in {unit}s for each of {blocks} blocks that share them, got {size}")
+        if self.major_c not in ("m", "n") or (self.major_c == "m" and self.output == "f32"):
+            raise ValueError(f"expected C along n, or along m of 16-bit elements, got {self.major_c} of {self.output}")
+        if self.buffers < 1:
+            raise ValueError(f"expected a staging buffer, got {self.buffers}")
         if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
         if self.smem_bytes > DEFAULT_TARGET.shared:
@@ -132,11 +182,22 @@ class GemmConfig(NamedTuple):
 class SplitConfig(NamedTuple):
     """A kernel whose blocks share the K of a tile (:mod:`cute_dialect.kernels.gemm.split`).
 
-    ``base``: tile, types and majors (no cluster, no batch, 16-bit output); ``parts``: blocks that share a tile.
+    ``base``: tile, types and majors (up to 192 rows, no batch); ``parts``: blocks that share a tile.
     """
 
     base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
     parts: int = 4
+
+    @property
+    def piece(self) -> int:
+        """Columns of a tile that a block finishes at once: as few as let most of the parts finish some, 0 for none.
+
+        >>> [SplitConfig(GemmConfig(tile=(128, 128, 64)), parts).piece for parts in (2, 8, 3)]
+        [64, 16, 0]
+        """
+        n, widths = self.base.tile[1], (self.base.chunk >> i for i in range(3))
+        fits = [w for w in widths if w >= 16 and n % w == 0 and not (n // w % self.parts and self.parts % (n // w))]
+        return max(fits, key=lambda w: (min(self.parts, n // w), w), default=0)
 
     def workspace(self, tiles: int) -> int:
         """Return floats that ``tiles`` tiles need."""
@@ -146,12 +207,12 @@ class SplitConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         base = self.base
         base.check()
-        if base.cluster_m != 1 or base.batch or base.promote or base.deferred or base.output == "f32":
-            raise ValueError(f"expected no cluster, batch, promotion or deferred store and 16-bit output, got {base}")
+        if base.batch or base.promote or base.deferred or base.atoms != 1:
+            raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
         if base.schedule != "cooperative" or base.stream_k:
             raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
-        chunks = base.tile[1] // base.chunk
-        if self.parts < 2 or (chunks % self.parts and self.parts % chunks):
+        if self.parts < 2 or not self.piece:
+            n = base.tile[1]
             raise ValueError(
-                f"expected parts that divide the {chunks} chunks of a tile, or are a multiple of them, got {self.parts}"
+                f"expected parts that divide {n} columns in 16s, 32s or 64s, or a multiple of these, got {self.parts}"
             )

@@ -85,17 +85,18 @@ class Epilogue(NamedTuple):
             parts.append(getattr(self.hook, "__name__", "hook"))
         return "-".join(parts)
 
-    def arguments(self, output: str, *, batch: bool = False) -> dict[str, Any]:
+    def arguments(self, output: str, *, batch: bool = False, row_major: bool = True) -> dict[str, Any]:
         """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
         ``alpha``, ``beta`` those that there are.
         """
         found: dict[str, Any] = {}
         if self.beta != 0.0:
-            d = 16 // BYTES[output]
-            layout = f"(?,?,?):(?{{div={d}}},1,?{{div={d}}})" if batch else f"(?,?):(?{{div={d}}},1)"
+            d = f"?{{div={16 // BYTES[output]}}}"
+            strides = f"{d},1" if row_major else f"1,{d}"
+            layout = f"(?,?,?):({strides},{d})" if batch else f"(?,?):({strides})"
             found["source"] = cute.Tensor[type_of_mlir(output), layout, "align<16>"]
         if self.bias:
-            align = BYTES[self.bias_type] * (2 if self.bias == "n" else 1)
+            align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major else 1)
             found["bias"] = cute.Tensor[type_of_mlir(self.bias_type), "?:1", f"align<{align}>"]
         return found | {name: cute.Float32 for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
@@ -112,7 +113,7 @@ class Epilogue(NamedTuple):
             assert cute.size(addends.bias) == n, "bias must have a value for each column of C"
         elif self.bias == "m":
             assert cute.size(addends.bias) == m, "bias must have a value for each row of C"
-        if addends.source is not None or self.bias == "n":
+        if (addends.source is not None or self.bias == "n") and C.leading_dim == 1:
             assert n % 2 == 0, "C must have an even number of columns"
 
     def check(self) -> None:
@@ -179,10 +180,10 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "gelu": gelu, "gel
 
 
 class Fused:
-    """An epilogue in a kernel."""
+    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once."""
 
-    def __init__(self, epilogue: Epilogue, addends: Addends):
-        self.epilogue, self.addends = epilogue, addends
+    def __init__(self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True):
+        self.epilogue, self.addends, self.pairs = epilogue, addends, pairs
 
     def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None) -> None:
         """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
@@ -241,9 +242,12 @@ class Fused:
         return source[at, None] if matrix is None else source[at, None, matrix]
 
     def pair(self, line: Any, column: Any) -> Any:
-        """Return two neighbours of a vector in memory as f32, the first in an even place."""
+        """Return two neighbours of a vector as f32, the first in an even place."""
         if line is None:
             return None
+        if not self.pairs:
+            last = cute.size(line) - 1
+            return [line[cute.min(column + i, last)].to(cute.Float32) for i in range(2)]
         at = line.iterator + cute.min(column, cute.size(line) - 2)
         two = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
         return two.load().to(cute.Float32)

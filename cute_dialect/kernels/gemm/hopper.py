@@ -39,9 +39,11 @@ from cute_dialect.kernels.gemm.host import (
     load_map,
     ring_of,
     store_map,
+    store_widths,
 )
-from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Result, Shared, Tiles
+from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
+from cute_dialect.kernels.gemm.result import BUFFER, Result
 from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
 from cute_dialect.kernels.gemm_any import any_gemm
@@ -72,29 +74,26 @@ def launch(
     fallback = any_gemm(A, B, C) if c.fallback else None
     A, B, C = as_read(c, A, B, C)
     m, n, k = c.tile
-    groups = 1 if c.schedule == "pingpong" else c.consumers  # that share a tile
     mma = hopper.make_trivial_tiled_mma(
-        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (groups, 1, 1), (64, n)
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (c.sharers, 1, 1), (64, n)
     )
     rings = ring_of(A, m, c), ring_of(B, n, c)
-    row_major = utils.LayoutEnum.ROW_MAJOR
-    buffers = hopper.make_smem_layout_epi(C.element_type, row_major, (16, c.chunk), 4 * 2 * c.consumers)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
-    tma_c = store_map(c, C, buffers)
+    tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
         cute.ceil_div(C.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.sms, matrices=C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[_work(config)].grid(raster, k_tiles, parts)
-    gemm(tma_a, tma_b, tma_c, mma, rings, buffers, raster, k_tiles, shared, addends, config).launch(
+    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
 
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    tma_a: Any, tma_b: Any, tma_c: Any, mma: cute.TiledMma, rings: Any, buffers: Any, raster: utils.GroupedRaster,
+    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
     k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
@@ -105,14 +104,15 @@ def gemm(
     tiles = Tiles(c, raster)
     work = WORK[_work(config)](config, tiles, k_tiles, shared)
     if cute.arch.thread_idx().x == 0:
-        for atom, _ in (tma_a, tma_b, tma_c):
+        for atom, _ in (tma_a, tma_b, *tmas_c.values()):
             cpasync.prefetch_descriptor(atom)
 
-    # Shared memory: the stages of A and B, two buffers for 64 rows of C each; then the barriers full and empty.
-    sA, sB, sC = (
+    # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
+    sA, sB = (
         cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
-        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]), (tma_c, buffers))
+        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
     )
+    staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
     a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank)
     b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b)
     consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
@@ -138,7 +138,7 @@ def gemm(
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
-        result = Result(c, tma_c, sC, products.sums, group, Fused(c.epilogue, addends))
+        result = Result(c, tmas_c, staging, products.sums, group, Fused(c.epilogue, addends, pairs=c.major_c == "n"))
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
     if c.cluster > 1:
         cute.arch.cluster_arrive()
@@ -212,7 +212,7 @@ class Cooperative:
 
     def _deferred(self, first: Any) -> None:
         """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""
-        consumer, products, result, half = self.consumer, self.products, self.result, self.result.chunks // 2
+        consumer, products, result = self.consumer, self.products, self.result
         before = Place(cute.Int32(0), cute.Int32(0), cute.Int32(0) if self.c.batch else None)
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
@@ -220,10 +220,10 @@ class Cooperative:
             products.begin(slot, accumulate=False)
             # The tile before is stored while this one is multiplied.
             if tile != first:
-                result.store(before, range(half))
+                result.store(before, 0)
             slot = products.go_on(consumer, slot, range(1, cute.min(self.k_tiles, 2)))
             if tile != first:
-                result.store(before, range(half, result.chunks))
+                result.store(before, 1)
             products.end(products.go_on(consumer, slot, range(2, self.k_tiles)))
             result.convert(place)
             before = place

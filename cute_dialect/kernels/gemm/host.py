@@ -8,10 +8,20 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.result import swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = ["arguments_of", "as_read", "check_arguments", "layouts_of", "load_map", "ring_of", "store_map"]
+__all__ = [
+    "arguments_of",
+    "as_read",
+    "check_arguments",
+    "layouts_of",
+    "load_map",
+    "ring_of",
+    "store_map",
+    "store_widths",
+]
 
 
 def layouts_of(c: GemmConfig) -> list[str]:
@@ -21,7 +31,7 @@ def layouts_of(c: GemmConfig) -> list[str]:
     ['(?,?):(?{div=8},1)', '(?,?):(1,?{div=8})', '(?,?):(?{div=8},1)']
     """
     found: list[str] = []
-    for element, row_major in ((c.element, c.major_a == "k"), (c.element, c.major_b == "k"), (c.output, True)):
+    for element, row_major in zip((c.element, c.element, c.output), _row_major(c)):
         d = f"?{{div={128 // BITS[element]}}}"
         strides = f"{d},1" if row_major else f"1,{d}"
         found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
@@ -40,7 +50,7 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
     if split or c.stream_k:
         found["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
         found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
-    return found | c.epilogue.arguments(c.output, batch=c.batch)
+    return found | c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n")
 
 
 def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any]) -> None:
@@ -66,7 +76,7 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
 
 
 def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:
-    return c.major_a == "k", c.major_b == "k", True
+    return c.major_a == "k", c.major_b == "k", c.major_c == "n"
 
 
 def as_read(c: GemmConfig, A: Any, B: Any, C: Any) -> Any:
@@ -93,14 +103,33 @@ def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> 
     return _map(c, op, matrix, ring_of(matrix, part[0], c), part)
 
 
-def store_map(c: GemmConfig, C: Any, buffers: Any) -> Any:
-    """Return the TMA atom that stores 16 rows of a chunk, and its coordinates."""
-    return _map(c, cpasync.S2G(), C, buffers, (16, c.chunk))
+def store_widths(config: GemmConfig | SplitConfig) -> list[int]:
+    """Return the different widths of the chunks that are stored, columns.
+
+    >>> store_widths(GemmConfig(tile=(128, 144, 64)))
+    [64, 16]
+    """
+    widths = (config.piece,) if isinstance(config, SplitConfig) else config.widths
+    return list(dict.fromkeys(widths))
+
+
+def store_map(c: GemmConfig, C: Any, width: int) -> Any:
+    """Return the TMA atom that stores a chunk of so many columns, and its coordinates: 16 rows, or whole columns of 64
+    elements.
+    """
+    by_rows = c.major_c == "n"
+    box, strides = ((16, width), (width, 1)) if by_rows else ((64, width), (1, 64))
+    layout = cute.make_layout(box, stride=strides)
+    swizzle = swizzle_of(width * BITS[c.output] // 8 if by_rows else 128)
+    return _atom(c, cpasync.S2G(), C, layout, swizzle, box)
 
 
 def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]) -> Any:
+    return _atom(c, op, matrix, cute.slice_(stages.outer, (None, None, 0)), stages.inner, tile)
+
+
+def _atom(c: GemmConfig, op: Any, matrix: Any, layout: Any, swizzle: Any, tile: tuple[int, int]) -> Any:
     tiler = (*tile, 1) if c.batch else tile
-    stage = cute.append_ones(cute.slice_(stages.outer, (None, None, 0)), len(tiler))
-    return cpasync.make_tiled_tma_atom(
-        op, matrix, cute.make_composed_layout(stages.inner, 0, stage), tiler, l2_promotion=256
-    )
+    box = cute.append_ones(layout, len(tiler))
+    stage = box if swizzle is None else cute.make_composed_layout(swizzle, 0, box)
+    return cpasync.make_tiled_tma_atom(op, matrix, stage, tiler, l2_promotion=128)

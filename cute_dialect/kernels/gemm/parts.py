@@ -1,7 +1,7 @@
-"""What a Hopper GEMM is made of: operands that TMA brings, their products in registers, and results that leave by TMA.
+"""What a Hopper GEMM is made of: operands that TMA brings, and their products in registers.
 
-Each is written in the language, and knows its own registers and shared memory; :mod:`cute_dialect.kernels.gemm.hopper`
-puts them together.
+Each is written in the language, and knows its own registers and shared memory; results are
+:mod:`cute_dialect.kernels.gemm.result`'s, and :mod:`cute_dialect.kernels.gemm.hopper` puts all together.
 """
 
 # Operators and attributes are those of values in a trace.
@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig
-from cute_dialect.kernels.gemm.epilogue import Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["ChunkStore", "Item", "Operand", "Place", "Products", "Result", "Shared", "Tiles"]
+__all__ = ["Item", "Operand", "Place", "Products", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -144,115 +143,3 @@ class Products:
             self.end(slot)
             for i in range(cute.size(self.acc)):  # registers: the passes unroll it
                 self.sums[i] = self.sums[i] + self.acc[i]
-
-
-class ChunkStore:
-    """A warp's way to C: 16 rows of some columns (a *chunk*) go from registers through shared memory, by TMA."""
-
-    def __init__(self, tma: Any, chunk: int):
-        self.atom, coords = tma
-        self.lane, self.gC = cute.arch.lane_idx(), cute.flat_divide(coords, (16, chunk))
-        wide = self.atom.value_type is cute.Float32
-        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4)
-        # A warp's part of an accumulator: 16 rows of a chunk.
-        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
-        self.copy = cute.make_tiled_copy(
-            cute.make_copy_atom(store, self.atom.value_type), thread_values, (16, chunk)
-        ).get_slice(self.lane)
-        self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
-
-    def registers(self, values: Any, first: int) -> Any:
-        """Return the registers of a chunk, from the given one on."""
-        return cute.make_tensor(values.iterator + first, self.values)
-
-    def store(self, values: Any, here: Any, there: Any) -> None:
-        """Store the registers of a chunk through a buffer; ``there()``: where, in 16 rows, chunks and matrices."""
-        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
-        cute.arch.fence_proxy("async.shared", space="cta")
-        cute.arch.sync_warp()
-        if self.lane == 0:
-            source, target = cpasync.tma_partition(
-                self.atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2),
-                cute.group_modes(self.gC[(None, None, *there())], 0, 2),
-            )  # fmt: skip
-            cute.copy(self.atom, source, target)
-            cute.arch.cp_async_bulk_commit_group()
-
-    def wait(self, under_way: int) -> None:
-        """Wait until at most so many stores have not read their buffers."""
-        if self.lane == 0:
-            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
-
-
-class Result:
-    """The rows of a warp group on their way to C: epilogue, conversion, shared memory, TMA.
-
-    128 bytes of columns (a *chunk*) at a time go through two buffers; a warp stores 16 rows.  ``buffers``: those
-    of all warp groups, (16, chunk, 8 each); ``group``: which this is.
-    """
-
-    def __init__(self, c: GemmConfig, tma: Any, buffers: Any, sums: Any, group: Any, fused: Fused):
-        self.c, self.buffers, self.sums, self.fused = c, buffers, sums, fused
-        self.kind = tma[0].value_type
-        self.chunk, self.chunks, self.group = c.chunk, c.tile[1] // c.chunk, group
-        self.atoms = c.tile[0] // 64 if c.schedule == "pingpong" else 1  # instructions for the rows of a warp group
-        self.warp, self.by_tma = cute.arch.warp_idx() % 4, ChunkStore(tma, c.chunk)
-        self.wide = self.kind is cute.Float32
-        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind)
-
-    def row(self, place: Place, atom: int) -> Any:
-        """Return the first of this warp's 16 rows, counted in 16 rows."""
-        first = atom * 4 if self.c.schedule == "pingpong" else self.group * 4
-        return place.row * (self.c.tile[0] // 16) + first + self.warp
-
-    def registers(self, values: Any, atom: int, chunk: int) -> Any:
-        """Return the registers of a chunk."""
-        return self.by_tma.registers(values, self.c.tile[1] // 2 * atom + self.chunk // 2 * chunk)
-
-    def fuse(self, values: Any, columns: int, place: Place, atom: int, chunk: int) -> None:
-        """Apply the epilogue to some columns from a chunk on."""
-        if self.c.epilogue.active:
-            column = place.column * self.c.tile[1] + chunk * self.chunk
-            self.fused.apply(values, columns, self.row(place, atom) * 16, column, place.matrix)
-
-    def convert(self, place: Place) -> None:
-        """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
-        if self.wide:
-            return
-        for atom in cute.range_constexpr(self.atoms):
-            of_atom = cute.make_tensor(
-                self.registers(self.sums, atom, 0).iterator, cute.make_layout(self.c.tile[1] // 2)
-            )
-            self.fuse(of_atom, self.c.tile[1], place, atom, 0)
-            for chunk in cute.range_constexpr(self.chunks):
-                sums, out = (self.registers(x, atom, chunk) for x in (self.sums, self.out))
-                out.store(sums.load().to(self.kind))
-
-    def store(self, place: Place, chunks: range | None = None) -> None:
-        """Store a tile, or some of its chunks."""
-        which = range(self.chunks) if chunks is None else chunks
-        for atom in cute.range_constexpr(self.atoms):
-            for chunk in cute.range_constexpr(which.start, which.stop):
-                values = self.registers(self.out, atom, chunk)
-                if self.wide:  # no sooner: what an epilogue loads would need registers
-                    self.fuse(values, self.chunk, place, atom, chunk)
-                # With an odd number of chunks the last one of a tile has used the buffer of the first.
-                under_way = 0 if chunk == 0 and self.chunks % 2 else 1
-                self.store_chunk(values, chunk % 2, chunk, place, atom, under_way=under_way)
-
-    def store_chunk(
-        self, values: Any, buffer: int, chunk: Any, place: Place, atom: int = 0, *, under_way: int = 1
-    ) -> None:
-        """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers."""
-
-        def there() -> Any:
-            at = (self.row(place, atom), place.column * self.chunks + chunk)
-            return at if place.matrix is None else (*at, place.matrix)
-
-        self.by_tma.wait(under_way)
-        cute.arch.sync_warp()
-        self.by_tma.store(values, self.buffers[None, None, self.group * 8 + buffer * 4 + self.warp], there)
-
-    def finish(self) -> None:
-        """Wait until the stores have read their buffers."""
-        self.by_tma.wait(0)

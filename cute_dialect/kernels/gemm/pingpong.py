@@ -17,7 +17,8 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.parts import Products, Result, Tiles
+from cute_dialect.kernels.gemm.parts import Products, Tiles
+from cute_dialect.kernels.gemm.result import Result
 
 __all__ = ["Pingpong"]
 

@@ -26,7 +26,8 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
-from cute_dialect.kernels.gemm.parts import ChunkStore, Operand
+from cute_dialect.kernels.gemm.parts import Operand
+from cute_dialect.kernels.gemm.result import ChunkStore
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
@@ -366,7 +367,7 @@ class _Store:
                 cute.arch.sync_warp()
             here = staged[None, None, self.warp, self.group, i % buffers]
             registers = by_tma.registers(out, chunk // 2 * i)
-            by_tma.store(registers, here, lambda i=i: (self.row // 16, first // chunk + i))
+            by_tma.store(registers, here, lambda i=i: (self.row, first + chunk * i))
         by_tma.wait(0)
 
 

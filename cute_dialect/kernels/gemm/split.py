@@ -2,8 +2,8 @@
 
 Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums to a workspace, tells the other blocks
 of the tile (one counter a tile), waits for them, adds what all wrote for the columns that it finishes in the order of
-the parts (so that results do not depend on who came first), and stores those.  Where there are more parts than chunks
-of columns, as many blocks as chunks finish one each, and the others end when they have written.  All blocks run at
+the parts (so that results do not depend on who came first), and stores those.  Where there are more parts than pieces
+of columns, as many blocks as pieces finish one each, and the others end when they have written.  All blocks run at
 once: there are at most as many as SMs.
 
 The workspace belongs to one stream; ``counters`` must be zero before the first launch and is zero again after each.
@@ -29,6 +29,7 @@ class Parts:
 
     def __init__(self, config: SplitConfig, tiles: Tiles, k_tiles: Any, shared: Shared):
         self.c, self.parts, self.tiles, self.memory = config.base, config.parts, tiles, shared
+        self.piece, self.pieces = config.piece, config.base.tile[1] // config.piece
         tile, self.part = tiles.first // self.parts, tiles.first % self.parts
         self.tile = tile * self.c.cluster + tiles.rank  # blocks that add up have the same number
         # Part s takes the stages from s*K/S to (s+1)*K/S: none is empty if there are S of them.
@@ -51,51 +52,52 @@ class Parts:
 
     def consume(self, role: Any) -> None:
         """Multiply it, exchange sums, store this block's columns."""
-        c, result, acc = self.c, role.result, role.products.acc
+        result, acc = role.result, role.products.acc
         place = self.tiles.place(self.first.tile)
         role.products.of_tile(role.consumer, self.first.steps)
         copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
-        vectors = cute.make_layout((4, c.chunk // 8), stride=(1, 4))
-        for chunk in cute.range_constexpr(result.chunks):
-            sums = cute.make_tensor(acc.iterator + c.chunk // 2 * chunk, vectors)
-            cute.copy(copy, sums, self._partials(chunk, self.part))
-        finishers = min(self.parts, result.chunks)
+        vectors = cute.make_layout((4, self.piece // 8), stride=(1, 4))
+        for piece in cute.range_constexpr(self.pieces):
+            sums = cute.make_tensor(acc.iterator + self.piece // 2 * piece, vectors)
+            cute.copy(copy, sums, self._partials(piece, self.part))
+        finishers = min(self.parts, self.pieces)
         self._arrive()
         if finishers == self.parts or self.part < finishers:
             self._wait(finishers)
-            self._finish(result, place, copy, vectors, result.chunks // finishers)
+            self._finish(result, place, copy, vectors, self.pieces // finishers)
         result.finish()
 
     def _finish(self, result: Any, place: Any, copy: Any, vectors: Any, own: int) -> None:
-        """Add up and store this block's chunks, ``own`` of them."""
-        c = self.c
+        """Add up and store this block's pieces, ``own`` of them."""
+        width, buffers = self.piece, self.c.buffers
         for mine in cute.range_constexpr(own):
-            chunk = self.part * own + mine
+            piece = self.part * own + mine
             total = cute.make_rmem_tensor(vectors, cute.Float32)
             for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
                 parts = range(first, min(first + _AT_ONCE, self.parts))
                 found = [cute.make_rmem_tensor(vectors, cute.Float32) if part else total for part in parts]
                 for part, values in zip(parts, found):  # all loads before the first sum
-                    cute.copy(copy, self._partials(chunk, part), values)
+                    cute.copy(copy, self._partials(piece, part), values)
                 for part, values in zip(parts, found):
                     if part:
-                        for i in range(c.chunk // 2):  # registers: the passes unroll it
+                        for i in range(width // 2):  # registers: the passes unroll it
                             total[i] = total[i] + values[i]
-            result.fuse(total, c.chunk, place, 0, chunk)
-            kind = result.kind
-            out = cute.make_rmem_tensor(result.by_tma.values, kind)
-            out.store(cute.make_tensor(total.iterator, result.by_tma.values).load().to(kind))
-            result.store_chunk(out, mine % 2, chunk, place)
+            column = piece * width
+            result.fuse(total, width, place, 0, column)
+            layout = result.stores[width].values
+            out = cute.make_rmem_tensor(layout, result.kind)
+            out.store(cute.make_tensor(total.iterator, layout).load().to(result.kind))
+            result.put(out, mine % buffers, width, place, 0, column, buffers - 1)
 
-    def _partials(self, chunk: Any, part: Any) -> Any:
-        """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a chunk of one part."""
-        c, (m, n, _) = self.c, self.c.tile
-        size, chunks = m * c.chunk, n // c.chunk  # f32 of a chunk; chunks of a tile
-        shape = (4, c.chunk // 8, 128, c.consumers, chunks, self.parts)
-        strides = (1, 512, 4, 64 * c.chunk, size, size * chunks)
-        base = (self.memory.workspace.iterator + self.tile * (size * chunks * self.parts)).align(16)
+    def _partials(self, piece: Any, part: Any) -> Any:
+        """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a piece of one part."""
+        c, width, pieces = self.c, self.piece, self.pieces
+        size = c.tile[0] * width  # f32 of a piece
+        shape = (4, width // 8, 128, c.consumers, pieces, self.parts)
+        strides = (1, 512, 4, 64 * width, size, size * pieces)
+        base = (self.memory.workspace.iterator + self.tile * (size * pieces * self.parts)).align(16)
         thread = cute.arch.thread_idx().x
-        where = (None, None, thread % 128, thread // 128 - 1, chunk, part)
+        where = (None, None, thread % 128, thread // 128 - 1, piece, part)
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
 
     def _arrive(self) -> None:

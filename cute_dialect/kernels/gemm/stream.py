@@ -114,11 +114,16 @@ class Stream:
     def _partials(self, block: Any) -> Any:
         """Return 16 bytes a thread: (values of a vector, vectors) of this thread in the workspace of a block."""
         m, n, _ = self.c.tile
-        shape, strides = (4, n // 8, 128, m // 64), (1, 512, 4, 64 * n)
+        rows = m // self.c.consumers
+        shape, strides = (4, self._vectors(), 128, self.c.consumers), (1, 512, 4, rows * n)
         base = (self.memory.workspace.iterator + block * (m * n)).align(16)
         thread = cute.arch.thread_idx().x
         where = (None, None, thread % 128, thread // 128 - 1)
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
+
+    def _vectors(self) -> int:
+        """Return how many 16 bytes of sums a thread has."""
+        return self.c.atoms * self.c.tile[1] // 8
 
     def _meet(self) -> None:
         cute.arch.barrier(1, 128 * self.c.consumers)
@@ -127,7 +132,7 @@ class Stream:
         """Give sums to the workspace, then the flag."""
         copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
         block = self._block(self.number)
-        vectors = cute.make_layout((4, self.c.tile[1] // 8), stride=(1, 4))
+        vectors = cute.make_layout((4, self._vectors()), stride=(1, 4))
         cute.copy(copy, cute.make_tensor(acc.iterator, vectors), self._partials(block))
         self._meet()
         if cute.arch.thread_idx().x == 128:
@@ -150,9 +155,10 @@ class Stream:
             self._meet()
             cute.arch.fence_acq_rel_gpu()
             partials = self._partials(block)
-            for first in cute.range_constexpr(0, self.c.tile[1] // 8, _AT_ONCE):
-                found = cute.make_rmem_tensor(cute.make_layout((4, _AT_ONCE), stride=(1, 4)), cute.Float32)
-                there = cute.make_layout((4, _AT_ONCE), stride=(1, 512))
+            for first in cute.range_constexpr(0, self._vectors(), _AT_ONCE):
+                count = min(_AT_ONCE, self._vectors() - first)
+                found = cute.make_rmem_tensor(cute.make_layout((4, count), stride=(1, 4)), cute.Float32)
+                there = cute.make_layout((4, count), stride=(1, 512))
                 cute.copy(copy, cute.make_tensor(partials.iterator + first * 512, there), found)
-                for i in range(4 * _AT_ONCE):  # registers: the passes unroll it
+                for i in range(4 * count):  # registers: the passes unroll it
                     acc[i + 4 * first] = acc[i + 4 * first] + found[i]

@@ -199,7 +199,16 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
     ("change", "says"),
     [
         ({"tile": (128, 256, 32)}, "64 elements"),
-        ({"tile": (100, 256, 64)}, "64, 128 or 192 rows"),
+        ({"tile": (100, 256, 64)}, "64, 128, 192 or 256 rows"),
+        ({"tile": (128, 200, 64)}, "16 to 256 columns, got 128 x 200"),
+        ({"tile": (256, 256, 64)}, "at most 192 registers of sums, got 384 for 256 x 256"),
+        ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "at most 96 registers of sums"),
+        ({"tile": (128, 16, 64), "cluster_m": 4}, "columns in 8s for each of 4 blocks that share them, got 16"),
+        ({"tile": (128, 96, 64), "major_b": "n"}, "columns in 32s for each of 2 blocks that share them, got 96"),
+        ({"major_c": "k"}, "expected C along n, or along m"),
+        ({"output": "f32"}, "no deferred store of f32"),
+        ({"output": "f32", "deferred": False, "major_c": "m"}, "expected C along n, or along m of 16-bit elements"),
+        ({"buffers": 0}, "expected a staging buffer, got 0"),
         ({"stages": 5}, "at most 232448 bytes"),
         ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
@@ -224,6 +233,7 @@ def test_tma_rounds_to_tf32() -> None:
     assert out[0, :4].tolist() == [1.0, 1 + 2**-9, 1 + 2**-10, -1.0]
 
 
+COLUMNS = SINGLE._replace(tile=(64, 64, 64), major_c="m", sms=2)
 M_MAJOR = SINGLE._replace(tile=(64, 64, 64), major_a="m", sms=2)
 ARRAYS = {
     "two blocks, many tiles": (GemmConfig(tile=(64, 128, 64), stages=3, sms=2), (200, 136, 200)),
@@ -241,6 +251,50 @@ ARRAYS = {
     ),
     "A shared along N": (BASE._replace(tile=(128, 64, 64), cluster_m=1, cluster_n=2, sms=2), (136, 200, 136)),
     "tf32": (SINGLE._replace(element="tf32", output="f32", tile=(64, 64, 32)), (72, 72, 40)),
+    "a last chunk of 16 columns": (SINGLE._replace(tile=(64, 80, 64), sms=2), (100, 136, 136)),
+    "48 columns": (SINGLE._replace(tile=(128, 48, 64), sms=2), (130, 136, 72)),
+    "80 columns, N-major": (SINGLE._replace(tile=(64, 80, 64), major_b="n", sms=2), (100, 136, 136)),
+    "96 columns of a cluster": (SINGLE._replace(tile=(64, 96, 64), cluster_m=2, sms=4), (200, 136, 136)),
+    "tf32, 48 columns": (SINGLE._replace(element="tf32", output="f32", tile=(64, 48, 32), sms=2), (72, 72, 40)),
+    "256 rows": (SINGLE._replace(tile=(256, 80, 64), sms=2), (300, 136, 72)),
+    "256 rows, deferred": (
+        SINGLE._replace(tile=(256, 112, 64), sms=2, deferred=True, buffers=1),
+        (300, 136, 72),
+    ),
+    "256 rows in a cluster": (SINGLE._replace(tile=(256, 48, 64), cluster_n=2, sms=4), (300, 136, 136)),
+    "256 rows, the last wave shared": (SINGLE._replace(tile=(256, 48, 64), sms=3, stream_k=True), (256, 96, 448)),
+    "columns": (COLUMNS, (104, 136, 136)),
+    "columns, 16 of them": (COLUMNS._replace(tile=(64, 16, 64)), (104, 3, 136)),
+    "columns, 256 rows": (COLUMNS._replace(tile=(256, 80, 64), deferred=True), (304, 136, 72)),
+    "columns of 3 warp groups, both other majors": (
+        COLUMNS._replace(tile=(192, 96, 64), major_a="m", major_b="n", deferred=True),
+        (208, 136, 136),
+    ),
+    "columns, turns": (COLUMNS._replace(tile=(64, 48, 64), schedule="pingpong"), (200, 136, 136)),
+    "columns, turns, 128 rows": (
+        COLUMNS._replace(tile=(128, 112, 64), schedule="pingpong", stages=5),
+        (304, 136, 136),
+    ),
+    "columns, the last wave shared": (COLUMNS._replace(tile=(64, 48, 64), sms=3, stream_k=True), (128, 96, 448)),
+    "columns, fp8": (
+        COLUMNS._replace(tile=(64, 48, 128), element="f8E4M3FN", output="bf16"),
+        (72, 72, 272),
+    ),
+    "columns, batch": (COLUMNS._replace(tile=(64, 48, 64), batch=True), (72, 72, 72, 3)),
+    "K shared, 48 columns": (SplitConfig(SINGLE._replace(tile=(64, 48, 64), serpentine=False), 3), (72, 72, 456)),
+    "K shared, columns": (SplitConfig(COLUMNS._replace(sms=132, serpentine=False), 4), (72, 70, 456)),
+    "K shared, a cluster": (
+        SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, cluster_m=2), 4),
+        (140, 136, 456),
+    ),
+    "K shared, f32": (
+        SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, output="f32"), 4),
+        (70, 72, 456),
+    ),
+    "K shared, tf32": (
+        SplitConfig(SINGLE._replace(tile=(64, 32, 32), serpentine=False, element="tf32", output="f32"), 2),
+        (70, 72, 456),
+    ),
 }
 
 
@@ -249,7 +303,8 @@ def test_called_with_arrays(name: str) -> None:
     """Every check, what the kernel promises about its numbers among them."""
     config, shape = ARRAYS[name]
     c = config.base if isinstance(config, SplitConfig) else config
-    a, b, out = operands(c, shape, integers=True)
+    a, b, poisoned = operands(c, shape, integers=True)
+    out = with_major(poisoned, c.major_c == "n")
     given = (with_major(a, c.major_a == "k"), with_major(b, c.major_b == "k"), out)
     arguments = [x.transpose(1, 2, 0) if c.batch else x[0] for x in given]
     more: dict[str, np.ndarray] = {}
@@ -326,8 +381,6 @@ def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
     assert len(results) == 1
 
 
-def test_parts_that_fit_no_chunks() -> None:
-    with pytest.raises(
-        ValueError, match="expected parts that divide the 2 chunks of a tile, or are a multiple of them, got 3"
-    ):
+def test_parts_that_fit_no_pieces() -> None:
+    with pytest.raises(ValueError, match=r"expected parts that divide 128 columns in 16s, 32s or 64s, .* got 3"):
         SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 3).check()

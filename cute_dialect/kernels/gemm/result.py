@@ -1,0 +1,219 @@
+"""The results of a Hopper GEMM on their way to C: epilogue, conversion, shared memory, TMA.
+
+The sums of a warp group lie in registers as ``wgmma`` leaves them: a warp has 16 rows.  They leave in *chunks* of
+columns, through staging buffers of 8 KiB: where rows of C are contiguous each warp stores its own 16 rows
+(:class:`RowStore`), where columns are, the warp group stores 64 elements of each (:class:`ColumnStore`).
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue import Fused
+from cute_dialect.kernels.gemm.parts import Place
+from cute_dialect.lang.nvgpu import cpasync
+
+__all__ = ["BUFFER", "ChunkStore", "Result", "swizzle_of"]
+
+BUFFER = 8192
+"""Bytes of a staging buffer: 64 rows of 128 bytes."""
+
+_BARRIER = 4
+"""The first of three named barriers: a consumer's warps meet around a store of whole columns."""
+
+
+def swizzle_of(bytes: int) -> Any:
+    """Return the swizzle of rows of so many bytes in shared memory, with which TMA and a warp's stores agree; none for
+    odd numbers of 16 bytes, of which 8 rows lie in different banks.
+    """
+    bits = {128: 3, 64: 2, 32: 1}.get(bytes)
+    return None if bits is None else cute.make_swizzle(bits, 4, 3)
+
+
+class ChunkStore:
+    """A warp's way to rows of C: 16 rows of some columns go from registers through shared memory, by TMA."""
+
+    def __init__(self, tma: Any, chunk: int):
+        self.atom, self.coords = tma
+        self.lane, self.chunk = cute.arch.lane_idx(), chunk
+        wide = self.atom.value_type is cute.Float32
+        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4)
+        self.copy = _copy_of(store, self.atom.value_type, chunk, self.lane)
+        self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
+
+    def registers(self, values: Any, first: int) -> Any:
+        """Return the registers of a chunk, from the given one on."""
+        return cute.make_tensor(values.iterator + first, self.values)
+
+    def store(self, values: Any, here: Any, there: Any) -> None:
+        """Store the registers of a chunk through a buffer; ``there()``: the first element's place in C."""
+        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if self.lane == 0:
+            _leave(self.atom, self.coords, here, (16, self.chunk), there())
+
+    def wait(self, under_way: int) -> None:
+        """Wait until at most so many stores have not read their buffers."""
+        if self.lane == 0:
+            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
+
+
+def _copy_of(store: Any, kind: Any, chunk: int, lane: Any) -> Any:
+    """Return a warp's copy of 16 rows of an accumulator to shared memory, this lane's part."""
+    thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+    return cute.make_tiled_copy(cute.make_copy_atom(store, kind), thread_values, (16, chunk)).get_slice(lane)
+
+
+def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[Any, ...]) -> None:
+    """Begin the store of a box from shared memory to its place in C, by one thread."""
+    tiles = cute.flat_divide(cute.domain_offset(at, coords), box)
+    first = (None, None, *(0,) * (cute.rank(tiles) - 2))
+    source, target = cpasync.tma_partition(
+        atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2), cute.group_modes(tiles[first], 0, 2)
+    )  # fmt: skip
+    cute.copy(atom, source, target)
+    cute.arch.cp_async_bulk_commit_group()
+
+
+class RowStore(ChunkStore):
+    """Stores chunks of a warp group whose rows are contiguous in C: each warp 16 of them.
+
+    ``memory``: ``buffers`` staging buffers.
+    """
+
+    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
+        super().__init__(tma, width)
+        kind, self.warp = self.atom.value_type, cute.arch.warp_idx() % 4
+        start, size = _as_stored(memory, kind, width * kind.width // 8), BUFFER * 8 // kind.width
+        self.staged = cute.make_tensor(
+            start, cute.make_layout((16, width, 4, buffers), stride=(width, 1, size // 4, size))
+        )  # fmt: skip
+
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+        """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers; ``at``: the
+        place of the warp group's first element in C.
+        """
+        self.wait(under_way)
+        cute.arch.sync_warp()
+        row, *others = at
+        self.store(values, self.staged[None, None, self.warp, buffer], lambda: (row + self.warp * 16, *others))
+
+
+class ColumnStore(ChunkStore):
+    """Stores chunks of a warp group whose columns are contiguous in C: 64 elements of each."""
+
+    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
+        super().__init__(tma, width)
+        self.barrier, self.warp = _BARRIER + group, cute.arch.warp_idx() % 4
+        self.leads = cute.arch.thread_idx().x % 128 == 0
+        self.copy = _copy_of(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), self.atom.value_type, width, self.lane)
+        start, shape = _as_stored(memory, self.atom.value_type, 128), (16, 4, width, buffers)
+        self.staged = cute.make_tensor(start, cute.make_layout(shape, stride=(1, 16, 64, BUFFER // 2)))
+
+    def wait(self, under_way: int) -> None:
+        """Wait until at most so many stores have not read their buffers."""
+        if self.leads:
+            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
+
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+        """Store the registers of a chunk; as a :class:`RowStore` does."""
+        self.wait(under_way)
+        cute.arch.barrier(self.barrier, 128)
+        here = self.staged[None, self.warp, None, buffer]
+        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(self.barrier, 128)
+        if self.leads:
+            whole = cute.group_modes(self.staged[None, None, None, buffer], 0, 2)
+            _leave(self.atom, self.coords, whole, (64, self.chunk), at)
+
+
+def _as_stored(memory: Any, kind: Any, bytes: int) -> Any:
+    swizzle = swizzle_of(bytes)
+    return cute.recast_ptr(memory, dtype=kind) if swizzle is None else cute.recast_ptr(memory, swizzle, kind)
+
+
+class Result:
+    """The rows of a warp group on their way to C.
+
+    ``tmas``: an atom and coordinates for each width of a chunk; ``memory``: the staging buffers of all warp groups;
+    ``sums``: the accumulator; ``group``: which warp group this is.
+    """
+
+    def __init__(self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused):
+        self.c, self.sums, self.fused, self.group = c, sums, fused, group
+        kind = RowStore if c.major_c == "n" else ColumnStore
+        self.stores = {w: kind(tma, w, memory, c.buffers * c.consumers, group) for w, tma in tmas.items()}
+        self.kind = next(iter(tmas.values()))[0].value_type
+        self.wide = self.kind is cute.Float32
+        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a tile, of a warp group's rows of one instruction."""
+        return len(self.c.widths)
+
+    def row(self, place: Place, atom: int) -> Any:
+        """Return the first of this warp group's 64 rows of an instruction."""
+        first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
+        return place.row * self.c.tile[0] + first * 64
+
+    def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
+        """Return where the element of such a row and a column of the tile lies in C."""
+        found = (self.row(place, atom), place.column * self.c.tile[1] + column)
+        return found if place.matrix is None else (*found, place.matrix)
+
+    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> None:
+        """Apply the epilogue to some columns of the tile from one on."""
+        if self.c.epilogue.active:
+            row, first, *_ = self.at(place, atom, column)
+            self.fused.apply(values, columns, row + cute.arch.warp_idx() % 4 * 16, first, place.matrix)
+
+    def _pieces(self) -> list[tuple[int, int, int]]:
+        """List the chunks of a warp group: instruction, first column, columns."""
+        widths = self.c.widths
+        return [(atom, sum(widths[:i]), w) for atom in range(self.c.atoms) for i, w in enumerate(widths)]
+
+    def _registers(self, values: Any, atom: int, column: int, width: int) -> Any:
+        return self.stores[width].registers(values, (self.c.tile[1] * atom + column) // 2)
+
+    def convert(self, place: Place) -> None:
+        """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
+        if self.wide:
+            return
+        columns = self.c.tile[1]
+        for atom in cute.range_constexpr(self.c.atoms):
+            start = self.sums.iterator + columns // 2 * atom
+            self.fuse(cute.make_tensor(start, cute.make_layout(columns // 2)), columns, place, atom, 0)
+        for piece in cute.range_constexpr(len(self._pieces())):
+            sums, out = (self._registers(x, *self._pieces()[piece]) for x in (self.sums, self.out))
+            out.store(sums.load().to(self.kind))
+
+    def store(self, place: Place, half: int | None = None) -> None:
+        """Store a tile, or its first (0) or second (1) half."""
+        pieces, buffers = self._pieces(), self.c.buffers
+        middle = len(pieces) // 2
+        start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
+        for i in cute.range_constexpr(start, stop):
+            atom, column, width = pieces[i]
+            values = self._registers(self.out, atom, column, width)
+            if self.wide:  # no sooner: what an epilogue loads would need registers
+                self.fuse(values, width, place, atom, column)
+            # The tile before may have used the buffer of its first chunk last.
+            under_way = buffers - 1 if i or len(pieces) % buffers == 0 else 0
+            self.put(values, i % buffers, width, place, atom, column, under_way)
+
+    def put(
+        self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int
+    ) -> None:  # fmt: skip
+        """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers."""
+        slot = self.group * self.c.buffers + buffer
+        self.stores[width].put(values, slot, self.at(place, atom, column), under_way)
+
+    def finish(self) -> None:
+        """Wait until the stores have read their buffers."""
+        next(iter(self.stores.values())).wait(0)
