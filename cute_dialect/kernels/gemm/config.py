@@ -32,8 +32,9 @@ class GemmConfig(NamedTuple):
     next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or ``n`` (other
     than ``k`` with 16-bit elements only); ``major_c``: ``n``, or ``m`` (results of 16 bits), which also serves
     row-major results of the swapped problem, ``C^T = B A^T``.  ``batch``: A, B and C have a third mode, of matrices;
-    that of A or B may be 1, for all.  ``promote``: accumulate in two levels, the products of one stage in the tensor cores, their sums in f32 registers
-    (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the first loads do not wait for the
+    that of A or B may be 1, for all.  ``promote``: accumulate in two levels, the products of one stage in the tensor
+    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
+    first loads do not wait for the
     cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.  ``schedule``: ``cooperative``, the
     consumers share a tile, 64 rows each (128 of 256), or ``pingpong``, they take turns with a tile of 64 or 128 rows
     each (:mod:`cute_dialect.kernels.gemm.pingpong`).  ``stream_k``: the tiles of the last wave are shared by all blocks
