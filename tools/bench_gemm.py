@@ -182,7 +182,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
     return error
 
 
-def _peer(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
+def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
     """Return what torch does for the problem, and where its result goes."""
     import torch
 
@@ -209,7 +209,7 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
 
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=integers)
-    peer, expected = _peer(problem, a, b)
+    peer, expected = peer_of(problem, a, b)
     times = compare(
         [("torch", peer), ("ours", lambda: runner(a, b, c))],
         traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,

@@ -15,7 +15,7 @@ from cute_dialect.tools.bench_gemm_random import summary
 from cute_dialect.tools.fit_costs import Outcome, Quality, fit, held_out, quality
 from cute_dialect.tools.sweeps import Sweep, SweepError, read_sweeps
 
-__all__ = ["costs_in_force", "fit_files", "regret"]
+__all__ = ["costs_in_force", "costs_to_build_for", "fit_files", "regret"]
 
 _WORST = 5
 
@@ -24,16 +24,26 @@ def costs_in_force(path: str | None, gpu: str, sms: int) -> Costs:
     """Return the costs that choose on a GPU, or those of a file.  Raises SweepError for a file that is not there, and
     for costs of another number of multiprocessors; TableError for what are no costs.
     """
-    if path is None:
-        costs = costs_of(gpu, sms)
-    else:
-        found = read_costs(Path(path))
-        if found is None:
-            raise SweepError(f"--costs: expected a file of costs, got '{path}'")
-        costs = found
+    costs = costs_of(gpu, sms) if path is None else _costs_of_file(path)
     if costs.sms != sms:
         raise SweepError(f"expected costs for {sms} SMs, as {gpu} has, got some for {costs.sms}")
     return costs
+
+
+def costs_to_build_for(path: str | None, here: tuple[str, int] | None) -> Costs:
+    """Return the costs that say which kernels a sweep times: those of a file, of the GPU that is ``here`` (name, number
+    of multiprocessors), or an H200's.
+    """
+    if path is not None:
+        return _costs_of_file(path)
+    return costs_of(*(here or ("NVIDIA H200", 132)))
+
+
+def _costs_of_file(path: str) -> Costs:
+    found = read_costs(Path(path))
+    if found is None:
+        raise SweepError(f"--costs: expected a file of costs, got '{path}'")
+    return found
 
 
 def regret(paths: Sequence[str], *, costs: str | None, say: Callable[[str], None]) -> dict[str, object]:

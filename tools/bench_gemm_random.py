@@ -30,7 +30,7 @@ from cute_dialect.tools.bench_gemm import check, chosen, measure
 __all__ = ["build", "problems", "run", "summary"]
 
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
-_EXACT = 2e11
+EXACT = 2e11
 """Flops of a problem up to which its integers are compared with the float64 product."""
 
 
@@ -93,7 +93,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], coun
             runners[choice.name] = Runner(choice, load(os.path.join(folder, choice.name)))
         runner = runners[choice.name]
         m, n, k = problem[:3]
-        if 2.0 * m * n * k <= _EXACT:
+        if 2.0 * m * n * k <= EXACT:
             check(runner, problem[:3], integers=True, repeats=2)
         row = measure(runner, problem, max(runs // 5, 8), integers=False)
         rows.append({**row, "kernel": choice.name})

@@ -10,7 +10,8 @@ cute-bench elementwise_add                       both, in a temporary folder
 cute-bench accuracy --run DIR                    errors against float64, beside torch's, of what "all" builds
 cute-bench all --run DIR --json results.json     everything: one table, one file
 cute-bench elementwise_add --run DIR --json result.json
-cute-bench gemm --fit sweep.json                 fit the costs of the model that chooses kernels (no GPU)
+cute-bench gemm --fit --random 160 --seed 1 --json sweep.json    time many kernels on random problems (--build, --run)
+cute-bench gemm --fit sweep.json                 fit the costs of the model that chooses kernels to it (no GPU)
 cute-bench gemm --regret sweep.json              how near its choices come to the best kernels (no GPU)
 """
 
@@ -82,9 +83,22 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
     p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
-    p.add_argument("--fit", nargs="+", metavar="FILE", help="gemm: fit the costs that choose kernels to sweeps")
+    p.add_argument(
+        "--fit",
+        nargs="*",
+        metavar="FILE",
+        help="gemm: fit the costs that choose kernels to sweeps; with --random and no files: make a sweep, i.e. time "
+        "many kernels on N problems, into the file of --json",
+    )
+    p.add_argument(
+        "--kernels",
+        type=_kernels,
+        metavar="N",
+        help="of --fit --random: the N fastest by prediction of each problem (default: 20) and some others, or all",
+    )
+    p.add_argument("--budget", type=_seconds, metavar="SECONDS", help="of --fit --random: stop building or timing then")
     p.add_argument("--regret", nargs="+", metavar="FILE", help="gemm: how near the choices come to the best of sweeps")
-    p.add_argument("--costs", metavar="FILE", help="of --fit and --regret: costs instead of those in force for the GPU")
+    p.add_argument("--costs", metavar="FILE", help="of --fit and --regret: instead of those in force for the GPU")
     p.add_argument("--output", metavar="FILE", help="of --fit: where the costs go (default: the user's for the GPU)")
     p.add_argument("--shapes", nargs="+", type=_shape, metavar="MxNxK", default=[], help="of --tune and gemm_tune")
     p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
@@ -98,6 +112,24 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"expected a number of problems, got {text!r}")
     return int(text)
+
+
+def _kernels(text: str) -> int | str:
+    """Parse a number of kernels or ``all``, for argparse."""
+    if text != "all" and (not text.isdecimal() or int(text) < 2):
+        raise argparse.ArgumentTypeError(f"expected two kernels or more, or all, got {text!r}")
+    return text if text == "all" else int(text)
+
+
+def _seconds(text: str) -> float:
+    """Parse a time, for argparse."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
+    return seconds
 
 
 def _shape(text: str) -> tuple[int, int, int]:
@@ -130,19 +162,30 @@ def _contradiction(options: argparse.Namespace) -> str:
 
 
 def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
-    """Say what does not go together of the options that read sweeps."""
+    """Say what does not go together of the options that make and read sweeps."""
     name = "--fit" if options.fit is not None else "--regret" if options.regret is not None else ""
+    given = [n for n in ("kernels", "budget", "costs", "output") if getattr(options, n) is not None]
     if not name:
-        given = [f"--{n}" for n in ("costs", "output") if getattr(options, n) is not None]
-        return f"{given[0]} is for --fit" if given else ""
+        return f"--{given[0]} is for --fit" if given else ""
     if options.name != "gemm" or options.tune:
         return f"{name} is for gemm without --tune"
     if options.fit is not None and options.regret is not None:
         return "--fit and --regret are two commands"
-    if options.random is not None or options.build or options.run:
-        return f"{name} reads files and measures nothing: it takes neither --random nor --build nor --run"
-    if options.regret is not None and options.output is not None:
-        return "--output is for --fit"
+    if options.fit or options.regret:
+        if options.random is not None or options.build or options.run:
+            return f"{name} of files measures nothing: it takes neither --random nor --build nor --run"
+        extra = [n for n in given if n not in (("costs", "output") if options.fit else ("costs",))]
+        return f"--{extra[0]} does not go with {name} of files" if extra else ""
+    if options.random is None:
+        return "--fit expected files of sweeps to fit to, or --random N to make one"
+    if options.output is not None:
+        return "--output is for --fit of files"
+    if options.build and options.run:
+        return "--build and --run are two commands"
+    if options.run and (options.kernels is not None or options.costs is not None):
+        return "--kernels and --costs say what is built: they do not go with --run"
+    if not options.build and not options.json:
+        return "--fit --random expected --json FILE, where the sweep goes"
     return ""
 
 
@@ -220,11 +263,13 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
     from cute_dialect.tools.bench_gemm_fit import fit_files, regret
 
+    command = shlex.join(["cute-bench", *argv])
     try:
-        if options.regret is not None:
+        if options.random is not None:
+            return _make_sweep(options, command)
+        if options.regret:
             result = regret(options.regret, costs=options.costs, say=print)
         else:
-            command = shlex.join(["cute-bench", *argv])
             result = fit_files(
                 options.fit,
                 seed=options.seed or 0,
@@ -240,6 +285,44 @@ def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
             raise
         return 1
     return 0
+
+
+def _make_sweep(options: argparse.Namespace, command: str) -> int:
+    """Build the kernels of a sweep, time them, or both; give the exit status."""
+    import tempfile
+    import time
+
+    from cute_dialect.tools import bench_gemm_sweep
+    from cute_dialect.tools.bench_gemm_fit import costs_to_build_for
+
+    missing = _missing(compiles=not options.run, measures=not options.build, made=options.run)
+    if missing is not None:
+        print(f"cute-bench: error: {missing}", file=sys.stderr)
+        return 1
+    deadline = time.monotonic() + (options.budget or float("inf"))
+    say = partial(print, flush=True)
+    seed = options.seed or 0
+    folder = options.run or options.build or tempfile.mkdtemp(prefix="cute-bench-")
+    if options.run:
+        plan = bench_gemm_sweep.read_plan(folder, options.random, seed)
+    else:
+        costs = costs_to_build_for(options.costs, None if options.build else _gpu_and_sms())
+        near = None if options.kernels == "all" else options.kernels or bench_gemm_sweep.NEAR
+        plan = bench_gemm_sweep.plan(options.random, seed, costs, near)
+        plan = bench_gemm_sweep.build(folder, options.chip, plan, deadline=deadline, say=say)
+        if options.build:
+            return 0
+    runs = max(options.runs // 9, 7)
+    measured = bench_gemm_sweep.run(folder, plan, runs=runs, deadline=deadline, say=say)
+    _write_json(options.json, {"machine": _machine(), "date": _today(), "command": command, **measured})
+    say(f"fit costs to it: cute-bench gemm --fit {options.json}")
+    return 0
+
+
+def _gpu_and_sms() -> tuple[str, int]:
+    import torch
+
+    return torch.cuda.get_device_name(0), torch.cuda.get_device_properties(0).multi_processor_count
 
 
 def _today() -> str:

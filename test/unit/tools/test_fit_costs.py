@@ -263,7 +263,7 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
         (["rows", "--fit", "x"], "--fit is for gemm without --tune"),
         (["gemm", "--regret", "x", "--tune"], "--regret is for gemm without --tune"),
         (["gemm", "--fit", "x", "--regret", "x"], "--fit and --regret are two commands"),
-        (["gemm", "--regret", "x", "--output", "y"], "--output is for --fit"),
+        (["gemm", "--regret", "x", "--output", "y"], "--output does not go with --regret of files"),
         (["gemm", "--costs", "y"], "--costs is for --fit"),
     ],
 )

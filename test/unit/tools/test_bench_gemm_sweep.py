@@ -1,0 +1,330 @@
+"""``cute-bench gemm --fit --random``: which kernels are timed; those that are wrong, crash or hang."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.op.choice import Problem, decode, encode
+from cute_dialect.op.gemm import Runner
+from cute_dialect.op.menu import menu, suits
+from cute_dialect.op.model import COSTS, ranked, write_costs
+from cute_dialect.tools import bench_gemm_sweep, cute_bench
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_gemm_sweep import Plan, build, plan, read_plan, sweep_problems, timed, write_plan
+from cute_dialect.tools.bench_timing import Sample
+from cute_dialect.tools.cute_bench import main
+from cute_dialect.tools.supervised import Reporter, supervised
+from cute_dialect.tools.sweeps import read_sweeps
+
+FOREVER = float("inf")
+
+
+def nothing(line: str) -> None:
+    """Say nothing."""
+
+
+def test_problems_of_a_sweep() -> None:
+    found = sweep_problems(200, 3)
+    assert len(found) == 200 and found == sweep_problems(200, 3) != sweep_problems(200, 4)
+    assert {p.element for p in found} == {"f16", "f8E4M3FN", "tf32"}
+    few = found[3::4]
+    assert all(1 <= p.m <= 256 and p.n >= 1024 and p.k >= 1024 for p in few) and min(p.m for p in few) < 4
+    assert {p.major_b for p in few} == {"k", "n"}
+    for p in found:
+        even = 128 // BITS[p.element]
+        assert p.k % even == 0 and p.n % even == 0 and (p.major_a == "k" or p.m % even == 0)
+
+
+def test_kernels_of_a_sweep() -> None:
+    made = plan(24, 5, COSTS._replace(sms=100), 6)
+    assert made.sms == 100 and [p for p, _ in made.rows] == sweep_problems(24, 5)
+    for problem, names in made.rows:
+        listed = [c.name for _, c in ranked(problem, COSTS._replace(sms=100))]
+        assert list(names[:6]) == listed[:6] and len({*names}) == min(8, len(listed)) and {*names} <= {*listed}
+        assert all(made.menu[n].skinny is not None or made.menu[n].config.sms == 100 for n in names)
+    drawn = [listed.index(n) for p, names in made.rows for listed in [[c.name for _, c in ranked(p)]] for n in names[6:]
+             if n in listed]  # fmt: skip
+    assert max(drawn) > 20  # bad ones too
+    whole = plan(6, 5, COSTS, None)
+    for problem, names in whole.rows:
+        assert {*names} == {c.name for c in menu(problem) if suits(c, problem)}
+
+
+def test_building_writes_what_to_time(tmp_path: Path) -> None:
+    wanted = plan(2, 5, COSTS, 2)
+    name, other = [*wanted.menu][:2]
+    broken = wanted.menu[name]
+    broken = broken._replace(config=broken.config._replace(stages=99))  # more shared memory than there is
+    said: list[str] = []
+    made = build(str(tmp_path), "sm_90a", wanted._replace(menu={**wanted.menu, name: broken}),
+                 deadline=FOREVER, say=said.append)  # fmt: skip
+    assert {*made.failed} == {name} and made.failed[name]
+    assert any(line.startswith(f"  FAILED: {name}: ") for line in said)
+    assert said[0] == f"building {len(wanted.menu)} kernels for 2 problems"
+    assert (tmp_path / other).is_dir()
+    found = read_plan(str(tmp_path), 2, 5)
+    assert found.rows == wanted.rows and found.failed == made.failed
+    assert found.menu == {n: c for n, c in wanted.menu.items() if n != name}  # that one no file can name
+
+
+def test_a_budget_that_is_too_small_for_building(tmp_path: Path) -> None:
+    wanted, said = plan(40, 5, COSTS), list[str]()
+    made = build(str(tmp_path), "sm_90a", wanted, deadline=time.monotonic() + 0.1, say=said.append)
+    assert len(made.failed) > len(wanted.menu) // 2
+    assert {*made.failed.values()} == {"not built in the time given"}
+    assert any("the time is over: " in line for line in said)
+    assert read_plan(str(tmp_path), 40, 5).failed == made.failed
+
+
+def test_a_folder_that_was_not_built_for_it(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"expected what cute-bench gemm --fit .* FileNotFoundError"):
+        read_plan(str(tmp_path), 2, 5)
+    write_plan(str(tmp_path), plan(4, 5, COSTS, 2))
+    with pytest.raises(BenchError, match="was built for --random 4 --seed 5"):
+        read_plan(str(tmp_path), 4, 6)
+    (tmp_path / "sweep.json").write_text("[]")
+    with pytest.raises(BenchError, match="TypeError"):
+        read_plan(str(tmp_path), 4, 5)
+
+
+# --------------------------------------------------------------------------------------------------------- in a process
+
+
+def invented(
+    wanted: Plan,
+    crashing: str,
+    hanging: str,
+    lost: int,
+    jobs: Sequence[int],
+    broken: frozenset[str],
+    reporter: Reporter,
+) -> None:
+    """Time nothing: one kernel crashes, one hangs, one problem crashes when its kernels take turns."""
+    for job in jobs:
+        row: dict[str, object] = {"problem": wanted.rows[job][0].key, "bad": {}}
+        times: dict[str, float] = {"torch": 10.0}
+        for name in wanted.rows[job][1]:
+            if name in broken:
+                continue
+            reporter.at(job, name)
+            if name == crashing:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if name == hanging:
+                time.sleep(1000)
+            times[name] = 5.0 + len(times)
+        reporter.at(job, "")
+        if job == lost:
+            reporter.last_words("out of luck")
+            os._exit(1)
+        reporter.done(job, row | {"times": times})
+
+
+def test_what_crashes_or_hangs_is_left_out(tmp_path: Path) -> None:
+    wanted = plan(5, 5, COSTS, 4)
+    crashing, hanging = wanted.rows[0][1][1], wanted.rows[2][1][0]
+    said: list[str] = []
+    found = timed(
+        wanted, partial(invented, wanted, crashing, hanging, 3), deadline=FOREVER, say=said.append, patience=8.0
+    )
+    failed = cast("dict[str, str]", found["failed"])
+    assert failed == {crashing: "its process ended with -11", hanging: "no answer for 8 s"}
+    assert found["lost"] == {wanted.rows[3][0].key: "out of luck"} and found["left"] == 0
+    rows = cast("list[dict[str, Any]]", found["rows"])
+    assert [r["problem"] for r in rows] == [wanted.rows[i][0].key for i in (0, 1, 2, 4)]
+    assert crashing not in rows[0]["times"] and wanted.rows[0][1][0] in rows[0]["times"]
+    assert f"  BROKEN: {crashing}: its process ended with -11" in said
+    assert f"  LOST: {wanted.rows[3][0].key}: out of luck" in said
+    assert any(line.startswith("timed 4 of 5 problems in ") for line in said)
+    # What is written is a sweep.
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps({"machine": {"gpu": "X"}, **found}))
+    sweep = read_sweeps([path])
+    assert len(sweep.rows) == 4 and not sweep.unknown and all(r.peer == 10.0 for r in sweep.rows)
+    assert sweep.rows[1].kernels == tuple(wanted.menu[n] for n in wanted.rows[1][1] if n not in failed)
+
+
+def slow(jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None:
+    """Do one job, then sleep."""
+    reporter.done(jobs[0], "done")
+    reporter.at(jobs[1], "slow")
+    time.sleep(1000)
+
+
+def dead(jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> None:
+    """End before the first step."""
+    os._exit(7)
+
+
+def test_the_deadline() -> None:
+    told: list[int] = []
+
+    def tell(job: int, result: object) -> None:
+        told.append(job)
+
+    begin = time.monotonic()
+    found = supervised(slow, 3, patience=100.0, deadline=begin + 5.0, tell=tell)
+    assert time.monotonic() - begin < 60
+    assert found.results == {0: "done"} and told == [0] and found.left == [1, 2] and not found.broken
+
+
+def test_a_process_that_cannot_begin() -> None:
+    wanted = plan(3, 5, COSTS, 2)
+    with pytest.raises(BenchError, match="nothing can be timed here: its process ended with 7"):
+        timed(wanted, dead, deadline=FOREVER, say=nothing)
+
+
+# --------------------------------------------------------------------------------------------------------- of a problem
+
+
+def test_only_kernels_that_are_right_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch: Any = pytest.importorskip("torch")
+    problem = Problem(24, 16, 32, "tf32", "f32")
+
+    def inputs(p: Problem, *, integers: bool) -> tuple[object, object, object]:
+        torch.manual_seed(0)
+        a, b = (torch.randint(-2, 3, (x, p.k)).float() if integers else torch.randn(x, p.k) for x in (p.m, p.n))
+        return a, b, torch.full((p.m, p.n), float("nan"))
+
+    def peer_of(p: Problem, a: Any, b: Any) -> tuple[Callable[[], object], object]:
+        out = torch.empty(p.m, p.n)
+        return (lambda: torch.mm(a, b.T, out=out)), out
+
+    timed_ones: list[str] = []
+
+    def compare(contestants: Sequence[tuple[str, Callable[[], object]]], **more: object) -> dict[str, Sample]:
+        timed_ones.extend(name for name, _ in contestants)
+        for contestant in contestants:
+            contestant[1]()
+        return {name: Sample(4.0, 4.0, 4.0, 1) for name, _ in contestants}
+
+    monkeypatch.setattr(bench_gemm_sweep, "inputs", inputs)
+    monkeypatch.setattr(bench_gemm_sweep, "peer_of", peer_of)
+    monkeypatch.setattr(bench_gemm_sweep, "compare", compare)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+
+    def right(a: Any, b: Any, c: Any) -> None:
+        c.copy_(a @ b.T)
+
+    def nearly(a: Any, b: Any, c: Any) -> None:
+        c.copy_(a @ b.T)
+        c[3, 5] += 1e-3
+
+    def leaves_one(a: Any, b: Any, c: Any) -> None:
+        c[:, 1:].copy_((a @ b.T)[:, 1:])
+
+    def refuses(a: Any, b: Any, c: Any) -> None:
+        raise ValueError("expected other\nrows")
+
+    class Kernel:
+        """What a runner is here."""
+
+        def __init__(self, call: Callable[[Any, Any, Any], None]):
+            self.choice, self._call = SimpleNamespace(name=call.__name__), call
+
+        def __call__(self, a: Any, b: Any, c: Any) -> None:
+            self._call(a, b, c)
+
+    runners = cast("list[Runner]", [Kernel(f) for f in (right, nearly, leaves_one, refuses)])
+    steps: list[str] = []
+    row = bench_gemm_sweep.time_problem(problem, runners, 7, steps.append, nothing)
+    assert row["problem"] == problem.key and row["times"] == {"torch": 4.0, "right": 4.0}
+    assert timed_ones == ["torch", "right"]
+    assert row["bad"] == {
+        "nearly": "wrong on integers",
+        "leaves_one": "wrong on integers",
+        "refuses": "ValueError: expected other rows",
+    }
+    assert steps == ["", "right", "nearly", "leaves_one", "refuses", ""]
+    # Too large for integers: what differs much from torch is still seen.
+    monkeypatch.setattr(bench_gemm_sweep, "EXACT", 1.0)
+    row = bench_gemm_sweep.time_problem(problem, runners, 7, steps.append, nothing)
+    assert row["bad"] == {"leaves_one": "differs from torch", "refuses": "ValueError: expected other rows"}
+
+
+# --------------------------------------------------------------------------------------------------------- command line
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--fit"], "--fit expected files of sweeps to fit to, or --random N to make one"),
+        (["--fit", "--random", "3"], "--fit --random expected --json FILE, where the sweep goes"),
+        (["--fit", "x", "--random", "3"],
+         "--fit of files measures nothing: it takes neither --random nor --build nor --run"),
+        (["--fit", "x", "--budget", "3"], "--budget does not go with --fit of files"),
+        (["--regret", "x", "--kernels", "all"], "--kernels does not go with --regret of files"),
+        (["--fit", "--random", "3", "--build", "x", "--output", "y"], "--output is for --fit of files"),
+        (["--fit", "--random", "3", "--build", "x", "--run", "y"], "--build and --run are two commands"),
+        (["--fit", "--random", "3", "--run", "x", "--kernels", "4"],
+         "--kernels and --costs say what is built: they do not go with --run"),
+        (["--budget", "3"], "--budget is for --fit"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_together(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gemm", *words]) == 1
+    assert capsys.readouterr() == ("", f"cute-bench: error: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--kernels", "1"], "argument --kernels: expected two kernels or more, or all, got '1'"),
+        (["--budget", "0"], "argument --budget: expected seconds, got '0'"),
+        (["--budget", "soon"], "argument --budget: expected seconds, got 'soon'"),
+    ],
+)
+def test_options_that_are_wrong(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["gemm", "--fit", "--random", "3", *words])
+    assert capsys.readouterr().err.splitlines()[-1] == f"cute-bench: error: {says}"
+
+
+def test_the_command_builds_for_the_gpu_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs, folder = tmp_path / "costs.json", tmp_path / "kernels"
+    write_costs(costs, "small", COSTS._replace(sms=80))
+    words = ["gemm", "--fit", "--random", "1", "--seed", "2", "--kernels", "2", "--build", str(folder)]
+    assert main([*words, "--costs", str(costs)]) == 0
+    assert "building 3 kernels for 1 problems" in capsys.readouterr().out
+    made = read_plan(str(folder), 1, 2)
+    assert made.sms == 80 and all(decode(encode(c)) == c for c in made.menu.values())
+    assert all((folder / name).is_dir() for name in made.menu)
+
+
+def test_the_command_writes_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the GPU would do is invented."""
+    made = plan(3, 2, COSTS, 4)
+
+    (tmp_path / "k").mkdir()
+    write_plan(str(tmp_path / "k"), made)
+
+    def missing(*, compiles: bool, measures: bool, made: str | None) -> None:
+        assert not compiles and measures and made == str(tmp_path / "k")
+
+    def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[[str], None]) -> dict[str, object]:
+        return timed(wanted, partial(invented, wanted, "", "", -1), deadline=deadline, say=say)
+
+    monkeypatch.setattr(bench_gemm_sweep, "run", run)
+    monkeypatch.setattr(cute_bench, "_missing", missing)
+    monkeypatch.setattr(cute_bench, "_machine", lambda: {"gpu": "NVIDIA Test 200"})
+    path = tmp_path / "sweep.json"
+    words = ["gemm", "--fit", "--random", "3", "--seed", "2", "--run", str(tmp_path / "k"), "--json", str(path)]
+    assert main([*words, "--budget", "500"]) == 0
+    out = capsys.readouterr().out
+    assert "  1 of 3 " in out and " of torch\n" in out and f"fit costs to it: cute-bench gemm --fit {path}" in out
+    record = json.loads(path.read_text())
+    assert record["date"] and record["command"].startswith("cute-bench gemm --fit --random 3")
+    assert len(read_sweeps([path]).rows) == 3
+    assert main(["gemm", "--regret", str(path)]) == 0

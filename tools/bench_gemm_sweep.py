@@ -1,0 +1,333 @@
+"""``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit costs to.
+
+Of N problems three quarters are those of ``--random`` (bf16 as f16, for which the kernels are as fast), the rest have
+up to 256 rows.  For each the kernels are timed that are predicted to be the fastest, and a few others at random, so
+that a fit sees bad ones too.  Building goes problem by problem, in processes, and writes what is to be timed beside the
+kernels; so the machine with the GPU needs no costs of its own, and a budget that ends early leaves whole problems.
+
+A result is compared with torch's and, where that does not take long, with the float64 product on small integers, before
+its kernel is timed; all kernels of a problem take turns with torch, with a cold L2.  A kernel that is wrong, crashes or
+hangs is named and left out.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import partial
+from math import exp, log
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.op.choice import Choice, Problem, decode, encode
+from cute_dialect.op.gemm import Runner, text_of
+from cute_dialect.op.model import Costs, ranked
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_gemm import inputs, peer_of
+from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, problems
+from cute_dialect.tools.bench_timing import compare
+from cute_dialect.tools.supervised import Reporter, Work, supervised
+from cute_dialect.tools.sweeps import FORMAT, PEER
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["Plan", "build", "plan", "read_plan", "run", "sweep_problems", "time_problem", "timed", "write_plan"]
+
+NEAR = 20
+"""Kernels of a problem, the fastest by prediction first; a fifth as many are drawn from the rest."""
+PATIENCE = 60.0
+"""Seconds after which a kernel that does not end is given up."""
+_PLAN = "sweep.json"
+_FEW = (1, 256)
+_ELEMENTS = ("f16", "f8E4M3FN", "tf32")
+
+
+class Plan(NamedTuple):
+    """What is timed: for each problem the names of its kernels, and those by name; ``failed``: what is not built, and
+    why.
+    """
+
+    problems: int
+    seed: int
+    sms: int
+    rows: tuple[tuple[Problem, tuple[str, ...]], ...]
+    menu: Mapping[str, Choice]
+    failed: Mapping[str, str]
+
+
+def sweep_problems(count: int, seed: int) -> list[Problem]:
+    """Return the problems of a sweep; every fourth has few rows.
+
+    >>> [p.m <= 256 for p in sweep_problems(8, 5)][3::4]
+    [True, True]
+    """
+    few = _few_rows(count // 4, seed)
+    usual = [p._replace(element="f16", output="f16") if p.element == "bf16" else p
+             for p in problems(count - len(few), seed)]  # fmt: skip
+    found: list[Problem] = []
+    for i in range(count):
+        found.append(few[i // 4] if i % 4 == 3 else usual[i - i // 4])
+    return found
+
+
+def _few_rows(count: int, seed: int) -> list[Problem]:
+    rng = random.Random(f"few rows {seed}")
+    found: list[Problem] = []
+    for i in range(count):
+        element = _ELEMENTS[i % len(_ELEMENTS)]
+        m = round(exp(rng.uniform(*map(log, _FEW))))
+        n, k = (int(exp(rng.uniform(log(1024), log(most)))) // 64 * 64 for most in (32768, 16384))
+        major_b = rng.choice("kn") if BITS[element] == 16 else "k"
+        found.append(Problem(m, n, k, element, OUTPUTS[element], "k", major_b))
+    return found
+
+
+def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
+    """Return what a sweep times; ``near``: how many kernels of a problem by prediction, None for all that suit it."""
+    menu: dict[str, Choice] = {}
+    rows: list[tuple[Problem, tuple[str, ...]]] = []
+    for problem in sweep_problems(count, seed):
+        found = [choice for _, choice in ranked(problem, costs)]
+        if near is not None:
+            rest = found[near:]
+            rng = random.Random(f"{seed} {problem.key}")
+            found = [*found[:near], *rng.sample(rest, min(len(rest), -(-near // 5)))]
+        menu |= {c.name: c for c in found}
+        rows.append((problem, tuple(c.name for c in found)))
+    return Plan(count, seed, costs.sms, tuple(rows), menu, {})
+
+
+# ---------------------------------------------------------------------------------------------------------------- build
+
+
+def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callable[[str], None]) -> Plan:
+    """Compile the kernels of a plan into ``folder/NAME``, in processes, and the plan beside them; what fails, and what
+    the deadline (of ``time.monotonic``) leaves, is in the plan's ``failed``.
+    """
+    os.makedirs(folder, exist_ok=True)
+    failed: dict[str, str] = {}
+    built, begin = 0, time.monotonic()
+    pool = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"))
+    try:
+        jobs: dict[Future[str], str] = {
+            pool.submit(_build_one, choice, folder, chip): name for name, choice in wanted.menu.items()
+        }
+        say(f"building {len(jobs)} kernels for {len(wanted.rows)} problems")
+        try:
+            for job in as_completed(jobs, None if deadline == float("inf") else max(0.0, deadline - begin)):
+                built += 1
+                why = job.exception()
+                if why is not None:
+                    failed[jobs[job]] = f"{type(why).__name__}: {_short(why)}"
+                    say(f"  FAILED: {jobs[job]}: {failed[jobs[job]]}")
+                elif " 0 bytes spilled" not in job.result():
+                    say(f"  {jobs[job]}: {job.result()}")
+                if built % 50 == 0:
+                    say(f"  {built} of {len(jobs)} after {time.monotonic() - begin:.0f} s")
+        except TimeoutError:
+            late = [name for job, name in jobs.items() if not job.done()]
+            failed |= dict.fromkeys(late, "not built in the time given")
+            say(f"  the time is over: {len(late)} of {len(jobs)} kernels are not built")
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    made = wanted._replace(failed=failed)
+    write_plan(folder, made)
+    say(f"built in {time.monotonic() - begin:.0f} s")
+    return made
+
+
+def _build_one(choice: Choice, folder: str, chip: str) -> str:
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
+    module.save(os.path.join(folder, choice.name))
+    return module.report.strip().splitlines()[-1]
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def write_plan(folder: str, made: Plan) -> None:
+    """Write what is timed beside the kernels."""
+    record: dict[str, object] = {
+        "format": FORMAT,
+        **made._asdict(),
+        "rows": [(p.key, names) for p, names in made.rows],
+        "menu": {name: encode(choice) for name, choice in made.menu.items()},
+    }
+    with open(os.path.join(folder, _PLAN), "w", encoding="utf-8") as f:
+        json.dump(record, f)
+
+
+def read_plan(folder: str, count: int, seed: int) -> Plan:
+    """Return what :func:`build` wrote.  Raises BenchError where it did not, and for other problems."""
+    path = os.path.join(folder, _PLAN)
+    try:
+        with open(path, encoding="utf-8") as f:
+            found = json.load(f)
+        if found["format"] != FORMAT:
+            raise ValueError(f"format {found['format']!r}")
+        rows = tuple((Problem.of_key(key), tuple(names)) for key, names in found["rows"])
+        menu: dict[str, Choice] = {}
+        failed: dict[str, str] = dict(found["failed"])
+        for name, fields in found["menu"].items():
+            try:
+                menu[name] = decode(fields)
+            except ValueError as e:  # this version has no such kernel
+                failed.setdefault(name, str(e))
+        made = Plan(found["problems"], found["seed"], found["sms"], rows, menu, failed)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise BenchError(f"--run: expected what cute-bench gemm --fit --random N --build '{folder}' makes, got "
+                         f"{type(e).__name__}: {e}") from None  # fmt: skip
+    if (made.problems, made.seed) != (count, seed):
+        raise BenchError(f"--run: '{folder}' was built for --random {made.problems} --seed {made.seed}")
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------------------ run
+
+
+def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[[str], None]) -> dict[str, object]:
+    """Time the kernels of a plan that are in a folder; gives what :mod:`cute_dialect.tools.sweeps` says, without the
+    machine.  Raises BenchError on a GPU of another number of multiprocessors.
+    """
+    import torch
+
+    sms = torch.cuda.get_device_properties(0).multi_processor_count
+    if sms != wanted.sms:
+        raise BenchError(f"expected a GPU of {wanted.sms} SMs, for which these kernels are, got {sms}: build with "
+                         f'--costs FILE, of {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
+    return timed(wanted, partial(_time, folder, wanted, runs), deadline=deadline, say=say)
+
+
+def timed(
+    wanted: Plan,
+    work: Work,
+    *,
+    deadline: float,
+    say: Callable[[str], None],
+    patience: float = PATIENCE,
+) -> dict[str, object]:
+    """Do :func:`run` with the function that times, in a process that may crash or hang."""
+    begin, total = time.monotonic(), len(wanted.rows)
+
+    def tell(job: int, result: object) -> None:
+        say(f"  {job + 1} of {total} {_told(cast('Mapping[str, object]', result))}")
+
+    found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
+    if found.stopped and not found.results:
+        raise BenchError(f"nothing can be timed here: {found.stopped}")
+    for name, why in found.broken.items():
+        say(f"  BROKEN: {name}: {why}")
+    for job, why in found.lost.items():
+        say(f"  LOST: {wanted.rows[job][0].key}: {why}")
+    say(f"timed {len(found.results)} of {total} problems in {time.monotonic() - begin:.0f} s")
+    if found.left:
+        say(f"{found.stopped or 'the time is over'}: {len(found.left)} problems are left")
+    return {
+        "format": FORMAT,
+        "sms": wanted.sms,
+        "problems": wanted.problems,
+        "seed": wanted.seed,
+        "menu": {name: encode(choice) for name, choice in wanted.menu.items()},
+        "rows": [found.results[job] for job in sorted(found.results)],
+        "failed": {**wanted.failed, **found.broken},
+        "lost": {wanted.rows[job][0].key: why for job, why in found.lost.items()},
+        "left": len(found.left),
+    }
+
+
+def _told(row: Mapping[str, object]) -> str:
+    times, bad = cast("dict[str, float]", row["times"]), cast("dict[str, str]", row["bad"])
+    ours = min(((t, n) for n, t in times.items() if n != PEER), default=None)
+    text = str(row["problem"])
+    if ours is not None:
+        text += f": {len(times)} kernels, best {ours[1].split('-', 3)[-1]} {ours[0]:.1f} us"
+        text += f", {times[PEER] / ours[0]:.3f} of torch" if PEER in times else ""
+    return text + "".join(f"; BAD {name}: {why}" for name, why in bad.items())
+
+
+def _time(
+    folder: str, wanted: Plan, runs: int, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter
+) -> None:
+    """Time all kernels of some problems (in the process that may crash)."""
+    from cute_dialect.runtime import load
+
+    modules: dict[str, CompiledModule] = {}
+    for job in jobs:
+        problem, names = wanted.rows[job]
+        there = [n for n in names if n not in broken and n not in wanted.failed]
+        for name in there:
+            if name not in modules:
+                reporter.at(job, name)
+                modules[name] = load(os.path.join(folder, name))
+        # Fresh runners for each problem: they keep the memory that their blocks share.
+        runners = [Runner(wanted.menu[name], modules[name]) for name in there]
+        reporter.done(job, time_problem(problem, runners, runs, partial(reporter.at, job), reporter.last_words))
+
+
+def time_problem(
+    problem: Problem,
+    runners: Iterable[Runner],
+    runs: int,
+    at: Callable[[str], None],
+    last_words: Callable[[str], None],
+) -> dict[str, object]:
+    """Check the kernels of a problem, then time those that are right; gives a row of the sweep."""
+    import torch
+
+    at("")
+    m, n, k = problem[:3]
+    bad: dict[str, str] = {}
+    exact = None
+    if 2.0 * m * n * k <= EXACT:
+        x, y, out = inputs(problem, integers=True)
+        exact = (x, y, (x.double() @ y.double().T).to(out.dtype))
+    a, b, c = inputs(problem, integers=False)
+    peer, expected = peer_of(problem, a, b)
+    contestants: list[tuple[str, Callable[[], object]]] = [(PEER, peer)]
+    peer()
+    for runner in runners:
+        name = runner.choice.name
+        at(name)
+        try:
+            wrong = ""
+            if exact is not None:
+                c.fill_(float("nan"))
+                runner(exact[0], exact[1], c)
+                wrong = "" if torch.equal(c, exact[2]) else "wrong on integers"
+            c.fill_(float("nan"))
+            runner(a, b, c)
+            if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
+                wrong = wrong or "differs from torch"
+        except Exception as e:
+            wrong = f"{type(e).__name__}: {_short(e)}"
+            try:
+                torch.cuda.synchronize()
+            except Exception:  # the GPU serves this process no more
+                last_words(wrong)
+                os._exit(1)
+        if wrong:
+            bad[name] = wrong
+        else:
+            contestants.append((name, partial(runner, a, b, c)))
+    at("")
+    large = 2.0 * m * n * k > EXACT
+    samples = compare(
+        contestants,
+        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
+        runs=max(5, runs * 2 // 3) if large else runs,
+        warmup=1,
+    )
+    return {"problem": problem.key, "times": {x: round(s.median, 3) for x, s in samples.items()}, "bad": bad}
