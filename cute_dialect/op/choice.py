@@ -11,8 +11,8 @@ kernel is written as its fields that differ from the defaults.  Tables for some 
 {'cluster_m': 1, 'deferred': False, 'parts': 2}
 >>> decode(encode(choice)) == choice
 True
->>> Problem(128, 8192, 4096).key
-'f16-f16-kk 128x8192x4096'
+>>> Problem(128, 8192, 4096).key, Problem(64, 64, 128, matrices=32).key
+('f16-f16-kk 128x8192x4096', 'f16-f16-kk 32x64x64x128')
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TableError(ValueError):
 
 class Problem(NamedTuple):
     """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
-    ``n``).
+    ``n``); so many ``matrices`` of a batch.
     """
 
     m: int
@@ -52,11 +52,13 @@ class Problem(NamedTuple):
     output: str = "f16"
     major_a: str = "k"
     major_b: str = "k"
+    matrices: int = 1
 
     @property
     def key(self) -> str:
         """Its name in a table."""
-        return f"{self.element}-{self.output}-{self.major_a}{self.major_b} {self.m}x{self.n}x{self.k}"
+        sizes = (self.m, self.n, self.k) if self.matrices == 1 else (self.matrices, self.m, self.n, self.k)
+        return f"{self.element}-{self.output}-{self.major_a}{self.major_b} {'x'.join(map(str, sizes))}"
 
     @classmethod
     def of_key(cls, key: str) -> Problem:
@@ -85,16 +87,22 @@ class Choice(NamedTuple):
     def name(self) -> str:
         """Names the kernel: types, majors, tile, what differs from the defaults.
 
-        ``c``: blocks of a cluster along M, ``n``: along N; ``d``: deferred store; ``p``: promotion; ``t``: consumers
-        take turns; ``k``: the last wave is shared; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K
-        of a tile; ``h``: B leaves the L2 first.
+        ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
+        ``t``: consumers take turns; ``k``: the last wave is shared; ``q``: stages; ``g``: raster group; ``s``: blocks
+        that share the K of a tile; ``h``: B leaves the L2 first.
         """
         if self.skinny is not None:
             return self.skinny.name
         c = self.config
         m, n, _ = c.tile
         shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
-        flags = (("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k))
+        flags = (
+            ("b", c.batch),
+            ("d", c.deferred),
+            ("p", c.promote),
+            ("t", c.schedule == "pingpong"),
+            ("k", c.stream_k),
+        )
         more = "".join(letter for letter, there in flags if there)
         options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
@@ -192,7 +200,7 @@ def read(path: Path) -> Entries:
         entries = cast("Entries", found["kernels"])
         for key, entry in entries.items():
             decode(cast("Mapping[str, object]", entry["kernel"]))
-            if not re.fullmatch(r"\S+ \d+x\d+x\d+", key):
+            if not re.fullmatch(r"\S+ (\d+x)?\d+x\d+x\d+", key):
                 raise ValueError(f"expected a problem, got {key!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise TableError(f"{path}: expected a table of kernels (cute-bench gemm --tune writes one), got {e}") from None

@@ -1,4 +1,4 @@
-"""Matrix multiply on Hopper: which kernel for which problem, and ``mm`` as in torch.
+"""Matrix multiply on Hopper: which kernel for which problem, ``mm`` and ``bmm`` as in torch.
 
 >>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
 'f16-f16-kk-128x256-c2d'
@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choice import Choice, Problem, tuned
-from cute_dialect.op.fused import Matrix, bias_mode, like, unfused
+from cute_dialect.op.fused import Matrix, aligned_like, bias_mode, folds, like, unfused
 from cute_dialect.op.model import best, costs_of
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
 from cute_dialect.runtime import settings
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Runner", "any_rows", "choose", "library", "mm", "runner", "text_of"]
+__all__ = ["Runner", "Way", "any_rows", "bmm", "choose", "library", "mm", "runner", "text_of", "way_of"]
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
@@ -75,7 +75,9 @@ def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
 
 
 class Runner:
-    """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N)."""
+    """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N), of batches with a
+    third mode.
+    """
 
     def __init__(self, choice: Choice, module: CompiledModule):
         self.choice = choice
@@ -111,14 +113,14 @@ def runner(choice: Choice) -> Runner:
 
 
 @cache
-def any_rows(element: str, major_a: str, major_b: str) -> Kernel:
+def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Kernel:
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
     element by element.
     """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 
     majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
-    config = AmpereConfig(element, majors=majors)
+    config = AmpereConfig(element, majors=majors, batch=batch)
     return _compiled(config.name, lambda: ampere_gemm_text(config)).kernel("launch")
 
 
@@ -150,52 +152,121 @@ def mm(
     kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of the kernel.
 
     Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and
-    torch does the rest.  Raises ValueError for other types, shapes and devices, before anything is compiled;
-    ``LaunchError`` where no kernel can read a matrix, with the reason; ImportError without torch.
+    torch does the rest; those of f32 and e4m3 are copied, also where they are not contiguous along K
+    (:func:`cute_dialect.op.explain` says so).  Raises ValueError for other types, shapes and devices, before anything
+    is compiled; ImportError without torch.
     """
+    return _product("mm", 2, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
+
+
+def bmm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    out: torch.Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    c: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    activation: str = "",
+    hook: Hook | None = None,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """Return the product of each matrix of ``a``, (L, M, K), with that of ``b``, (K, N) of (L, K, N): (L, M, N).
+
+    One of them may be one for all, (1, M, K) or with stride 0.  The rest is as in :func:`mm`, the same for all
+    matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
+    from matrix to matrix, it is the product of (L M, K) with (K, N).
+    """
+    return _product("bmm", 3, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
+
+
+class _Extras(NamedTuple):
+    """What becomes of the sums of a call."""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    c: torch.Tensor | None = None
+    bias: torch.Tensor | None = None
+    activation: str = ""
+    hook: Hook | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether they are the result."""
+        return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
+
+    def epilogue(self, m: int, n: int) -> Epilogue:
+        """Return what the kernel does; ``m``, ``n``: extents of the result.  Raises ValueError."""
+        none = self.c is None or self.beta == 0.0
+        return Epilogue(
+            alpha=1.0 if self.alpha == 1.0 else "arg",
+            beta=0.0 if none else 1.0 if self.beta == 1.0 else "arg",
+            bias="" if self.bias is None else bias_mode(tuple(self.bias.shape), m, n),
+            bias_type="f32" if self.bias is None else _output(str(self.bias.dtype)),
+            activation=self.activation,
+            hook=self.hook,
+        )
+
+
+def _product(
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: torch.dtype | None, extras: _Extras
+) -> torch.Tensor:  # fmt: skip
+    """Compute ``mm`` (``rank`` 2) or ``bmm`` (3)."""
     torch = import_torch()
-    x, y = matrix("a", a), matrix("b", b)
-    check_product(a, b, x, y)
-    shape = (x.shape[0], y.shape[1])
+    x, y = matrix(call, "a", a), matrix(call, "b", b)
+    check_product(call, rank, a, b, x, y)
+    shape = (y.matrices if x.matrices == 1 else x.matrices, x.shape[0], y.shape[1])[3 - rank :]
     if out is None:
         if dtype is None:
             dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
         d = torch.empty(shape, device=a.device, dtype=dtype)
-        z = matrix("out", d)
+        z = matrix(call, "out", d)
     else:
-        d, z = out, matrix("out", out)
-        check_result(a, b, d, z, shape, dtype)
+        d, z = out, matrix(call, "out", out)
+        check_result(call, a, b, d, z, shape, dtype)
+    alpha, beta, c, bias, activation, hook = extras
+    if not extras.plain:
+        check_addends(call, a, shape, {"c": c, "bias": bias}, {"alpha": alpha, "beta": beta})
+        if hook is not None and not callable(hook):
+            raise ValueError(f"{call}: hook: expected a function, got {hook!r}")
+    c = None if beta == 0.0 else c
     if 0 in (*shape, x.shape[1]):  # nothing to multiply: sums of no terms
         if hook is not None:
-            raise ValueError("expected matrices with elements for a hook")
-        check_addends(a, shape, {"c": c, "bias": bias}, {"alpha": alpha, "beta": beta})
-        return unfused(torch.zeros(shape, device=a.device), d, alpha, beta, c if beta else None, bias, activation)
-    if alpha == 1.0 and c is None and bias is None and not activation and hook is None:
-        _kernel_for(x, y, z, str(a.dtype), str(d.dtype))(a, b.t(), d)
-        return d
-    check_addends(a, shape, {"c": c, "bias": bias}, {"alpha": alpha, "beta": beta})
-    if hook is not None and not callable(hook):
-        raise ValueError(f"mm: hook: expected a function, got {hook!r}")
-    c = None if beta == 0.0 else c
-    if not fits_tma(x, y, z, str(a.dtype), str(d.dtype)) or d.shape[1] % 2:
+            raise ValueError(f"{call}: expected matrices with elements for a hook")
+        return unfused(torch.zeros(shape, device=a.device), d, alpha, beta, c, bias, activation)
+    epilogue = None if extras.plain else extras.epilogue(*z.shape)
+    way = _way(a.device, x, y, z, str(a.dtype), str(d.dtype), epilogue)
+    if way.by_torch:
         if hook is not None:
-            raise ValueError("expected matrices whose addresses and rows are multiples of 16 bytes for a hook")
-        return unfused(mm(a, b), d, alpha, beta, c, bias, activation)
-    epilogue = Epilogue(
-        alpha=1.0 if alpha == 1.0 else "arg",
-        beta=0.0 if c is None else 1.0 if beta == 1.0 else "arg",
-        bias="" if bias is None else bias_mode(tuple(bias.shape), *d.shape),
-        bias_type="f32" if bias is None else _output(str(bias.dtype)),
-        activation=activation,
-        hook=hook,
-    )
-    more: list[object] = [] if c is None else [like(c, d)]
-    if bias is not None:
-        flat = bias.reshape(-1).contiguous()
-        more.append(flat if flat.data_ptr() % 16 == 0 else flat.clone())
-    more += [number for kind, number in ((epilogue.alpha, alpha), (epilogue.beta, beta)) if kind == "arg"]
-    _kernel_for(x, y, z, str(a.dtype), str(d.dtype), epilogue)(a, b.t(), d, *more)
-    return d
+            raise ValueError(
+                f"{call}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
+                "columns, for a hook"
+            )
+        return unfused(_product(call, rank, a, b, None, None, _Extras()), d, alpha, beta, c, bias, activation)
+    result = d
+    if rank == 3 and way.folded:
+        a, b, d = a.reshape(-1, a.shape[-1]), b[0], d.view(-1, d.shape[-1])
+        c = None if c is None else c.expand(shape).reshape(d.shape)
+    elif rank == 3:  # one for all is one matrix to the kernel
+        a, b = (t[:1] if m.step == 0 else t for t, m in ((a, x), (b, y)))
+    a = aligned_like(a, 1).copy_(a) if "a" in way.copied else a
+    b = aligned_like(b, 0).copy_(b) if "b" in way.copied else b
+    target = aligned_like(d, 1) if "out" in way.copied else d
+    more: list[object] = []
+    if epilogue is not None:
+        if c is not None:
+            source = like(c, target)
+            more.append(source if source.dim() == 2 else source.permute(1, 2, 0))
+        if bias is not None:
+            flat = bias.reshape(-1).contiguous()
+            more.append(flat if flat.data_ptr() % 16 == 0 else flat.clone())
+        more += [number for kind, number in ((epilogue.alpha, alpha), (epilogue.beta, beta)) if kind == "arg"]
+    given = (a, b.t(), target) if d.dim() == 2 else (a.permute(1, 2, 0), b.permute(2, 1, 0), target.permute(1, 2, 0))
+    way.kernel()(*given, *more)
+    if target is not d:
+        d.copy_(target)
+    return result
 
 
 def _output(dtype: str) -> str:
@@ -205,13 +276,6 @@ def _output(dtype: str) -> str:
     return found
 
 
-def fits_tma(a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str) -> bool:
-    """Tell whether the Hopper kernel takes these matrices; types without another kernel always go there."""
-    element = _element(dtype)
-    _output(result)
-    return element not in ("f16", "bf16") or all(m.suits_tma() for m in (a, b, out))
-
-
 def _element(dtype: str) -> str:
     element = _ELEMENTS.get(dtype.removeprefix("torch."))
     if element is None:
@@ -219,18 +283,68 @@ def _element(dtype: str) -> str:
     return element
 
 
-@cache
-def _kernel_for(
-    a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None
-) -> Runner | Kernel:
+class Way(NamedTuple):
+    """How a product is computed.
+
+    ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: the one for any rows;
+    ``copied``: of ``a``, ``b`` and ``out`` those that the kernel cannot read or write where they are; ``folded``: the
+    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work.
+    """
+
+    problem: Problem
+    choice: Choice | None
+    copied: tuple[str, ...] = ()
+    folded: bool = False
+    by_torch: bool = False
+
+    def kernel(self) -> Runner | Kernel:
+        """Return the compiled kernel."""
+        if self.choice is not None:
+            return runner(self.choice)
+        p = self.problem
+        return any_rows(p.element, p.major_a, p.major_b, p.matrices > 1)
+
+
+@lru_cache(maxsize=4096)
+def way_of(
+    a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
+    gpu: str = "", sms: int = 132,
+) -> Way:  # fmt: skip
+    """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
+
+    ``dtype``, ``result``: of the factors and of ``out``, as torch names them; ``epilogue``: what becomes of the sums;
+    ``gpu``, ``sms``: as for :func:`choose`.  Raises ValueError for types and strides that there is no kernel for.
+    """
     element, output = _element(dtype), _output(result)
+    m, n, k, matrices = *out.shape, a.shape[1], out.matrices
+    by_row = epilogue is not None and (epilogue.bias == "m" or epilogue.hook is not None)
+    folded = folds(a, b, out) and (matrices == 1 or not by_row)
+    if folded:
+        m, matrices = m * matrices, 1
     majors = ("k" if a.contiguous == 1 else "m", "n" if b.contiguous == 1 else "k")
-    if not fits_tma(a, b, out, dtype, result):
-        if output != element:
+    copied: list[str] = []
+    if BITS[element] == 16:
+        readable = all(x.suits_tma() for x in (a, b, out))
+    else:  # only what is contiguous along K can be multiplied; of this all can be copied
+        readable, majors = True, ("k", "k")
+        wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
+        copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
+    problem = Problem(m, n, k, element, output, *majors, matrices)
+    by_torch = epilogue is not None and (not readable or n % 2 != 0)
+    if not readable:
+        if output != element and not by_torch:
             raise ValueError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
-        return any_rows(element, *majors)
-    choice = choose(Problem(a.shape[0], b.shape[1], a.shape[1], element, output, *majors), gpu=_gpu())
-    return runner(choice if epilogue is None else with_epilogue(choice, epilogue))
+        return Way(problem, None, (), folded, by_torch)
+    choice = choose(problem, sms, gpu)
+    if epilogue is not None and not by_torch:
+        choice = with_epilogue(choice, epilogue)
+    return Way(problem, choice, tuple(copied), folded, by_torch)
+
+
+def _way(
+    device: torch.device, a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None
+) -> Way:  # fmt: skip
+    return way_of(a, b, out, dtype, result, epilogue, *gpu_of(device))
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
@@ -240,10 +354,9 @@ def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
 
 
 @cache
-def _gpu() -> str:
-    """Return the name of torch's current GPU, none without one."""
-    try:
-        import torch
-    except ImportError:
-        return ""
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+def gpu_of(device: torch.device) -> tuple[str, int]:
+    """Return the name of a GPU and its number of multiprocessors."""
+    import torch
+
+    properties = torch.cuda.get_device_properties(device)
+    return properties.name, properties.multi_processor_count

@@ -30,7 +30,16 @@ _ALIGNMENT = 1024
 def menu(problem: Problem, sms: int = 132) -> tuple[Choice, ...]:
     """Return all kernels for the types and majors of a problem; which suit its size :func:`suits` says."""
     p = problem
-    return _menu(p.element, p.output, p.major_a, p.major_b, sms)
+    found = _menu if p.matrices == 1 else _of_batches
+    return found(p.element, p.output, p.major_a, p.major_b, sms)
+
+
+@cache
+def _of_batches(element: str, output: str, major_a: str, major_b: str, sms: int) -> tuple[Choice, ...]:
+    """Return the kernels that take batches: of those for a matrix all whose blocks have whole tiles."""
+    all_of_them = _menu(element, output, major_a, major_b, sms)
+    whole = [c for c in all_of_them if c.skinny is None and c.parts == 1 and not c.config.stream_k]
+    return tuple([c._replace(config=c.config._replace(batch=True)) for c in whole])
 
 
 @cache
@@ -108,7 +117,7 @@ def blocks(choice: Choice, problem: Problem) -> int:
     if s is not None:
         return -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster
     across, along = -(-p.m // (c.tile[0] * c.cluster_m)), -(-p.n // (c.tile[1] * c.cluster_n))
-    return across * along * c.cluster * choice.parts
+    return across * along * p.matrices * c.cluster * choice.parts
 
 
 def suits(choice: Choice, problem: Problem) -> bool:

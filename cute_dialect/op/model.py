@@ -105,6 +105,7 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
             c.cluster_n,
         )
         tiles, stages, live = -(-p.m // (rows * cluster_m)) * -(-p.n // (columns * cluster_n)), c.stages, rows
+    tiles *= p.matrices
     steps = -(-p.k // c.tile[2])
     slots = max(1, x.sms // cluster)
     running = tiles * parts * (1 if s is not None else cluster)
@@ -139,7 +140,7 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
         waves = -(-tiles // slots)
         between = store * (x.not_hidden if c.deferred else 1.0) + x.wave
         body = waves * steps * step + (waves - 1) * between + store
-    moved = (p.m * p.k + p.n * p.k) * bits / 8 + p.m * p.n * out_bits / 8
+    moved = p.matrices * ((p.m * p.k + p.n * p.k) * bits / 8 + p.m * p.n * out_bits / 8)
     return begin + _longest(x.sharpness, body, moved / x.dram / 1e6)
 
 

@@ -107,6 +107,13 @@ def build_gemm(folder: str, chip: str) -> list[str]:
         module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{config.name}.mlir")
         module.save(Path(folder) / "gemm" / config.name)
         said.append(f"gemm/{config.name}: {module.report.strip()}")
+    sys.path.insert(0, str(TEST / "support"))
+    from batched_products import texts
+
+    for name, text in texts():
+        module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
+        module.save(Path(folder) / "gemm" / name)
+        said.append(f"gemm/{name}: {module.report.strip()}")
     return said
 
 

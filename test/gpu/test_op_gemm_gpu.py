@@ -1,4 +1,4 @@
-"""``cute_dialect.op.gemm.mm`` on the GPU: every kind of matrix, against the float64 product."""
+"""``op.mm`` and ``op.bmm`` on the GPU: every kind of matrix, against the float64 product."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
+
+from batched_products import FOR_ALL, SHAPES  # noqa: E402
 
 from cute_dialect.op import gemm  # noqa: E402
 
@@ -77,6 +79,19 @@ def test_bias_and_gelu_in_the_kernel() -> None:
     out = gemm.mm(a, b, bias=bias, activation="gelu")
     exact = torch.nn.functional.gelu(product(a, b) + bias.double())
     assert float((out.double() - exact).abs().max()) <= limit(out, 1024)
+
+
+@pytest.mark.parametrize("of_a, of_b", FOR_ALL)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bmm(shape: tuple[int, int, int, int], of_a: str, of_b: str) -> None:
+    """Integers, exact; one matrix for all by an extent of 1 and by a stride of 0."""
+    matrices, m, n, k = shape
+    a = torch.randint(-2, 3, (matrices if of_a == "all" else 1, m, k), device="cuda").half()
+    b = torch.randint(-2, 3, (matrices if of_b == "all" else 1, k, n), device="cuda").half()
+    exact = product(a, b)
+    for x, y in ((a, b), (a.expand(matrices, -1, -1), b.expand(matrices, -1, -1))):
+        out = torch.full((matrices, m, n), float("nan"), device="cuda", dtype=torch.float16)
+        assert gemm.bmm(x, y, out) is out and torch.equal(out.double(), exact.expand(matrices, -1, -1))
 
 
 def test_torch_does_it_for_rows_that_tma_cannot_read() -> None:

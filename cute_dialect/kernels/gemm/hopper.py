@@ -113,8 +113,8 @@ def gemm(
         for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
     )
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
-    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank)
-    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b)
+    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank, batch=c.batch)
+    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b, batch=c.batch)
     consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,

@@ -66,15 +66,18 @@ class Operand:
     """What TMA brings of A or B to its stages in shared memory.
 
     ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K); of ``blocks`` of a cluster each
-    brings its part for all; ``first_out``: of the L2.  Of a batch there may be one matrix for all.
+    brings its part for all; ``first_out``: of the L2; ``batch``: of matrices, or one for all.
     """
 
-    def __init__(self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, first_out: bool = False):
+    def __init__(
+        self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, first_out: bool = False,
+        batch: bool = False,
+    ):  # fmt: skip
         self.atom, coords = tma
         self.shared = blocks > 1
         self.mask = (1 << blocks) - 1 if self.shared else None
         self.policy = EVICT_FIRST if first_out else None
-        self.matrices: Any = coords.shape[2] if cute.rank(coords) == 3 else None
+        self.matrices: Any = coords.shape[2] if batch else None
         self.slots, self.tiles = cpasync.tma_partition(
             self.atom, rank, cute.make_layout(blocks), cute.group_modes(smem, 0, 2),
             cute.group_modes(cute.flat_divide(coords, tile), 0, 2),

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     "cute_dialect.algebra": "Layout", "cute_dialect.arch": "ATOMS", "cute_dialect.interp": "run_kernel",
-    "cute_dialect.lang": "Int32", "cute_dialect.lang.nvgpu": "CopyUniversalOp",
+    "cute_dialect.lang": "Int32", "cute_dialect.lang.nvgpu": "CopyUniversalOp", "cute_dialect.op": "mm",
 }  # fmt: skip
 """Package -> one of its names."""
 
@@ -64,6 +64,16 @@ def test_a_package_loads_nothing_until_a_name_is_used(package: str) -> None:
     code = (
         f"import sys, {package} as p; names = lambda: {{m for m in sys.modules if m.startswith({start})}}; "
         f"assert not names(), names(); p.{PACKAGES[package]}; assert names()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_operations_import_what_they_need_when_they_are_called() -> None:
+    """Neither torch nor numpy nor a compiler, to name them; nor to choose a kernel."""
+    code = (
+        "import sys; from cute_dialect import op; op.mm, op.bmm; from cute_dialect.op.gemm import Problem, choose; "
+        "choose(Problem(64, 64, 64)); found = {'torch', 'numpy', 'xdsl', 'mlir'} & {*sys.modules}; "
+        "assert not found, found"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

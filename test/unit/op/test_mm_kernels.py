@@ -1,12 +1,15 @@
-"""Which kernel ``mm`` takes for which matrices."""
+"""Which kernel ``mm`` and ``bmm`` take for which matrices."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op import gemm
 from cute_dialect.op.fused import Matrix, bias_mode
+from cute_dialect.op.gemm import way_of
 
 
 def row_major(rows: int, columns: int, item: int = 2, ld: int = 0, address: int = 0) -> Matrix:
@@ -17,26 +20,17 @@ def transposed(m: Matrix) -> Matrix:
     return Matrix(m.shape[::-1], m.stride[::-1], m.item, m.address)
 
 
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernels that are asked for; nothing is compiled."""
-    names: list[str] = []
-    monkeypatch.setattr(gemm, "runner", lambda choice: names.append(choice.name))
-    monkeypatch.setattr(gemm, "any_rows", lambda *key: names.append("any " + "-".join(key)))
-    gemm._kernel_for.cache_clear()
-    yield names
-    gemm._kernel_for.cache_clear()
+def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "torch.float16", result: str = "", **more: Any) -> str:
+    """The name of the kernel that is taken."""
+    way = way_of(a, b, out, dtype, result or dtype, **more)
+    p = way.problem
+    return way.choice.name if way.choice is not None else f"any {p.element}-{p.major_a}-{p.major_b}"
 
 
-def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "torch.float16", result: str = "") -> None:
-    gemm._kernel_for(a, b, out, dtype, result or dtype)
-
-
-def test_majors(taken: list[str]) -> None:
+def test_majors() -> None:
     a, b, out = row_major(4096, 4096), row_major(4096, 4096), row_major(4096, 4096)
-    for x in (a, transposed(a)):
-        for y in (transposed(b), b):  # b is (K, N): a transposed one is contiguous along K
-            ask(x, y, out)
+    # b is (K, N): a transposed one is contiguous along K
+    taken = [ask(x, y, out) for x in (a, transposed(a)) for y in (transposed(b), b)]
     assert [n.split("-")[2] for n in taken] == ["kk", "kn", "mk", "mn"]
 
 
@@ -49,17 +43,19 @@ def test_majors(taken: list[str]) -> None:
         (row_major(100, 64, ld=66), row_major(64, 64), row_major(100, 64)),
     ],
 )
-def test_rows_that_tma_cannot_read(taken: list[str], a: Matrix, b: Matrix, out: Matrix) -> None:
-    ask(a, b, out)
-    ask(a, b, out, "torch.bfloat16")
-    assert taken == ["any f16-k-n", "any bf16-k-n"]
+def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
+    assert [ask(a, b, out, t) for t in ("torch.float16", "torch.bfloat16")] == ["any f16-k-n", "any bf16-k-n"]
+    with pytest.raises(ValueError, match="expected a result of f16 for rows of no whole 16 bytes, got f32"):
+        ask(a, b, out, "torch.float16", "torch.float32")
 
 
-def test_types(taken: list[str]) -> None:
+def test_types() -> None:
     f32, f8 = row_major(64, 64, 4), row_major(64, 64, 1)
-    ask(f32, transposed(f32), f32, "torch.float32")
-    ask(f8, transposed(f8), row_major(64, 64), "torch.float8_e4m3fn", "torch.bfloat16")
-    ask(row_major(64, 64), row_major(64, 64), f32, "torch.float16", "torch.float32")
+    taken = [
+        ask(f32, transposed(f32), f32, "torch.float32"),
+        ask(f8, transposed(f8), row_major(64, 64), "torch.float8_e4m3fn", "torch.bfloat16"),
+        ask(row_major(64, 64), row_major(64, 64), f32, "torch.float16", "torch.float32"),
+    ]
     assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"], ["f16", "f32"]]
     with pytest.raises(ValueError, match="expected a result and a bias of float16"):
         ask(f32, f32, f32, "torch.float32", "torch.int32")
@@ -67,11 +63,58 @@ def test_types(taken: list[str]) -> None:
         ask(f32, f32, f32, "torch.int32")
 
 
-def test_epilogues_have_kernels_of_their_own(taken: list[str]) -> None:
+def test_epilogues_have_kernels_of_their_own() -> None:
     a = row_major(4096, 4096)
     e = Epilogue(alpha="arg", bias="n", activation="gelu")
-    gemm._kernel_for(a, a, a, "torch.float16", "torch.float16", e)
-    assert taken == ["f16-f16-kn-128x256-c2d-alpha-bn-gelu"]
+    assert ask(a, a, a, epilogue=e) == ask(a, a, a) + "-alpha-bn-gelu"
+    odd = row_major(4096, 4097)
+    assert way_of(a, odd, odd, "torch.float16", "torch.float16", e).by_torch
+
+
+def test_what_is_copied() -> None:
+    """8- and 32-bit elements are multiplied where they are contiguous along K, in rows that TMA reads."""
+    f32 = row_major(64, 64, 4)
+    odd = row_major(64, 65, 4)
+    for a, b, out, copied in (
+        (f32, transposed(f32), f32, ()),
+        (f32, f32, f32, ("b",)),
+        (transposed(f32), f32, f32, ("a", "b")),
+        (odd, transposed(odd), f32, ("a", "b")),
+        (f32, transposed(row_major(65, 64, 4)), odd, ("out",)),
+        (f32._replace(address=4), transposed(f32), f32, ("a",)),
+    ):
+        way = way_of(a, b, out, "torch.float32", "torch.float32")
+        assert way.copied == copied and (way.problem.major_a, way.problem.major_b) == ("k", "k")
+
+
+def test_batches() -> None:
+    """Which are one product; what the kernel is given."""
+    a, out = row_major(64, 32)._replace(matrices=8, step=64 * 32), row_major(64, 48)._replace(matrices=8, step=64 * 48)
+    b = row_major(32, 48)
+    for x, y, z, folded, sizes in (
+        (a, b, out, True, (512, 48, 32, 1)),
+        (a, b._replace(matrices=8, step=32 * 48), out, False, (64, 48, 32, 8)),
+        (a._replace(step=0), b._replace(matrices=8, step=32 * 48), out, False, (64, 48, 32, 8)),
+        (a._replace(step=80 * 32), b, out, False, (64, 48, 32, 8)),
+        (a, b, out._replace(step=80 * 48), False, (64, 48, 32, 8)),
+        (transposed(row_major(32, 64))._replace(matrices=8, step=64 * 32), b, out, False, (64, 48, 32, 8)),
+        (a._replace(matrices=1, step=0), b, out._replace(matrices=1, step=0), True, (64, 48, 32, 1)),
+    ):
+        way = way_of(x, y, z, "torch.float16", "torch.float16")
+        p = way.problem
+        assert way.folded == folded and (p.m, p.n, p.k, p.matrices) == sizes
+        assert way.choice is not None and way.choice.config.batch == (p.matrices > 1)
+        way.choice.config.check()
+    # What counts rows counts those of a matrix.
+    for e in (Epilogue(bias="m"), Epilogue(hook=lambda x, row, column: x)):
+        assert not way_of(a, b, out, "torch.float16", "torch.float16", e).folded
+    assert way_of(a, b, out, "torch.float16", "torch.float16", Epilogue(bias="n")).folded
+    odd = row_major(64, 33)._replace(matrices=8, step=64 * 33)
+    way = way_of(odd, b._replace(shape=(33, 48), matrices=8, step=33 * 48), out, "torch.float16", "torch.float16")
+    assert way.choice is None and way.problem.matrices == 8
+    # Matrices that do not begin at whole 16 bytes.
+    steps = a._replace(step=64 * 32 + 4)
+    assert way_of(steps, b._replace(matrices=8, step=32 * 48), out, "torch.float16", "torch.float16").choice is None
 
 
 def test_bias_shapes() -> None:
@@ -80,7 +123,7 @@ def test_bias_shapes() -> None:
         bias_mode((64,), 64, 128)
 
 
-def test_a_matrix_without_a_contiguous_mode(taken: list[str]) -> None:
+def test_a_matrix_without_a_contiguous_mode() -> None:
     with pytest.raises(ValueError, match="contiguous mode, got strides"):
         ask(Matrix((64, 64), (128, 2), 2, 0), row_major(64, 64), row_major(64, 64))
 

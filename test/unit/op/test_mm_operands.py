@@ -1,4 +1,6 @@
-"""What ``mm`` is given: torch tensors that fit, or a message that names the operand, before anything is compiled."""
+"""What ``mm`` and ``bmm`` are given: torch tensors that fit, or a message that names the operand, before anything is
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fake = SimpleNamespace(empty=empty, float8_e4m3fn="torch.float8_e4m3fn", bfloat16="torch.bfloat16")
     monkeypatch.setitem(sys.modules, "torch", fake)  # type: ignore[arg-type]
-    monkeypatch.setattr(gemm, "_kernel_for", chosen)
+    monkeypatch.setattr(gemm, "_way", chosen)
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +56,8 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImportError) as e:
         gemm.mm(np.zeros((4, 4)), np.zeros((4, 4)))  # type: ignore[arg-type]
     assert str(e.value) == (
-        "mm multiplies torch tensors on a GPU and needs torch (pip install torch); kernels alone take numpy arrays "
-        "too: cute_dialect.pipelines.compile(…).kernel(…)"
+        "mm and bmm multiply torch tensors on a GPU and need torch (pip install torch); kernels alone take numpy "
+        "arrays too: cute_dialect.pipelines.compile(…).kernel(…)"
     )
 
 
@@ -78,7 +80,11 @@ A, B = Tensor(64, 32), Tensor(32, 48)
         ),
         ((A, Tensor(31, 48)), {}, "b: expected 32 rows, as a of shape (64, 32) has columns, got shape (31, 48)"),
         ((Tensor(32), B), {}, "a: expected a matrix, got a tensor of shape (32,)"),
-        ((A, Tensor(2, 32, 48)), {}, "b: expected a matrix, got a tensor of shape (2, 32, 48)"),
+        (
+            (A, Tensor(2, 32, 48)),
+            {},
+            "b: expected a matrix, got a tensor of shape (2, 32, 48); bmm takes batches of them",
+        ),
         (
             (A, Tensor(32, 48, dtype="torch.bfloat16")),
             {},
@@ -118,6 +124,47 @@ def test_operands_that_do_not_fit(operands: tuple[Any, Any], options: dict[str, 
     with pytest.raises(ValueError) as e:
         gemm.mm(*operands, **options)
     assert str(e.value) == f"mm: {said}"
+
+
+BATCH_A, BATCH_B = Tensor(3, 64, 32), Tensor(3, 32, 48)
+
+
+@pytest.mark.parametrize(
+    ("operands", "options", "said"),
+    [
+        ((A, BATCH_B), {}, "a: expected matrices, (L, rows, columns), got a tensor of shape (64, 32); mm takes one"),
+        ((BATCH_A, Tensor(4, 32, 48)), {}, "b: expected as many matrices as in a, 3, or one, got 4"),
+        ((BATCH_A, Tensor(0, 32, 48)), {}, "b: expected as many matrices as in a, 3, or one, got 0"),
+        (
+            (BATCH_A, Tensor(3, 31, 48)),
+            {},
+            "b: expected 32 rows, as a of shape (3, 64, 32) has columns, got shape (3, 31, 48)",
+        ),
+        ((BATCH_A, BATCH_B), {"out": Tensor(3, 64, 47)}, "out: expected shape (3, 64, 48), got (3, 64, 47)"),
+        ((Tensor(1, 64, 32), BATCH_B), {"out": Tensor(64, 48)}, "out: expected shape (3, 64, 48), got (64, 48)"),
+        (
+            (BATCH_A, BATCH_B),
+            {"out": Tensor(3, 64, 48, stride=(0, 48, 1))},
+            "out: expected memory for each of 3 matrices, got one for all (stride 0)",
+        ),
+        (
+            (BATCH_A, BATCH_B),
+            {"out": Tensor(3, 64, 48, stride=(1, 144, 3))},
+            "out: expected rows that are contiguous, got strides (144, 3)",
+        ),
+        (
+            (BATCH_A, BATCH_B),
+            {"c": Tensor(2, 64, 48)},
+            "c: expected a shape that expands to (3, 64, 48), got (2, 64, 48)",
+        ),
+        ((BATCH_A, BATCH_B), {"alpha": "2"}, "alpha: expected a number, got '2'"),
+        ((BATCH_A, BATCH_B), {"hook": "relu"}, "hook: expected a function, got 'relu'"),
+    ],
+)  # fmt: skip
+def test_batches_that_do_not_fit(operands: tuple[Any, Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError) as e:
+        gemm.bmm(*operands, **options)
+    assert str(e.value) == f"bmm: {said}"
 
 
 def test_operands_that_fit_get_a_kernel() -> None:

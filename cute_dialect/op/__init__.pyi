@@ -1,0 +1,12 @@
+# ruff: noqa: I001 (sorting would make a statement of each name)
+"""The public names of the operations: each from the module that defines it."""
+
+from cute_dialect.op.choice import (
+    Choice as Choice,
+    Problem as Problem,
+)
+from cute_dialect.op.gemm import (
+    bmm as bmm,
+    choose as choose,
+    mm as mm,
+)

@@ -1,0 +1,146 @@
+"""``mm`` and ``bmm`` from arguments to results, with CPU tensors, and the interpreter in the GPU's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text  # noqa: E402
+from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op.choice import Choice  # noqa: E402
+from cute_dialect.pipelines import compile  # noqa: E402
+
+f16 = torch.float16
+
+
+@pytest.fixture(autouse=True)
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that ran, on the interpreter."""
+    names: list[str] = []
+
+    def on_the_cpu(name: str, text: str) -> Any:
+        kernel = compile(text, emit="base", filename=f"{name}.mlir").kernel("launch")
+
+        def run(*args: object) -> None:
+            names.append(name)
+            kernel(*args, device="cpu")
+
+        return run
+
+    def runner(choice: Choice) -> Any:
+        assert choice.parts == 1 and not choice.config.stream_k
+        return on_the_cpu(choice.name, gemm.text_of(choice))
+
+    def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Any:
+        majors = tuple("k" if x == "k" else "mn" for x in (major_a, major_b))
+        config = AmpereConfig(element, majors=majors, batch=batch, tile=(64, 64, 32))
+        return on_the_cpu("any", ampere_gemm_text(config))
+
+    def way(device: object, *matrices_and_types: Any) -> gemm.Way:
+        return gemm.way_of(*matrices_and_types, "", 132)
+
+    monkeypatch.setattr(gemm, "check_product", lambda *_: None)  # there the GPU is asked for
+    monkeypatch.setattr(gemm, "_way", way)
+    monkeypatch.setattr(gemm, "runner", runner)
+    monkeypatch.setattr(gemm, "any_rows", any_rows)
+    return names
+
+
+def integers(*shape: int, dtype: torch.dtype = f16, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randint(-2, 3, shape, generator=generator).to(dtype)
+
+
+def exact(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a.double() @ b.double()
+
+
+A, B = integers(3, 40, 72), integers(3, 72, 88)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (A, B),
+        (A.mT.contiguous().mT, B.mT.contiguous().mT),
+        (A[:1], B),
+        (A[:1].expand(3, -1, -1), B),
+        (integers(3, 80, 72)[:, :40], B[:1]),  # rows that do not go on
+        (integers(3, 40, 80)[..., :72], B),
+    ],
+)
+def test_bmm(launched: list[str], a: torch.Tensor, b: torch.Tensor) -> None:
+    assert torch.equal(gemm.bmm(a, b).double(), exact(a, b))
+    (name,) = launched
+    assert "b" in name.split("-")[4]
+
+
+@pytest.mark.parametrize("b", [B[:1], B[:1].expand(3, -1, -1)])
+def test_a_batch_that_is_one_product(launched: list[str], b: torch.Tensor) -> None:
+    out = torch.full((3, 40, 88), float("nan"), dtype=f16)
+    c = integers(40, 88)
+    bias = integers(88).float()
+    assert gemm.bmm(A, b, out, c=c, bias=bias, activation="relu") is out
+    assert torch.equal(out.double(), (exact(A, b) + c + bias).clamp(min=0))
+    assert torch.equal(gemm.bmm(integers(5, 1, 72), B[:1]).double(), exact(integers(5, 1, 72), B[:1]))  # M of 1
+    assert len(launched) == 2 and not any("b" in name.split("-")[4] for name in launched)
+
+
+def test_one_matrix_is_mm(launched: list[str]) -> None:
+    a, b = A[:1].mT.contiguous().mT, B[:1]
+    assert torch.equal(gemm.bmm(a, b).double(), exact(a, b))
+    assert torch.equal(gemm.mm(a[0], b[0]).double(), exact(a, b)[0])
+    assert len(launched) == 2 and launched[0] == launched[1]
+
+
+def test_what_becomes_of_the_sums() -> None:
+    def above(x: Any, row: Any, column: Any) -> Any:
+        return x if column > row else 0.0
+
+    c, rows = integers(3, 40, 88), integers(40, 1).float()
+    found = gemm.bmm(A, B, alpha=0.5, beta=2.0, c=c, bias=rows, hook=above, dtype=torch.float32)
+    assert torch.equal(found.double(), torch.triu(0.5 * exact(A, B) + 2 * c + rows, 1))
+    # One matrix for all; rows of A for all, of which hooks count those of a matrix.
+    found = gemm.bmm(A, B[:1], c=c[0], beta=3.0, hook=above, dtype=torch.float32)
+    assert torch.equal(found.double(), torch.triu(exact(A, B[:1]) + 3 * c[0], 1))
+    same = c.clone()
+    assert gemm.bmm(A, B, same, c=same) is same and torch.equal(same.double(), exact(A, B) + c)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(40, 88, 71), (39, 87, 72), (17, 33, 5)])
+def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) -> None:
+    a, b = integers(3, m, k), integers(3, k, n)
+    assert torch.equal(gemm.bmm(a, b).double(), exact(a, b))
+    assert torch.equal(gemm.bmm(a, b[:1].expand(3, -1, -1)).double(), exact(a, b[:1]))
+    assert torch.equal(gemm.bmm(a[:1], b).double(), exact(a[:1], b))
+    c = integers(3, m, n)
+    found = gemm.bmm(a, b, alpha=2.0, c=c, activation="relu")
+    assert torch.equal(found.double(), (2 * exact(a, b) + c).clamp(min=0))
+    assert set(launched) == {"any"} and len(launched) == 4
+    with pytest.raises(ValueError, match="bmm: expected matrices whose addresses and rows are multiples of 16 bytes"):
+        gemm.bmm(a, b, hook=lambda x, row, column: x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "k"),
+    [(torch.float32, 40, 88, 72), (torch.float32, 39, 87, 33), (torch.float8_e4m3fn, 40, 87, 36)],
+)
+def test_what_is_copied(dtype: torch.dtype, m: int, n: int, k: int) -> None:
+    """Elements that are multiplied only where they are contiguous along K, in rows of whole 16 bytes."""
+    a, b = integers(2, m, k, dtype=dtype), integers(2, k, n, dtype=dtype)
+    for x, y in ((a, b), (a.mT.contiguous().mT, b.mT.contiguous().mT)):
+        want = exact(x, y)
+        assert torch.equal(gemm.bmm(x, y).double(), want)
+        assert torch.equal(gemm.mm(x[0], y[0]).double(), want[0])
+    out = torch.full((2, m, n + 1), float("nan"), dtype=torch.bfloat16)[..., :n]
+    assert gemm.bmm(a, b, out) is out and torch.equal(out.double(), exact(a, b))
+
+
+def test_no_elements(launched: list[str]) -> None:
+    for a, b in ((A[:0], B[:0]), (A[:, :0], B), (A[..., :0], B[:, :0])):
+        found = gemm.bmm(a, b, bias=torch.ones(88))
+        assert found.shape == (a.shape[0], a.shape[1], 88) and bool((found == 1).all())
+    assert launched == []
