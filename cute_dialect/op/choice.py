@@ -64,14 +64,14 @@ class Problem(NamedTuple):
     def of_key(cls, key: str) -> Problem:
         """Return the problem of a :attr:`key`.  Raises ValueError for what is none.
 
-        >>> Problem.of_key("tf32-f32-kk 128x8192x4096")
-        Problem(m=128, n=8192, k=4096, element='tf32', output='f32', major_a='k', major_b='k')
+        >>> Problem.of_key("tf32-f32-kk 128x8192x4096") == Problem(128, 8192, 4096, "tf32", "f32")
+        True
         """
-        found = re.fullmatch(r"(\w+)-(\w+)-([km])([kn]) ([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", key)
+        found = re.fullmatch(r"(\w+)-(\w+)-([km])([kn]) (?:([1-9]\d*)x)?([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", key)
         if found is None:
             raise ValueError(f"expected a problem like f16-f16-kk 128x8192x4096, got {key!r}")
-        element, output, major_a, major_b, m, n, k = found.groups()
-        return cls(int(m), int(n), int(k), element, output, major_a, major_b)
+        element, output, major_a, major_b, matrices, m, n, k = found.groups()
+        return cls(int(m), int(n), int(k), element, output, major_a, major_b, int(matrices or 1))
 
 
 class Choice(NamedTuple):
