@@ -3,6 +3,7 @@
 cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
 cute-bench algebra                               the layout algebra beside its peers (no GPU)
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
+cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
@@ -54,6 +55,7 @@ _CASES: Mapping[str, str] = {
 
 _CPU_CASES: Mapping[str, str] = {
     "algebra": "cute_dialect.tools.bench_algebra",
+    "choose": "cute_dialect.tools.bench_choose",
     "interp": "cute_dialect.tools.bench_interp",
     "lang": "cute_dialect.tools.bench_lang",
     "opt": "cute_dialect.tools.bench_opt",

@@ -15,7 +15,7 @@ from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows
 
-__all__ = ["blocks", "menu", "suits"]
+__all__ = ["blocks", "forget", "menu", "suits"]
 
 _TILES = ((192, 128), (128, 256), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64))
 _IN_TURNS = ((128, 128), (128, 64), (64, 256), (64, 192), (64, 128), (64, 64))
@@ -32,6 +32,12 @@ def menu(problem: Problem, sms: int = 132) -> tuple[Choice, ...]:
     p = problem
     found = _menu if p.matrices == 1 else _of_batches
     return found(p.element, p.output, p.major_a, p.major_b, sms)
+
+
+def forget() -> None:
+    """Forget the menus that were made."""
+    _menu.cache_clear()
+    _of_batches.cache_clear()
 
 
 @cache
@@ -96,11 +102,10 @@ def _few_rows(element: str, output: str) -> list[Choice]:
 
 
 def _deepest(config: GemmConfig) -> GemmConfig | None:
-    for stages in range(12, 2, -1):
-        made = config._replace(stages=stages)
-        if made.smem_bytes + _ALIGNMENT <= DEFAULT_TARGET.shared:
-            return made
-    return None
+    """Return a configuration with as many stages as fit, 3 to 12."""
+    with_one, without = (config._replace(stages=n).smem_bytes for n in (1, 0))
+    stages = min(12, (DEFAULT_TARGET.shared - _ALIGNMENT - without) // (with_one - without))
+    return config._replace(stages=stages) if stages >= 3 else None
 
 
 def _is_kernel(config: GemmConfig, parts: int) -> bool:

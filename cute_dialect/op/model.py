@@ -19,7 +19,8 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,10 @@ from cute_dialect.op.choice import Choice, Problem, TableError
 from cute_dialect.op.menu import menu, suits
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = ["COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
+__all__ = [
+    "COSTS", "GIVEN", "RANGES", "Costs", "Group", "best", "costs_of", "forget", "groups", "least", "predict", "ranked",
+    "read_costs", "write_costs",
+]  # fmt: skip
 
 FORMAT = 1
 
@@ -169,10 +173,98 @@ def ranked(problem: Problem, costs: Costs = COSTS) -> list[tuple[float, Choice]]
     return sorted(found, key=lambda x: x[0])
 
 
-@cache
+class Group(NamedTuple):
+    """Kernels whose tiles are of one size, with a time that none of them goes below.
+
+    ``rows``, ``columns``: of a cluster; ``slots``: clusters that run at once; ``parts``: of K; ``shared``: the last
+    wave is; ``step``: least time of a step of K; ``begin``: of what comes before.  ``members``: the kernels, and their
+    places in the menu.
+    """
+
+    rows: int
+    columns: int
+    slots: int
+    parts: int
+    shared: bool
+    step: float
+    begin: float
+    members: tuple[tuple[int, Choice], ...]
+
+
+def groups(problem: Problem, costs: Costs = COSTS) -> tuple[Group, ...]:
+    """Return the menu of a problem in groups; the same for all sizes."""
+    p = problem
+    return _groups(p._replace(m=1, n=1, k=1, matrices=min(p.matrices, 2)), costs)
+
+
+@lru_cache(maxsize=256)
+def _groups(p: Problem, x: Costs) -> tuple[Group, ...]:
+    bits, cycle = BITS[p.element], 1e-3 / x.ghz
+    kind = x.mma_tf32 if bits == 32 else x.mma_8 if bits == 8 else 1.0
+    factor = x.other_major if (p.major_a, p.major_b) != ("k", "k") else 1.0
+    found: dict[tuple[int, int, int, int, bool], list[tuple[float, float, int, Choice]]] = {}
+    for i, choice in enumerate(menu(p, x.sms)):
+        c, s = choice.config, choice.skinny
+        if s is not None:
+            key, stages = (s.rows, s.columns, x.sms, s.parts, False), s.stages
+            begin = x.few_launch + x.first_loads
+        else:
+            across, along, stages = c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n, c.stages
+            key = (across, along, max(1, x.sms // c.cluster), choice.parts, c.stream_k)
+            begin = x.launch + x.first_loads
+        rows, columns, _ = c.tile
+        step = max((rows * columns / 32 * x.mma * kind + x.step_cycles) * cycle, x.latency / stages)
+        found.setdefault(key, []).append((step * factor, begin, i, choice))
+    made: list[Group] = []
+    for key, members in found.items():
+        steps, begins, places, kernels = zip(*members)
+        made.append(Group(*key, min(steps), min(begins), tuple(zip(places, kernels))))
+    return tuple(made)
+
+
+def least(group: Group, problem: Problem, steps: int, moved: float) -> float:
+    """Return a time that :func:`predict` does not go below for any kernel of a group: what its waves multiply.
+
+    ``steps``: of K; ``moved``: how long DRAM takes.
+    """
+    rows, columns, slots, parts, shared, step, begin, _ = group
+    tiles = -(-problem.m // rows) * -(-problem.n // columns) * problem.matrices * parts
+    body = (tiles / slots if shared else -(-tiles // slots)) * -(-steps // parts) * step
+    return begin + (body if body > moved else moved)
+
+
+@lru_cache(maxsize=4096)
 def best(problem: Problem, costs: Costs = COSTS) -> Choice:
-    """Return the kernel that is predicted to be the fastest."""
-    return ranked(problem, costs)[0][1]
+    """Return the kernel that is predicted to be the fastest: the first of :func:`ranked`.
+
+    Groups of kernels are tried in the order of their least times (:func:`least`), until that of the next one is longer
+    than what was found.
+    """
+    p, bits = problem, BITS[problem.element]
+    steps = -(-p.k * bits // 1024)
+    moved = p.matrices * ((p.m + p.n) * p.k * bits + p.m * p.n * BITS[p.output]) / 8 / costs.dram / 1e6
+    order = sorted([(least(group, p, steps, moved), i, group) for i, group in enumerate(groups(p, costs))])
+    found: tuple[float, int] = (inf, 0)
+    choice: Choice | None = None
+    for time, _, group in order:
+        if time > found[0] * _ROUNDING:
+            break
+        for i, candidate in group.members:
+            if suits(candidate, p) and (this := (predict(candidate, p, costs), i)) < found:
+                found, choice = this, candidate
+    if choice is None:
+        raise ValueError(f"expected a problem that there is a kernel for, got {problem.key}")
+    return choice
+
+
+def forget() -> None:
+    """Forget what was chosen, and the groups."""
+    best.cache_clear()
+    _groups.cache_clear()
+
+
+_ROUNDING = 1 + 1e-9
+"""What sums in another order may differ by."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

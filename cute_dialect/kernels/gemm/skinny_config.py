@@ -158,10 +158,9 @@ def deepest(config: SkinnyConfig) -> SkinnyConfig:
     >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
     ((4, 5), (14, 14))
     """
-    room = _SMEM - 2048  # what alignment may take
-    for stages in range(32, 0, -1):
-        for more in (1, 0):
-            found = config._replace(stages_a=stages, stages=stages + more)
-            if found.smem_bytes <= room:
-                return found
-    raise ValueError(f"expected a tile of which two stages fit, got {config}")
+    room = _SMEM - 2048 - config._replace(stages_a=0, stages=0).smem_bytes  # 2048: what alignment may take
+    of_a, of_b = 128 * config.rows + 16, 128 * config.columns + 16
+    stages = min(32, room // (of_a + of_b))
+    if stages < 1:
+        raise ValueError(f"expected a tile of which two stages fit, got {config}")
+    return config._replace(stages_a=stages, stages=stages + (stages * (of_a + of_b) + of_b <= room))

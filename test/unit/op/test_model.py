@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,18 @@ from cute_dialect.op import model
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode
 from cute_dialect.op.gemm import choose
 from cute_dialect.op.menu import blocks, menu, suits
-from cute_dialect.op.model import COSTS, Costs, best, costs_of, costs_path, predict, ranked, write_costs
+from cute_dialect.op.model import (
+    COSTS,
+    Costs,
+    best,
+    costs_of,
+    costs_path,
+    groups,
+    least,
+    predict,
+    ranked,
+    write_costs,
+)
 from cute_dialect.tools.bench_gemm_random import problems
 
 GPU = "NVIDIA Test 200"
@@ -73,6 +85,26 @@ def test_what_the_model_says() -> None:
     # Few rows and much of B: as many blocks as the chip has SMs, nearly.
     few = Problem(16, 8192, 8192)
     assert blocks(best(few), few) > 80
+
+
+def test_choosing_tries_few_and_finds_the_first_of_all() -> None:
+    """No kernel of a group is faster than the group's least time, by costs like an H200's and by others."""
+    rng = random.Random(3)
+    for number, p in enumerate(
+        [*problems(120, 21), *(p._replace(matrices=2**i % 97) for i, p in enumerate(problems(40, 22)))]
+    ):
+        costs = COSTS
+        if number % 2:
+            drawn = {n: v * rng.uniform(0.5, 2.0) for n, v in COSTS._asdict().items() if n not in model.RANGES}
+            costs = COSTS._replace(**{**drawn, "sms": rng.choice([66, 114, 132, 148])})
+        everything = ranked(p, costs)
+        assert best(p, costs) == everything[0][1], p
+        times = {c: t for t, c in everything}
+        steps = -(-p.k // everything[0][1].config.tile[2])
+        for group in groups(p, costs):
+            below = least(group, p, steps, 0.0)
+            assert all(times[c] >= below * (1 - 1e-9) for _, c in group.members if c in times), (p, group)
+        assert sorted(i for group in groups(p, costs) for i, _ in group.members) == [*range(len(menu(p, costs.sms)))]
 
 
 def test_costs_of_another_gpu() -> None:

@@ -1,0 +1,71 @@
+"""``cute-bench choose``: how long choosing a kernel takes, and what bounding saves; no GPU.
+
+For each type and major of ``--random``'s problems: the first choice of a process, which makes the menu, then the first
+choice for each problem, predicting the fastest of the menu (:func:`cute_dialect.op.model.best`), beside predicting all
+of it.  User time of this process, in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
+from time import process_time_ns
+from typing import cast
+
+from cute_dialect.op import menu as menus
+from cute_dialect.op import model
+from cute_dialect.op.choice import Problem
+from cute_dialect.tools.bench_gemm_random import problems
+
+__all__ = ["run", "table"]
+
+_PROBLEMS = 160
+
+
+def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Measure ``runs`` times each, of which the fastest counts."""
+    kinds: dict[str, list[Problem]] = {}
+    for p in problems(_PROBLEMS, 1):
+        for q in (p, p._replace(matrices=16)):
+            batch = " batches" if q.matrices > 1 else ""
+            kinds.setdefault(f"{q.element}-{q.output}-{q.major_a}{q.major_b}{batch}", []).append(q)
+    rows: list[dict[str, object]] = []
+    for kind, found in sorted(kinds.items()):
+        first = min(_first(found[0]) for _ in range(runs))
+        each = [_least(lambda p=p: model.best.__wrapped__(p), runs) for p in found]
+        whole = [_least(lambda p=p: model.ranked(p), runs) for p in found]
+        kernels = len(menus.menu(found[0]))
+        row: dict[str, object] = {
+            "kind": kind, "kernels": kernels, "first": first, "mean": mean(each), "longest": max(each),
+            "all": mean(whole),
+        }  # fmt: skip
+        rows.append(row)
+    longest = max(cast(float, r["longest"]) for r in rows)
+    say(f"  {len(rows)} kinds; the longest choice of a kernel took {longest:.0f} us")
+    return {"rows": rows}
+
+
+def _first(problem: Problem) -> float:
+    for module in (model, menus):
+        module.forget()
+    return _time(lambda: model.best(problem))
+
+
+def _least(work: Callable[[], object], runs: int) -> float:
+    return min(_time(work) for _ in range(runs))
+
+
+def _time(work: Callable[[], object]) -> float:
+    begin = process_time_ns()
+    work()
+    return (process_time_ns() - begin) / 1e3
+
+
+def table(result: Mapping[str, object]) -> list[Sequence[str]]:
+    """Return the head and the rows of a table."""
+    head = ("kind", "kernels", "first of a process, us", "first of a problem, us", "longest", "predicting all, us")
+    rows: list[Sequence[str]] = [head]
+    for r in cast("list[dict[str, object]]", result["rows"]):
+        times = [f"{cast(float, r[k]):.0f}" for k in ("first", "mean", "longest", "all")]
+        rows.append((str(r["kind"]), str(r["kernels"]), *times))
+    return rows
