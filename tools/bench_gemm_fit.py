@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cute_dialect.op.model import GIVEN, Costs, costs_of, costs_path, read_costs, write_costs
 from cute_dialect.tools.bench_gemm_random import summary
-from cute_dialect.tools.fit_costs import Outcome, Quality, fit, held_out, quality
+from cute_dialect.tools.fit_costs import Outcome, Quality, errors_by_kind, fit, held_out, quality
 from cute_dialect.tools.sweeps import Sweep, SweepError, read_sweeps
 
 __all__ = ["costs_in_force", "costs_to_build_for", "fit_files", "regret"]
@@ -49,11 +49,13 @@ def _costs_of_file(path: str) -> Costs:
 def regret(paths: Sequence[str], *, costs: str | None, say: Callable[[str], None]) -> dict[str, object]:
     """Say how near the choices by the costs in force come to the best kernels of sweeps; give the numbers."""
     sweep = read_sweeps(paths)
-    found = quality(sweep.rows, costs_in_force(costs, sweep.gpu, sweep.sms))
+    judged = costs_in_force(costs, sweep.gpu, sweep.sms)
+    found = quality(sweep.rows, judged)
     _about(sweep, say)
     say(_HEAD)
     say(_line("costs in force", found))
     _classes(found, say)
+    _kinds(found, judged, say)
     _worst(found, say)
     return {"gpu": sweep.gpu, "sms": sweep.sms, "costs in force": found.as_record(), "choices": _records(found)}
 
@@ -86,6 +88,7 @@ def fit_files(
         say(_line(name, found))
     say("held out, by the new costs:")
     _classes(new[1], say)
+    _kinds(new[1], after, say)
     _worst(new[1], say)
     changed = [
         f"{n} {a:.4g} -> {b:.4g}"
@@ -149,6 +152,13 @@ def _classes(q: Quality, say: Callable[[str], None]) -> None:
         rows.append({"name": f"gemm {element} {majors} {shape} normal", "ratio": o.of_best})
     for line in summary(rows):
         say(line.replace(" ahead", "  best"))
+
+
+def _kinds(q: Quality, costs: Costs, say: Callable[[str], None]) -> None:
+    """Say how the predictions of each kind of kernels err, and what choices lose by it."""
+    say(f"  {'':16} {'times':>6} {'predicted':>10} {'90 of 100':>10} {'lost, taken':>12} {'lost, missed':>13}")
+    for name, times, error, error_90, taken, missed in errors_by_kind(q, costs):
+        say(f"  {name:16} {times:6} {error:+10.1%} {error_90:10.1%} {taken:12.2%} {missed:13.2%}")
 
 
 def _worst(q: Quality, say: Callable[[str], None]) -> None:

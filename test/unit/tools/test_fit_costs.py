@@ -30,7 +30,7 @@ from cute_dialect.op.model import (
 from cute_dialect.tools.bench_gemm_fit import fit_files
 from cute_dialect.tools.bench_gemm_random import problems
 from cute_dialect.tools.cute_bench import main
-from cute_dialect.tools.fit_costs import fit, held_out, quality
+from cute_dialect.tools.fit_costs import errors_by_kind, fit, held_out, quality
 from cute_dialect.tools.sweeps import Row, SweepError, read_sweeps
 
 GPU = "NVIDIA Test 200"
@@ -90,6 +90,33 @@ def test_the_fit_finds_the_costs_of_another_gpu(tmp_path: Path) -> None:
     assert quality(exact, TRUTH).mean == pytest.approx(1.0)
     assert all(getattr(fitted, n) == getattr(COSTS, n) for n in GIVEN)
     assert all(x > 0 for x in fitted)
+
+
+def test_costs_are_better_only_beyond_chance() -> None:
+    rows = invented(60, 0.0)
+    good, bad = quality(rows, TRUTH), quality(rows, COSTS)
+    assert good.beats(bad) and not bad.beats(good) and not good.beats(good)
+    # The same choices, predicted twice as long: the better predictions are better.
+    slow = quality(rows, TRUTH._replace(ghz=TRUTH.ghz / 2, dram=TRUTH.dram / 2))
+    same = slow._replace(outcomes=good.outcomes, rows=good.rows)
+    assert good.beats(same) and not same.beats(good)
+    # One problem's choice is a little worse than before: within the noise, but not better.
+    first = good.outcomes[0]
+    worse = good._replace(outcomes=(first._replace(taken_times=(first.taken_times[0] * 1.01, 1.0)), *good.outcomes[1:]))
+    assert not worse._replace(error=good.error / 2).beats(good)
+
+
+def test_errors_by_kind() -> None:
+    rows = invented(60, 0.0)
+    assert all(abs(k.error) < 1e-9 and k.taken == k.missed == 0 for k in errors_by_kind(quality(rows, TRUTH), TRUTH))
+    cheap = TRUTH._replace(few_launch=TRUTH.few_launch - 4.0)
+    found = {k.kind: k for k in errors_by_kind(quality(rows, cheap), cheap)}
+    assert {*found} == {"few rows", "K in parts", "last wave shared", "in turns", "cluster", "plain"}
+    few = found.pop("few rows")
+    assert few.error < -0.05 and few.taken > 0 and few.missed == 0
+    assert all(abs(k.error) < 1e-9 and k.taken == 0 for k in found.values())
+    lost = 1 - quality(rows, cheap).mean
+    assert few.taken == pytest.approx(lost, rel=0.1) == sum(k.missed for k in found.values())
 
 
 def test_a_fit_is_the_same_each_time() -> None:
