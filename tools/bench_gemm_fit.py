@@ -147,9 +147,9 @@ def _classes(q: Quality, say: Callable[[str], None]) -> None:
     """Say it for each type of elements, for large and small problems; "ahead" are choices of the best kernel."""
     rows: list[Mapping[str, object]] = []
     for o in q.outcomes:
-        types, shape = o.problem.key.split()
-        element, _, majors = types.split("-")
-        rows.append({"name": f"gemm {element} {majors} {shape} normal", "ratio": o.of_best})
+        p = o.problem
+        shape = f"{p.m * p.matrices}x{p.n}x{p.k}"
+        rows.append({"name": f"gemm {p.element} {p.major_a}{p.major_b} {shape} normal", "ratio": o.of_best})
     for line in summary(rows):
         say(line.replace(" ahead", "  best"))
 

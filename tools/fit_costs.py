@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 class Quality(NamedTuple):
-    """How good costs are: errors of predictions (absolute logarithms) and what is chosen for each row, the worst first."""
+    """How good costs are: errors of predictions (absolute logarithms), what is chosen for each row, the worst first."""
 
     error: float
     error_90: float

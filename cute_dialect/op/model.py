@@ -84,7 +84,7 @@ COSTS = Costs()
 GIVEN = ("sms", "ghz")
 """Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
 
-RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
+RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (1.0, 1.5)}
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
 
 
