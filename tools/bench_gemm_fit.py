@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cute_dialect.op.model import GIVEN, Costs, costs_of, costs_path, read_costs, write_costs
+from cute_dialect.op.model import GIVEN, Costs, best, costs_of, costs_path, read_costs, write_costs
 from cute_dialect.tools.bench_gemm_random import summary
 from cute_dialect.tools.fit_costs import Outcome, Quality, errors_by_kind, fit, held_out, quality
 from cute_dialect.tools.sweeps import Sweep, SweepError, read_sweeps
@@ -57,6 +57,7 @@ def regret(paths: Sequence[str], *, costs: str | None, say: Callable[[str], None
     _classes(found, say)
     _kinds(found, judged, say)
     _worst(found, say)
+    _untimed(found, judged, say)
     return {"gpu": sweep.gpu, "sms": sweep.sms, "costs in force": found.as_record(), "choices": _records(found)}
 
 
@@ -90,6 +91,7 @@ def fit_files(
     _classes(new[1], say)
     _kinds(new[1], after, say)
     _worst(new[1], say)
+    _untimed(new[1], after, say)
     changed = [
         f"{n} {a:.4g} -> {b:.4g}"
         for n, a, b in zip(Costs._fields, before, after)
@@ -166,6 +168,13 @@ def _worst(q: Quality, say: Callable[[str], None]) -> None:
         if o.of_best < 1:
             say(f"  {o.of_best:.3f} {o.problem.key}: takes {_timed(o.taken.name, o.taken_times)}, "
                 f"best {_timed(o.best.name, o.best_times)}")  # fmt: skip
+
+
+def _untimed(q: Quality, costs: Costs, say: Callable[[str], None]) -> None:
+    """Say for how many problems the kernel that would be taken of the whole menu was not timed."""
+    untimed = sum(best(row.problem, costs) not in row.kernels for row in q.rows)
+    if untimed:
+        say(f"  for {untimed} problems another kernel would be taken, which was not timed; judged is the next that was")
 
 
 def _timed(name: str, times: tuple[float, float]) -> str:

@@ -186,6 +186,15 @@ def halved(text: str) -> str:
     return text[: len(text) // 2]
 
 
+def test_choices_that_were_not_timed_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = invented()[:12]
+    assert main(["gemm", "--regret", str(sweep_file(folder / "all.json", rows))]) == 0
+    assert "was not timed" not in capsys.readouterr().out
+    less = tuple(Row(r.problem, r.kernels[1:], r.times[1:]) for r in rows[:3]) + rows[3:]  # the first is predicted best
+    assert main(["gemm", "--regret", str(sweep_file(folder / "less.json", less))]) == 0
+    assert "  for 3 problems another kernel would be taken, which was not timed" in capsys.readouterr().out
+
+
 def edited(change: Callable[[Any], object]) -> Callable[[str], str]:
     """Return what changes the text of a sweep by its record."""
 
