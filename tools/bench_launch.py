@@ -1,4 +1,4 @@
-"""``cute-bench launch``: what a launch costs the host, beside ``torch.add`` and ``torch.mm``.
+"""``cute-bench launch``: what a launch costs the host, beside ``torch.add``, ``torch.mm`` and ``torch.bmm``.
 
 Built: elementwise add in f32 (three arrays) and a Hopper GEMM in f16 (three tensor maps).  Measured, in microseconds a
 call, the best of 50 rounds of 200 calls (so that the queue never fills): a call of the kernel on torch tensors, a bound
@@ -6,6 +6,8 @@ launch, a call with one of four output tensors in turn, one with two shapes in t
 ``cuLaunchKernelEx`` alone, its arguments made before.  The differences say where a call's time goes: reading, checking
 and writing the arguments (call - bound), stream and frame (bound - driver), the driver.  The results are compared with
 torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
+
+Then whole operations: ``op.mm`` and ``op.bmm``, which allocate their result or are given it, beside torch's.
 """
 
 # torch is not there where the types are checked.
@@ -15,12 +17,16 @@ torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.op.choice import Problem
+from cute_dialect.op.gemm import text_of
 from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_gemm import chosen
 from cute_dialect.tools.bench_timing import host_overhead
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -28,7 +34,10 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Measured", "build", "run"]
+__all__ = ["Measured", "build", "operations", "run"]
+
+OPERATIONS = {"mm": Problem(128, 128, 256, major_b="n"), "bmm": Problem(128, 128, 64, major_b="n", matrices=4)}
+"""What the operations are measured with: so small that the GPU does not count."""
 
 
 class Measured(NamedTuple):
@@ -63,6 +72,11 @@ def build(folder: str, chip: str) -> list[str]:
         module = compile_cute(str(text), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, f"launch-{name}"))
         said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
+    for problem in OPERATIONS.values():
+        choice = chosen(problem)
+        module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
+        module.save(os.path.join(folder, "launch-op", choice.name))
+        said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
     return said
 
 
@@ -92,7 +106,50 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         for what, value in ours._asdict().items():
             row = {"name": f"{name}: {what.replace('_', ' ')}", "ours": value, "peer": theirs, "unit": "us"}
             rows.append({**row, "ratio": theirs / value})
+    rows += operations(os.path.join(folder, "launch-op"), say)
     return {"rows": rows}
+
+
+def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object]]:
+    """Check and measure ``op.mm`` and ``op.bmm``, whose kernels are in ``folder``.  Raises :class:`BenchError`."""
+    import torch
+
+    from cute_dialect import op
+
+    rows: list[dict[str, object]] = []
+    for name, ours, theirs in (("mm", op.mm, torch.mm), ("bmm", op.bmm, torch.bmm)):
+        p = OPERATIONS[name]
+        batch = (p.matrices,) if name == "bmm" else ()
+        a, b = (torch.randint(-2, 3, (*batch, *s), device="cuda").half() for s in ((p.m, p.k), (p.k, p.n)))
+        out = torch.empty((*batch, p.m, p.n), device="cuda", dtype=a.dtype)
+        with _kernels(folder):
+            for call in range(4):  # the first chooses; then in a memory of one's own and in a given one
+                out.fill_(float("nan"))
+                found = ours(a, b, out) if call % 2 else ours(a, b)
+                if not torch.equal(found, theirs(a, b)):
+                    raise BenchError(f"op.{name}: the result is not torch's")
+        say(f"  right: op.{name}")
+        for what, calls in (
+            (f"op.{name}", (partial(ours, a, b), partial(theirs, a, b))),
+            (f"op.{name}, out=", (partial(ours, a, b, out), partial(theirs, a, b, out=out))),
+        ):
+            mine, peer = (_host(call) for call in calls)
+            rows.append({"name": what, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
+            say(f"  {what}: {mine:.2f} us a call; torch.{name} {peer:.2f}")
+    return rows
+
+
+@contextmanager
+def _kernels(folder: str) -> Generator[None]:
+    """Let operations find their kernels in a folder."""
+    before = os.environ.get("CUTE_KERNELS")
+    os.environ["CUTE_KERNELS"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["CUTE_KERNELS"]
+        if before is not None:
+            os.environ["CUTE_KERNELS"] = before
 
 
 def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor, expected: torch.Tensor) -> None:

@@ -15,7 +15,7 @@ True
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,9 +25,11 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.fused import Matrix, aligned_like, bias_mode, folds, like, unfused
+from cute_dialect.op.known import KnownCalls, Prepared
 from cute_dialect.op.model import best, costs_of
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
 from cute_dialect.runtime import settings
+from cute_dialect.runtime.arrays import current_stream_of_torch
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -83,27 +85,54 @@ class Runner:
         self.choice = choice
         self._kernel: Kernel = module.kernel("launch")
         self._alone = choice.parts == 1 and not choice.config.stream_k
-        self._shared: dict[tuple[object, int], tuple[object, object]] = {}
+        self._shared: dict[tuple[int, int, int], tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
         """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
         if self._alone:
             self._kernel(a, b, c, *more)
         else:
-            self._kernel(a, b, c, *self._workspace(c), *more)
+            index = c.device.index or 0
+            self._kernel(a, b, c, *self._memory(current_stream_of_torch()(index), index, c.shape), *more)
 
-    def _workspace(self, c: torch.Tensor) -> tuple[object, object]:
+    def _memory(self, stream: int, device: int, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
+        only the graph's replay sets its counters to zero.
+        """
         import torch
 
-        size, counters = self.choice.workspace(*c.shape)
-        key = (torch.cuda.current_stream(c.device), counters)
-        found = self._shared.get(key)
+        size, counters = self.choice.workspace(*shape)
+        key = (stream, device, counters)
+        found = None if torch.cuda.is_current_stream_capturing() else self._shared.get(key)
         if found is None:
-            found = self._shared[key] = (
-                torch.empty(size, device=c.device, dtype=torch.float32),
-                torch.zeros(counters, device=c.device, dtype=torch.int32),
+            found = (
+                torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
+                torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
             )
+            if not torch.cuda.is_current_stream_capturing():
+                self._shared[key] = found
         return found
+
+    def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Prepared | None:
+        """Return what launches on matrices like these at other addresses."""
+        if self._alone:
+            return _prepared(self._kernel, a, b, c)
+        index, shape = c.device.index or 0, tuple(c.shape)
+
+        def more(stream: int) -> tuple[int, ...]:
+            workspace, counters = self._memory(stream, index, shape)
+            return workspace.data_ptr(), counters.data_ptr()
+
+        return _prepared(
+            self._kernel, a, b, c, *self._memory(current_stream_of_torch()(index), index, shape), more=more
+        )
+
+
+def _prepared(
+    kernel: Kernel, *args: torch.Tensor, more: Callable[[int], tuple[int, ...]] | None = None
+) -> Prepared | None:  # fmt: skip
+    launch = kernel.by_address(*args)
+    return None if launch is None else Prepared(launch, kernel.alignment - 1, more)
 
 
 @cache
@@ -123,6 +152,9 @@ def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> K
     config = AmpereConfig(element, majors=majors, batch=batch)
     return _compiled(config.name, lambda: ampere_gemm_text(config)).kernel("launch")
 
+
+_MM, _BMM = KnownCalls(), KnownCalls()
+"""Plain products that were computed."""
 
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}
 
@@ -156,6 +188,9 @@ def mm(
     (:func:`cute_dialect.op.explain` says so).  Raises ValueError for other types, shapes and devices, before anything
     is compiled; ImportError without torch.
     """
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if plain and (done := _MM.again(a, b, out, dtype)) is not None:
+        return done
     return _product("mm", 2, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
 
 
@@ -178,6 +213,9 @@ def bmm(
     matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if plain and (done := _BMM.again(a, b, out, dtype)) is not None:
+        return done
     return _product("bmm", 3, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
 
 
@@ -214,6 +252,7 @@ def _product(
 ) -> torch.Tensor:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3)."""
     torch = import_torch()
+    call_of = (a, b, out, dtype)
     x, y = matrix(call, "a", a), matrix(call, "b", b)
     check_product(call, rank, a, b, x, y)
     shape = (y.matrices if x.matrices == 1 else x.matrices, x.shape[0], y.shape[1])[3 - rank :]
@@ -263,9 +302,14 @@ def _product(
             more.append(flat if flat.data_ptr() % 16 == 0 else flat.clone())
         more += [number for kind, number in ((epilogue.alpha, alpha), (epilogue.beta, beta)) if kind == "arg"]
     given = (a, b.t(), target) if d.dim() == 2 else (a.permute(1, 2, 0), b.permute(2, 1, 0), target.permute(1, 2, 0))
-    way.kernel()(*given, *more)
+    kernel = way.kernel()
+    kernel(*given, *more)
     if target is not d:
         d.copy_(target)
+    if extras.plain and not way.copied and result.is_cuda:
+        prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else _prepared(kernel, *given)
+        if prepared is not None:
+            (_MM if rank == 2 else _BMM).remember(*call_of, result, prepared)
     return result
 
 

@@ -54,14 +54,24 @@ Costs on a 2.6 GHz EPYC with torch 2.13, in ns: ``type`` 16, ``dtype`` 52, ``dev
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.runtime.arrays import current_stream_of_torch, stream_of
 from cute_dialect.runtime.bound_call import Ready, Word
 
-__all__ = ["MISSING", "Constants", "Otherwise", "QuickCall", "number_key", "quick_call", "torch_key"]
+__all__ = [
+    "MISSING",
+    "Constants",
+    "Otherwise",
+    "QuickCall",
+    "address_call",
+    "guard_of",
+    "number_key",
+    "quick_call",
+    "torch_key",
+]
 
 Otherwise: TypeAlias = Callable[[tuple[object, ...], object, dict[str, object]], object]
 """Takes arguments (:data:`MISSING` in the place of those not given), stream and options of any other call."""
@@ -213,7 +223,7 @@ def quick_call(
     words = tuple([(taken[argument], add, number) for argument, add, number in ready.words])
     if not lows or any(kinds[argument] in (_TEXT, _NUMBER) for argument, _, _ in words):
         return None  # no tensor, or an address given as a number
-    guard = _guard(tensors)
+    guard = guard_of(tensors)
     opening = constants.opening
     opened = None if opening is None else (*opening[:3], len(opening.values))
     watched, state = constants.watched, constants.state
@@ -226,8 +236,56 @@ def quick_call(
     return QuickCall(*_maker(form)(*values, *([] if form.aligned else lows), *rest))
 
 
-def _guard(tensors: list[object]) -> Callable[..., bool] | None:
-    """What tells whether tensors are like these; ``None`` if torch has nothing that is sure to."""
+def address_call(ready: Ready, arguments: int) -> Callable[..., None]:
+    """Return what launches ``ready`` at other addresses and looks at nothing else: ``launch(stream, address, …)``.
+
+    There are so many ``arguments``; numbers stay what they were, and have an address of 0.  ``stream`` is the driver's
+    own number.
+    """
+    return _address_maker(ready.words, arguments)(ready.frames, ready.frame, ready.write, ready.failed)
+
+
+@lru_cache(maxsize=256)
+def _address_maker(words: tuple[Word, ...], arguments: int) -> Callable[..., Callable[..., None]]:
+    given = "".join(f"p{i}, " for i in range(arguments))
+    lines = [
+        "def make(frames, new_frame, write, failed):",
+        f"    def launch(raw, {given}/):",
+        *[f"        {line}" for line in _launching(words, given)],
+        "    return launch",
+    ]
+    space: dict[str, object] = {}
+    exec(compile("\n".join(lines) + "\n", "<a call by addresses>", "exec"), space)
+    return cast("Callable[..., Callable[..., None]]", space["make"])
+
+
+def _launching(words: tuple[Word, ...], addresses: str) -> list[str]:
+    """Return lines that launch on the stream ``raw`` at the addresses ``p0``, ``p1``, …; ``addresses`` lists them."""
+    slots = "".join(f"w{j}, " for j in range(len(words)))
+    known = "".join(f"m{number:d}, " for _, _, number in words if number >= 0)
+    writes: list[str] = []
+    for j, (argument, add, number) in enumerate(words):
+        value = f"m{number:d}[p{argument}]" if number >= 0 else f"p{argument} + {add:d}" if add else f"p{argument}"
+        writes.append(f"w{j}.value = {value}")
+    if known:
+        writes = ["try:", *[f"    {w}" for w in writes], "except KeyError:", f"    write(frame, ({addresses}))"]
+    return [
+        "try:",
+        "    frame = frames.pop()",
+        "except IndexError:",
+        "    frame = new_frame()",
+        f"({slots}), ({known}), launches, _, _ = frame",
+        *writes,
+        "run = launches[raw]",
+        "(code,) = run()",
+        "if code:",
+        "    failed(run, code)",
+        "frames.append(frame)",
+    ]
+
+
+def guard_of(tensors: Sequence[object]) -> Callable[..., bool] | None:
+    """Return what tells whether tensors are like these; ``None`` if torch has nothing that is sure to."""
     torch = sys.modules["torch"]
     make = _guard_maker(torch)
     guard = make(*tensors) if make is not None else None
@@ -333,24 +391,11 @@ def _source(form: _Form) -> str:
     else:
         given += [f"l{i}" for i in tensors]
         misaligned = " or ".join(f"p{i} & mask != l{i}" for i in tensors)
-    slots = "".join(f"w{j}, " for j in range(len(form.words)))
-    known = "".join(f"m{number:d}, " for _, _, number in form.words if number >= 0)
-    writes: list[str] = []
-    for j, (argument, add, number) in enumerate(form.words):
-        value = f"m{number:d}[p{argument}]" if number >= 0 else f"p{argument} + {add:d}" if add else f"p{argument}"
-        writes.append(f"w{j}.value = {value}")
-    if known:
-        given_addresses = "".join(
-            f"p{i}, " if i in tensors else "0, "
-            for i, kind in enumerate(form.kinds)
-            if kind not in (_SAME, _EQUAL, _STREAM_KIND)
-        )
-        writes = [
-            "try:",
-            *[f"    {w}" for w in writes],
-            "except KeyError:",
-            f"    write(frame, ({given_addresses}))",
-        ]
+    addresses = "".join(
+        f"p{i}, " if i in tensors else "0, "
+        for i, kind in enumerate(form.kinds)
+        if kind not in (_SAME, _EQUAL, _STREAM_KIND)
+    )
     streams = [f"        stream = a{i} if stream is None else stream" for i in _streams(form)]
 
     def body(first: str, differ: str, end: str) -> list[str]:
@@ -363,17 +408,7 @@ def _source(form: _Form) -> str:
             f"            return {differ}",
             *streams,
             f"        {_STREAM}",
-            "        try:",
-            "            frame = frames.pop()",
-            "        except IndexError:",
-            "            frame = new_frame()",
-            f"        ({slots}), ({known}), launches, _, _ = frame",
-            *[f"        {w}" for w in writes],
-            "        run = launches[raw]",
-            "        (code,) = run()",
-            "        if code:",
-            "            failed(run, code)",
-            "        frames.append(frame)",
+            *[f"        {line}" for line in _launching(form.words, addresses)],
             f"        return {end}",
         ]
 

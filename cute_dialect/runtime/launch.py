@@ -35,6 +35,7 @@ from cute_dialect.runtime.fast_call import (
     Constants,
     Otherwise,
     QuickCall,
+    address_call,
     number_key,
     quick_call,
     torch_key,
@@ -271,6 +272,11 @@ class Kernel:
         """What a call takes."""
         return self.target.params
 
+    @property
+    def alignment(self) -> int:
+        """Bytes of which launches that are prepared for an address take multiples only; 16 or more."""
+        return self._mask + 1
+
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {p['type']}" for n, p in zip(self.target.names, self.params))
         return f"<kernel @{self.name}({takes})>"
@@ -417,6 +423,26 @@ class Kernel:
             return None
         ready = self._find_ready(arguments, number, None, None, None)
         return quick_call(ready, given, self._mask, otherwise, constants)
+
+    def by_address(self, *args: object) -> Callable[..., None] | None:
+        """Return what launches on other arrays: ``launch(stream, address, …)``, one address an argument.
+
+        The arrays must be like those in ``args`` (shape, strides, type, alignment, GPU), which nobody checks; numbers
+        stay what they are, and have an address of 0; ``stream`` is the driver's own number.  ``None`` where nothing is
+        launched, or an array is on the CPU.  Raises what a call raises.
+        """
+        arguments = read_arguments(self.target, args)
+        number, host = self._device(arguments, None)
+        if host:
+            return None
+        gpu = cuda.driver()
+        previous = gpu.enter(number)
+        try:
+            ready = self._find_ready(arguments, number, None, None, None)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+        return None if ready.empty else address_call(ready, len(args))
 
     def _find_ready(
         self,

@@ -94,6 +94,34 @@ def test_bmm(shape: tuple[int, int, int, int], of_a: str, of_b: str) -> None:
         assert gemm.bmm(x, y, out) is out and torch.equal(out.double(), exact.expand(matrices, -1, -1))
 
 
+def test_calls_that_were_made_before() -> None:
+    """Each kind of call again on other memory, in turn, on two streams, from a graph; what K's blocks share, too."""
+    kinds = []
+    for m, n, k in ((2048, 2048, 2048), (128, 8192, 8192), (4096, 512, 256)):
+        a, b = (torch.randint(-1, 2, s, device="cuda").half() for s in ((3, m, k), (3, n, k)))
+        kinds.append((a, b.mT, [x.double() @ y.double().T for x, y in zip(a, b)]))
+    other = torch.cuda.Stream()
+    for turn in range(4):
+        for a, b, exact in kinds:
+            for i in range(3):
+                with torch.cuda.stream(other if (turn + i) % 2 else torch.cuda.current_stream()):
+                    torch.cuda.synchronize()
+                    out = torch.full_like(exact[i], float("nan"), dtype=torch.float16)
+                    assert gemm.mm(a[i], b[i], out) is out and torch.equal(out.double(), exact[i])
+                    assert torch.equal(gemm.mm(a[i], b[i]).double(), exact[i])
+    assert len(gemm._MM) >= 2 * len(kinds)
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        results = [gemm.mm(a[0], b[0]) for a, b, _ in kinds]
+    for _ in range(3):
+        for x in results:
+            x.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert all(torch.equal(x.double(), exact[0]) for x, (_, _, exact) in zip(results, kinds))
+
+
 def test_torch_does_it_for_rows_that_tma_cannot_read() -> None:
     a = torch.randn(129, 65, device="cuda", dtype=torch.float16)
     b = torch.randn(257, 65, device="cuda", dtype=torch.float16).t()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.runtime.fast_call import Constants, quick_call
+from cute_dialect.runtime.fast_call import Constants, address_call, quick_call
 
 torch = pytest.importorskip("torch")
 
@@ -69,3 +69,23 @@ def test_constants_are_compared_and_not_passed() -> None:
     others.clear()
     quick.call(x, mode, y, "fast", 7)
     assert len(others) == 1 and len(launched) == 3
+
+
+def test_a_call_by_addresses() -> None:
+    """What is written are the addresses, tensor maps by what is known of them."""
+    launched: list[tuple[int, list[int]]] = []
+    launch = address_call(ready_for(launched, ((0, 0, -1), (2, 4, -1))), 3)
+    launch(5, 1000, 2000, 3000)
+    assert launched == [(5, [1000, 3004])]
+
+    ready = ready_for(launched, ((0, 0, -1), (1, 0, 0)))
+    ((slots, _, launches, maps, memory),) = ready.frames
+    known = {64: 4096}
+    ready.frames[:] = [(slots, (known,), launches, maps, memory)]
+    written: list[tuple[int, ...]] = []
+    ready.write = lambda frame, addresses: written.append(addresses)
+    launch = address_call(ready, 2)
+    launch(6, 32, 64)
+    assert launched[-1] == (6, [32, 4096]) and written == []
+    launch(6, 32, 128)
+    assert written == [(32, 128)]
