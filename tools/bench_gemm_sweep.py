@@ -25,7 +25,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import partial
 from math import exp, log
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem, decode, encode
@@ -41,7 +41,18 @@ from cute_dialect.tools.sweeps import FORMAT, PEER
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Plan", "build", "plan", "read_plan", "run", "sweep_problems", "time_problem", "timed", "write_plan"]
+__all__ = [
+    "Plan",
+    "build",
+    "plan",
+    "read_plan",
+    "run",
+    "sweep_problems",
+    "time_jobs",
+    "time_problem",
+    "timed",
+    "write_plan",
+]
 
 NEAR = 20
 """Kernels of a problem, the fastest by prediction first; a fifth as many are drawn from the rest."""
@@ -208,7 +219,7 @@ def run(folder: str, wanted: Plan, *, runs: int, deadline: float, say: Callable[
     if sms != wanted.sms:
         raise BenchError(f"expected a GPU of {wanted.sms} SMs, for which these kernels are, got {sms}: build with "
                          f'--costs FILE, of {{"format": 1, "costs": {{"sms": {sms}}}}}')  # fmt: skip
-    return timed(wanted, partial(_time, folder, wanted, runs), deadline=deadline, say=say)
+    return timed(wanted, partial(time_jobs, folder, wanted, runs), deadline=deadline, say=say)
 
 
 def timed(
@@ -258,7 +269,7 @@ def _told(row: Mapping[str, object]) -> str:
     return text + "".join(f"; BAD {name}: {why}" for name, why in bad.items())
 
 
-def _time(
+def time_jobs(
     folder: str, wanted: Plan, runs: int, jobs: Sequence[int], broken: frozenset[str], reporter: Reporter
 ) -> None:
     """Time all kernels of some problems (in the process that may crash)."""
@@ -267,14 +278,26 @@ def _time(
     modules: dict[str, CompiledModule] = {}
     for job in jobs:
         problem, names = wanted.rows[job]
-        there = [n for n in names if n not in broken and n not in wanted.failed]
-        for name in there:
-            if name not in modules:
-                reporter.at(job, name)
-                modules[name] = load(os.path.join(folder, name))
-        # Fresh runners for each problem: they keep the memory that their blocks share.
-        runners = [Runner(wanted.menu[name], modules[name]) for name in there]
-        reporter.done(job, time_problem(problem, runners, runs, partial(reporter.at, job), reporter.last_words))
+        bad: dict[str, str] = {}
+        runners: list[Runner] = []  # new ones for each problem: they keep the memory that their blocks share
+        for name in (n for n in names if n not in broken and n not in wanted.failed):
+            reporter.at(job, name)
+            try:
+                if name not in modules:
+                    modules[name] = load(os.path.join(folder, name))
+                runners.append(Runner(wanted.menu[name], modules[name]))
+            except Exception as e:
+                bad[name] = f"{type(e).__name__}: {_short(e)}"
+        row = time_problem(problem, runners, runs, partial(reporter.at, job), reporter.last_words)
+        reporter.done(job, {**row, "bad": bad | row["bad"]})
+
+
+class Timed(TypedDict):
+    """A row of a sweep: microseconds by kernel, and why others were not timed."""
+
+    problem: str
+    times: dict[str, float]
+    bad: dict[str, str]
 
 
 def time_problem(
@@ -283,7 +306,7 @@ def time_problem(
     runs: int,
     at: Callable[[str], None],
     last_words: Callable[[str], None],
-) -> dict[str, object]:
+) -> Timed:
     """Check the kernels of a problem, then time those that are right; gives a row of the sweep."""
     import torch
 

@@ -128,6 +128,16 @@ def build_several(folder: str, chip: str) -> list[str]:
     return [f"several: {module.report.strip()}"]
 
 
+def build_sweep(folder: str, chip: str) -> list[str]:
+    """The kernels of a small sweep, three for each of four problems: ``sweep/NAME``; gives what is said."""
+    from cute_dialect.op.model import COSTS
+    from cute_dialect.tools.bench_gemm_sweep import build, plan
+
+    said: list[str] = []
+    build(str(Path(folder) / "sweep"), chip, plan(4, 3, COSTS, 2), deadline=float("inf"), say=said.append)
+    return said
+
+
 def main() -> None:
     """Entry point."""
     from cute_dialect.tools.bench_add import build
@@ -138,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several,
+        build_several, build_sweep,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,7 +23,17 @@ from cute_dialect.op.menu import menu, suits
 from cute_dialect.op.model import COSTS, ranked, write_costs
 from cute_dialect.tools import bench_gemm_sweep, cute_bench
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_gemm_sweep import Plan, build, plan, read_plan, sweep_problems, timed, write_plan
+from cute_dialect.tools.bench_gemm_sweep import (
+    Plan,
+    Timed,
+    build,
+    plan,
+    read_plan,
+    sweep_problems,
+    time_jobs,
+    timed,
+    write_plan,
+)
 from cute_dialect.tools.bench_timing import Sample
 from cute_dialect.tools.cute_bench import main
 from cute_dialect.tools.supervised import Reporter, supervised
@@ -61,7 +73,7 @@ def test_kernels_of_a_sweep() -> None:
         assert {*names} == {c.name for c in menu(problem) if suits(c, problem)}
 
 
-def test_building_writes_what_to_time(tmp_path: Path) -> None:
+def test_building_and_reading_what_to_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = plan(2, 5, COSTS, 2)
     name, other = [*wanted.menu][:2]
     broken = wanted.menu[name]
@@ -76,6 +88,26 @@ def test_building_writes_what_to_time(tmp_path: Path) -> None:
     found = read_plan(str(tmp_path), 2, 5)
     assert found.rows == wanted.rows and found.failed == made.failed
     assert found.menu == {n: c for n, c in wanted.menu.items() if n != name}  # that one no file can name
+    # Where it is timed, one more is gone by then.
+    gone = next(n for n in found.rows[0][1] if n != name)
+    shutil.rmtree(tmp_path / gone)
+
+    def time_problem(problem: Problem, runners: Sequence[Runner], *_: object) -> Timed:
+        return {"problem": problem.key, "times": {r.choice.name: 1.0 for r in runners}, "bad": {}}
+
+    monkeypatch.setattr(bench_gemm_sweep, "time_problem", time_problem)
+    ours, theirs = Pipe(duplex=False)
+    time_jobs(str(tmp_path), found, 7, [0], frozenset(), Reporter(theirs))
+    theirs.close()
+    steps: list[tuple[str, int, Any]] = []
+    with pytest.raises(EOFError):
+        while True:
+            steps.append(ours.recv())
+    there = [n for n in found.rows[0][1] if n != name]
+    assert steps[:-1] == [("at", 0, n) for n in there]
+    row = steps[-1][2]
+    assert [*row["times"]] == [n for n in there if n != gone]
+    assert [*row["bad"]] == [gone] and row["bad"][gone].startswith("ArtifactError: ")
 
 
 def test_a_budget_that_is_too_small_for_building(tmp_path: Path) -> None:
