@@ -10,3 +10,7 @@ from cute_dialect.op.gemm import (
     choose as choose,
     mm as mm,
 )
+from cute_dialect.op.report import (
+    Explanation as Explanation,
+    explain as explain,
+)

@@ -191,7 +191,7 @@ def mm(
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if plain and (done := _MM.again(a, b, out, dtype)) is not None:
         return done
-    return _product("mm", 2, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
+    return _product("mm", 2, a, b, out, dtype, Extras(alpha, beta, c, bias, activation, hook))
 
 
 def bmm(
@@ -216,10 +216,10 @@ def bmm(
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if plain and (done := _BMM.again(a, b, out, dtype)) is not None:
         return done
-    return _product("bmm", 3, a, b, out, dtype, _Extras(alpha, beta, c, bias, activation, hook))
+    return _product("bmm", 3, a, b, out, dtype, Extras(alpha, beta, c, bias, activation, hook))
 
 
-class _Extras(NamedTuple):
+class Extras(NamedTuple):
     """What becomes of the sums of a call."""
 
     alpha: float = 1.0
@@ -234,21 +234,29 @@ class _Extras(NamedTuple):
         """Tell whether they are the result."""
         return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
 
-    def epilogue(self, m: int, n: int) -> Epilogue:
-        """Return what the kernel does; ``m``, ``n``: extents of the result.  Raises ValueError."""
-        none = self.c is None or self.beta == 0.0
-        return Epilogue(
-            alpha=1.0 if self.alpha == 1.0 else "arg",
-            beta=0.0 if none else 1.0 if self.beta == 1.0 else "arg",
-            bias="" if self.bias is None else bias_mode(tuple(self.bias.shape), m, n),
-            bias_type="f32" if self.bias is None else _output(str(self.bias.dtype)),
-            activation=self.activation,
-            hook=self.hook,
-        )
+
+def epilogue_of(
+    extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str
+) -> Epilogue | None:  # fmt: skip
+    """Return what a kernel does with its sums, (m, n) of a matrix; None for nothing.
+
+    ``bias``: the shape of one, and torch's name of its type.  Raises ValueError.
+    """
+    if extras.plain:
+        return None
+    none = extras.c is None or extras.beta == 0.0
+    return Epilogue(
+        alpha=1.0 if extras.alpha == 1.0 else "arg",
+        beta=0.0 if none else 1.0 if extras.beta == 1.0 else "arg",
+        bias="" if bias is None else bias_mode(bias, m, n),
+        bias_type="f32" if bias is None else output_of(bias_type),
+        activation=extras.activation,
+        hook=extras.hook,
+    )
 
 
 def _product(
-    call: str, rank: int, a: Any, b: Any, out: Any, dtype: torch.dtype | None, extras: _Extras
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: torch.dtype | None, extras: Extras
 ) -> torch.Tensor:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3)."""
     torch = import_torch()
@@ -274,7 +282,8 @@ def _product(
         if hook is not None:
             raise ValueError(f"{call}: expected matrices with elements for a hook")
         return unfused(torch.zeros(shape, device=a.device), d, alpha, beta, c, bias, activation)
-    epilogue = None if extras.plain else extras.epilogue(*z.shape)
+    of_bias = (None, "") if bias is None else (tuple(bias.shape), str(bias.dtype))
+    epilogue = epilogue_of(extras, *z.shape, *of_bias)
     way = _way(a.device, x, y, z, str(a.dtype), str(d.dtype), epilogue)
     if way.by_torch:
         if hook is not None:
@@ -282,7 +291,7 @@ def _product(
                 f"{call}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
                 "columns, for a hook"
             )
-        return unfused(_product(call, rank, a, b, None, None, _Extras()), d, alpha, beta, c, bias, activation)
+        return unfused(_product(call, rank, a, b, None, None, Extras()), d, alpha, beta, c, bias, activation)
     result = d
     if rank == 3 and way.folded:
         a, b, d = a.reshape(-1, a.shape[-1]), b[0], d.view(-1, d.shape[-1])
@@ -313,14 +322,16 @@ def _product(
     return result
 
 
-def _output(dtype: str) -> str:
+def output_of(dtype: str) -> str:
+    """Return the type of a result, or a bias, by torch's name.  Raises ValueError."""
     found = _OUTPUTS.get(dtype.removeprefix("torch."))
     if found is None:
         raise ValueError(f"expected a result and a bias of {', '.join(_OUTPUTS)}, got {dtype}")
     return found
 
 
-def _element(dtype: str) -> str:
+def element_of(dtype: str) -> str:
+    """Return the type of elements that are multiplied, by torch's name.  Raises ValueError."""
     element = _ELEMENTS.get(dtype.removeprefix("torch."))
     if element is None:
         raise ValueError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
@@ -359,7 +370,7 @@ def way_of(
     ``dtype``, ``result``: of the factors and of ``out``, as torch names them; ``epilogue``: what becomes of the sums;
     ``gpu``, ``sms``: as for :func:`choose`.  Raises ValueError for types and strides that there is no kernel for.
     """
-    element, output = _element(dtype), _output(result)
+    element, output = element_of(dtype), output_of(result)
     m, n, k, matrices = *out.shape, a.shape[1], out.matrices
     by_row = epilogue is not None and (epilogue.bias == "m" or epilogue.hook is not None)
     folded = folds(a, b, out) and (matrices == 1 or not by_row)

@@ -1,0 +1,127 @@
+"""``op.explain`` says what ``op.mm`` and ``op.bmm`` would do, without a GPU, a compiler or torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op.choice import Choice, Problem, save, tuned
+from cute_dialect.op.menu import menu, suits
+from cute_dialect.op.model import COSTS, predict, ranked
+
+GPU = "NVIDIA Test 300"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's settings are in a fresh folder; nothing is compiled."""
+
+    def compiled(*_: object, **__: object) -> None:
+        raise AssertionError("something is compiled")
+
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setattr("cute_dialect.pipelines.compile", compiled)
+    monkeypatch.setattr(op.gemm, "library", compiled)
+    tuned.cache_clear()
+    op.gemm.way_of.cache_clear()
+
+
+def test_what_it_says() -> None:
+    found = op.explain(op.mm, (3000, 3072), (3072, 5000), gpu=GPU)
+    p = Problem(3000, 5000, 3072, major_b="n")
+    everything = ranked(p)
+    assert found.problem == p and found.choice == everything[0][1] and found.microseconds == everything[0][0]
+    assert list(found.others) == everything[1:5] and found.why == "predicted to be the fastest"
+    assert found.flops == 2 * 3000 * 5000 * 3072 and found.bytes == 2 * (3000 * 3072 + 3072 * 5000 + 3000 * 5000)
+    # 4096 operations of an SM in a cycle.
+    assert found.bound == pytest.approx(found.flops / (4096 * 132 * COSTS.ghz * 1e3))
+    c = found.choice.config  # type: ignore[union-attr]
+    assert found.shared_memory == c.smem_bytes and found.grid <= 132
+    tiles = -(-3000 // (c.tile[0] * c.cluster_m)) * -(-5000 // (c.tile[1] * c.cluster_n))
+    assert found.waves == pytest.approx(tiles / (132 // c.cluster)) and 0 < found.last_wave <= 1
+    text = str(found)
+    for said in (found.choice.name, f"{found.microseconds:.1f} us", everything[4][1].name, "GFLOP", "predicted to be"):  # type: ignore[union-attr]
+        assert said in text
+    assert len(op.explain(op.mm, (3000, 3072), (3072, 5000), others=9).others) == 9
+
+
+def test_where_a_choice_comes_from() -> None:
+    p = Problem(2048, 2048, 2048, major_b="n")
+    slow = max((c for c in menu(p) if suits(c, p)), key=lambda c: predict(c, p))
+    path = save(GPU, {p.key: (slow, 1.0)})
+    found = op.explain(op.mm, (2048, 2048), (2048, 2048), gpu=GPU)
+    assert found.choice == slow and found.why == f"measured to be the fastest, says {path}"
+    assert found.microseconds == predict(slow, p) > found.others[0][0]
+    b = np.zeros((8192, 8192), np.float16).T
+    assert "table of this package" in op.explain(op.mm, (8192, 8192), b, gpu="NVIDIA H200").why
+
+
+def test_batches() -> None:
+    found = op.explain(op.bmm, (32, 2048, 128), (32, 128, 2048), element="bf16")
+    assert found.problem == Problem(2048, 2048, 128, "bf16", "bf16", "k", "n", 32) and not found.folded
+    assert found.choice is not None and found.choice.config.batch
+    assert found.bytes == 32 * 2 * (2 * 2048 * 128 + 2048 * 2048)
+    shared = op.explain(op.bmm, (32, 2048, 128), np.broadcast_to(np.zeros((128, 2048), np.float16), (32, 128, 2048)))
+    assert shared.folded and shared.problem.m == 32 * 2048 and shared.problem.matrices == 1
+    assert shared.bytes == 2 * (32 * 2048 * 128 + 128 * 2048 + 32 * 2048 * 2048)
+    assert "the batch is one product" in str(shared)
+    assert not op.explain(op.bmm, (1, 64, 64), (1, 64, 64)).folded
+
+
+def test_epilogues_and_copies() -> None:
+    a, b = np.zeros((100, 36), np.float32), np.zeros((36, 65), np.float32)
+    found = op.explain(op.mm, a, b, bias=(65,), activation="gelu")
+    assert found.copies == (("b", 4 * 36 * 65), ("out", 4 * 100 * 65)) and found.by_torch
+    assert "copied    b" in str(found) and "torch computes" in str(found)
+    found = op.explain(op.mm, (128, 64), (64, 256), c=(128, 256), beta=0.5, bias=np.zeros(256, np.float32), alpha=2.0)
+    assert found.choice is not None and found.choice.name.endswith("-alpha-beta-bn") and not found.by_torch
+    found = op.explain(op.mm, (65, 33), (33, 65))
+    assert found.choice is None and found.others == () and "sm_80 kernel for any rows" in str(found)
+    f8 = np.zeros((64, 128), ml_dtypes.float8_e4m3fn)
+    found = op.explain(op.mm, f8, f8.T)
+    assert (found.problem.element, found.problem.output, found.copies) == ("f8E4M3FN", "bf16", ())
+    assert op.explain(op.mm, (128, 64), (64, 256), dtype="f32").problem.output == "f32"
+
+
+def test_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.empty(4096, 64, dtype=torch.bfloat16, device="meta")
+    found = op.explain(op.mm, a, a.t(), dtype=torch.float32)
+    assert found.problem == Problem(4096, 4096, 64, "bf16", "f32")
+    assert found.choice == ranked(found.problem)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "options", "said"),
+    [
+        (op.choose, ((4, 4), (4, 4)), {}, "explain: expected op.mm or op.bmm, got choose"),
+        (op.mm, ((4, 5), (4, 4)), {}, r"mm: expected matrices that can be multiplied, got \(4, 5\) and \(4, 4\)"),
+        (op.mm, ((2, 4, 4), (4, 4)), {}, r"mm: a: expected a matrix, got shape \(2, 4, 4\)"),
+        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, "bmm: expected matrices that can be multiplied"),
+        (op.bmm, ((4, 4), (4, 4)), {}, "bmm: a: expected matrices"),
+        (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: out: expected shape \(4, 4\), got \(4, 5\)"),
+        (op.mm, ((0, 4), (4, 4)), {}, "mm: expected matrices with elements"),
+        (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: b: expected elements of float16, as in a, got float64"),
+        (op.mm, ((8, 8), (8, 8)), {"element": "i8"}, "expected elements of float16, bfloat16"),
+        (op.mm, ((8, 8), (8, 8)), {"bias": (7,)}, r"expected a bias of shape \(8,\) or \(8, 1\), got \(7,\)"),
+    ],
+)
+def test_what_is_refused(function: Any, operands: tuple[Any, ...], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        op.explain(function, *operands, **options)
+
+
+def test_without_torch_and_the_compiler() -> None:
+    code = (
+        "import sys; from cute_dialect import op; str(op.explain(op.mm, (64, 64), (64, 64))); "
+        "found = {'torch', 'numpy', 'xdsl', 'mlir'} & {*sys.modules}; assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert isinstance(op.explain(op.mm, (64, 64), (64, 64)).choice, Choice)
