@@ -209,6 +209,27 @@ def compile_elsewhere(
     )
 
 
+def compile_text_elsewhere(source: str, filename: str) -> CompiledModule:
+    """Compile a text as :func:`compile_module` does by default, in another process, so that several threads compile at
+    a time.  What the compile cache has is taken from there.
+    """
+    from cute_dialect.pipelines.cache import default_cache, key_of
+    from cute_dialect.pipelines.isolate import borrowed
+    from cute_dialect.pipelines.upstream_error import UpstreamError
+    from cute_dialect.runtime.artifact import read_artifact
+
+    given, disk = (source, filename), default_cache()
+    if disk is None or not disk.has(key_of(_with_source(_key_parts("nvptx", {}, "auto"), given))):
+        try:
+            with borrowed("serve_compilations") as worker:
+                files = worker.compiled({"source": source, "filename": filename})
+            artifact = read_artifact("-", files.__getitem__)
+            return CompiledModule(artifact, lowered=_lowered_again(_reading(*given), "nvptx"))
+        except UpstreamError:
+            pass  # here it is said as it always is
+    return compile_module(source, filename=filename)
+
+
 def _given_options(chip: str | None, opt_level: int | None, features: str | None = None) -> dict[str, str]:
     given = {"chip": chip, "features": features, "O": None if opt_level is None else str(opt_level)}
     return {k: v for k, v in given.items() if v is not None}

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import cache, lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.gemm import gemm_text
@@ -57,13 +59,48 @@ def text_of(choice: Choice) -> str:
     return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
 
 
-@cache
-def library(choice: Choice) -> CompiledModule:
-    """Return the compiled kernel, from the compile cache where it is there."""
-    return _compiled(choice.name, lambda: text_of(choice))
+def library(choice: Choice, *, elsewhere: bool = False) -> CompiledModule:
+    """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
+    in another process.
+    """
+    return _LIBRARIES.get(choice, lambda: _compiled(choice.name, lambda: text_of(choice), elsewhere))
 
 
-def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
+class Libraries:
+    """Compiled kernels by what they are of.  Who asks for one that is being made waits for it; where making one fails
+    the next one to ask tries again.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[object, Future[CompiledModule]] = {}
+        self._lock = Lock()
+
+    def get(self, key: object, make: Callable[[], CompiledModule]) -> CompiledModule:
+        """Return the kernels of ``key``, made if they are not."""
+        with self._lock:
+            found = self._made.get(key)
+            mine = found is None
+            if found is None:
+                found = self._made[key] = Future()
+        if mine:
+            try:
+                found.set_result(make())
+            except BaseException as e:
+                with self._lock:
+                    del self._made[key]
+                found.set_exception(e)
+        return found.result()
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._made.clear()
+
+
+_LIBRARIES = Libraries()
+
+
+def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False) -> CompiledModule:
     """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
     compiled.
     """
@@ -73,6 +110,10 @@ def _compiled(name: str, text: Callable[[], str]) -> CompiledModule:
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         return load(os.path.join(kernels, name))
+    if elsewhere:
+        from cute_dialect.pipelines.stages import compile_text_elsewhere
+
+        return compile_text_elsewhere(text(), f"{name}.mlir")
     return compile(text(), filename=f"{name}.mlir")
 
 
@@ -146,11 +187,18 @@ def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> K
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
     element by element.
     """
+    return any_rows_library(element, major_a, major_b, batch).kernel("launch")
+
+
+def any_rows_library(
+    element: str, major_a: str, major_b: str, batch: bool = False, *, elsewhere: bool = False
+) -> CompiledModule:  # fmt: skip
+    """Return the compiled kernel of :func:`any_rows`; ``elsewhere``: compiled in another process."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 
     majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
     config = AmpereConfig(element, majors=majors, batch=batch)
-    return _compiled(config.name, lambda: ampere_gemm_text(config)).kernel("launch")
+    return _LIBRARIES.get(config, lambda: _compiled(config.name, lambda: ampere_gemm_text(config), elsewhere))
 
 
 _MM, _BMM = KnownCalls(), KnownCalls()

@@ -27,7 +27,7 @@ from cute_dialect.op.fused import Matrix
 from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "explain", "here"]
 
 WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is meant where there is none."""
@@ -147,7 +147,7 @@ def explain(
     of_bias = (None, "") if bias is None else (_shape(bias), _dtype(getattr(bias, "dtype", "f32")))
     extras = gemm.Extras(alpha, beta, c, bias, activation, hook)
     epilogue = gemm.epilogue_of(extras, *z.shape, *of_bias)
-    gpu, sms = (gpu, 132) if gpu else _here()
+    gpu, sms = (gpu, 132) if gpu else here()
     way = gemm.way_of(x, y, z, dtype_a, result, epilogue, gpu, sms)
     way = way._replace(folded=way.folded and z.matrices > 1)
     return _explained(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
@@ -199,7 +199,7 @@ def _why(problem: Problem, gpu: str) -> str:
     return "predicted to be the fastest"
 
 
-def _here() -> tuple[str, int]:
+def here() -> tuple[str, int]:
     """Return the name and the multiprocessors of the GPU here, where torch is imported and has one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

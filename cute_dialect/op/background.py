@@ -1,0 +1,83 @@
+"""Compile kernels in the background, several at a time: :func:`prefetch`.
+
+Each is traced in a thread of this process and compiled in another process; what the compile cache has is not compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeAlias
+
+from cute_dialect.op import gemm
+from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.report import Explanation, here
+from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["Prefetch", "Wanted", "prefetch"]
+
+Wanted: TypeAlias = "Problem | Choice | Explanation"
+
+
+class Prefetch:
+    """Kernels that are being compiled; made by :func:`prefetch`."""
+
+    def __init__(self, made: Iterable[Future[CompiledModule]]):
+        self._made = tuple(made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def done(self) -> bool:
+        """Tell whether all are compiled, or failed."""
+        return all(m.done() for m in self._made)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait for all; what failed raises when all are done, the first one that did.
+
+        Raises TimeoutError where that takes more than ``timeout`` seconds; compiling goes on.
+        """
+        waiting = wait(self._made, timeout).not_done
+        if waiting:
+            raise TimeoutError(f"{len(waiting)} of {len(self._made)} kernels are not compiled after {timeout} s")
+        for m in self._made:
+            m.result()
+
+
+def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
+    """Compile the kernels for some problems in the background; ``prefetch(…).wait()`` waits for them.
+
+    A problem is that of a plain product of matrices that TMA reads; what :func:`cute_dialect.op.explain` gives is any
+    call, with its epilogue; a kernel is what :func:`cute_dialect.op.choose` gives.  Each kernel is compiled once, by
+    ``workers`` processes, one a CPU that this process may use.  A call that needs one meanwhile waits for it, or, if
+    its turn has not come, compiles it.
+    """
+    kinds = list(dict.fromkeys(map(_kernel, wanted)))
+    count = workers if workers is not None else len(os.sched_getaffinity(0))
+    with_threads = ThreadPoolExecutor(max(1, min(count, len(kinds))), thread_name_prefix="cute-prefetch")
+    made = [with_threads.submit(_made, kind) for kind in kinds]
+    with_threads.shutdown(wait=False)
+    return Prefetch(made)
+
+
+_AnyRows: TypeAlias = tuple[str, str, str, bool]
+
+
+def _kernel(wanted: Wanted) -> Choice | _AnyRows:
+    """Return the kernel, or what the one for any rows is of.  Raises TypeError, and ValueError as choosing does."""
+    if isinstance(wanted, Choice):
+        return wanted
+    if isinstance(wanted, Explanation):
+        p = wanted.problem
+        return wanted.choice or (p.element, p.major_a, p.major_b, p.matrices > 1)
+    if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
+        gpu, sms = here()
+        return gemm.choose(wanted, sms, gpu)
+    raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
+
+
+def _made(kernel: Choice | _AnyRows) -> CompiledModule:
+    if isinstance(kernel, Choice):
+        return gemm.library(kernel, elsewhere=True)
+    return gemm.any_rows_library(*kernel, elsewhere=True)

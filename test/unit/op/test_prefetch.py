@@ -1,0 +1,108 @@
+"""``op.prefetch`` compiles in other processes what calls then find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.op import gemm
+from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.pipelines import stages
+from cute_dialect.pipelines.upstream import is_available
+
+pytestmark = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
+SMALL = [Problem(64, 64, 64), Problem(512, 1024, 256, "bf16", "bf16", "m", "n")]
+
+
+@pytest.fixture(autouse=True)
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The files that are compiled in this process; nothing is from earlier ones."""
+    names: list[str] = []
+    compile_here = stages._compile
+
+    def noted(source: Any, pipeline: Any, options: Any, emit: Any, filename: Any, *rest: Any) -> Any:
+        names.append(filename)
+        return compile_here(source, pipeline, options, emit, filename, *rest)
+
+    monkeypatch.setattr(stages, "_compile", noted)
+    monkeypatch.delenv("CUTE_CACHE", raising=False)
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
+    stages._MEMORY.clear()
+    gemm._LIBRARIES.clear()
+    yield names
+    gemm._LIBRARIES.clear()
+
+
+def test_afterwards_nothing_is_compiled(compiled: list[str], tmp_path: Path) -> None:
+    odd = op.explain(op.mm, (65, 33), (33, 65))
+    fused = op.explain(op.mm, (64, 64), (64, 64), bias=(64,), activation="relu")
+    assert odd.choice is None and fused.choice is not None
+    found = op.prefetch([*SMALL, SMALL[0], odd, fused, op.choose(SMALL[1])], workers=2)
+    assert len(found) == 4
+    found.wait(300)
+    assert found.done() and compiled == []
+    kernels = [gemm.library(op.choose(p)) for p in SMALL] + [gemm.library(fused.choice)]
+    assert all("launch" in repr(k.kernel("launch")) and k.ptx for k in kernels)
+    assert gemm.any_rows_library("f16", "k", "n").ptx
+    assert compiled == []
+    # Nor in another process, which finds it on the disk.
+    code = (
+        "from cute_dialect.op import Problem, choose, gemm; from cute_dialect.pipelines import stages; "
+        "stages._compile = None; print(len(gemm.library(choose(Problem(64, 64, 64))).ptx))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(kernels[0].ptx)
+
+
+def test_without_a_compile_cache(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_CACHE", "0")
+    op.prefetch(SMALL[:1]).wait(300)
+    assert gemm.library(op.choose(SMALL[0])).ptx and compiled == []
+
+
+def test_what_fails_raises_when_all_are_done() -> None:
+    none = Choice(GemmConfig(stages=40))
+    found = op.prefetch([none, SMALL[0]], workers=2)
+    with pytest.raises(ValueError, match="at most 232448 bytes of shared memory"):
+        found.wait(300)
+    assert found.done() and gemm.library(op.choose(SMALL[0])).ptx
+    with pytest.raises(ValueError, match="at most 232448 bytes of shared memory"):
+        gemm.library(none)
+    with pytest.raises(TypeError, match="expected a Problem, a Choice, or what"):
+        op.prefetch([3])  # type: ignore[list-item]
+    op.prefetch([]).wait()
+
+
+def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is compiled, once, and both get it."""
+    begun, go_on, calls = threading.Event(), threading.Event(), []
+
+    def slowly(name: str, text: object, elsewhere: bool = False) -> Any:
+        calls.append((name, elsewhere))
+        begun.set()
+        assert go_on.wait(60)
+        return name
+
+    monkeypatch.setattr(gemm, "_compiled", slowly)
+    choice = op.choose(SMALL[0])
+    found = op.prefetch([choice])
+    assert begun.wait(60) and not found.done()
+    with pytest.raises(TimeoutError, match="1 of 1 kernels are not compiled after"):
+        found.wait(0.01)
+    asked: list[Any] = []
+    thread = threading.Thread(target=lambda: asked.append(gemm.library(choice)))
+    thread.start()
+    go_on.set()
+    thread.join(60)
+    found.wait(60)
+    assert asked == [choice.name] and calls == [(choice.name, True)]
