@@ -131,37 +131,46 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     return {"rows": rows}
 
 
-def matrix(rows: int, columns: int, element: str, *, integers: bool, contiguous: bool) -> torch.Tensor:
-    """Fill a matrix of ``rows`` by ``columns`` with random elements; ``contiguous`` rows or columns."""
+def matrix(
+    rows: int, columns: int, element: str, *, integers: bool, contiguous: bool, matrices: int = 1
+) -> torch.Tensor:  # fmt: skip
+    """Fill a matrix of ``rows`` by ``columns`` with random elements; ``contiguous`` rows or columns; ``matrices``: so
+    many, the third mode.
+    """
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[element])
-    shape = (rows, columns) if contiguous else (columns, rows)
+    shape = (matrices, rows, columns) if contiguous else (matrices, columns, rows)
     if integers:
         x = torch.randint(-2, 3, shape, device="cuda").float().to(dtype)
     else:
         x = torch.randn(shape, device="cuda").to(dtype)
-    return x if contiguous else x.t()
+    x = x if contiguous else x.mT
+    return x[0] if matrices == 1 else x.permute(1, 2, 0)
 
 
 def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Make A (M, K), B (N, K) and a poisoned C (M, N)."""
+    """Make A (M, K), B (N, K) and a poisoned C (M, N); of batches with a third mode."""
     import torch
 
     m, n, k = problem[:3]
     torch.manual_seed(m + n + k)
-    a = matrix(m, k, problem.element, integers=integers, contiguous=problem.major_a == "k")
-    b = matrix(n, k, problem.element, integers=integers, contiguous=problem.major_b == "k")
-    return a, b, torch.full((m, n), float("nan"), device="cuda", dtype=getattr(torch, TORCH_NAMES[problem.output]))
+    matrices = problem.matrices
+    a = matrix(m, k, problem.element, integers=integers, contiguous=problem.major_a == "k", matrices=matrices)
+    b = matrix(n, k, problem.element, integers=integers, contiguous=problem.major_b == "k", matrices=matrices)
+    c = torch.full((matrices, m, n), float("nan"), device="cuda", dtype=getattr(torch, TORCH_NAMES[problem.output]))
+    return a, b, c[0] if matrices == 1 else c.permute(1, 2, 0)
 
 
 def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int) -> float:
-    """Return the largest error beside the float64 product, in units of sqrt(K).  Raises :class:`BenchError`."""
+    """Return the largest error beside the float64 product, in units of sqrt(K); ``shape``: (M, N, K), and how many
+    matrices.  Raises :class:`BenchError`.
+    """
     import torch
 
     c = runner.choice.config
-    m, n, k = shape
-    problem = Problem(m, n, k, c.element, c.output, c.major_a, c.major_b)
+    m, n, k, matrices = (*shape, 1)[:4]
+    problem = Problem(m, n, k, c.element, c.output, c.major_a, c.major_b, matrices)
     x, y, out = inputs(problem, integers=integers)
     runner(x, y, out)
     first = out.clone()
@@ -170,7 +179,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
         runner(x, y, out)
         if not torch.equal(first, out):
             raise BenchError(f"{runner.choice.name} {shape}: runs on the same data differ")
-    exact = x.double() @ y.double().T
+    exact = x.double() @ y.double().T if matrices == 1 else _products(x.double(), y.double())
     if integers:
         if not torch.equal(out, exact.to(out.dtype)):
             wrong = int((out != exact.to(out.dtype)).sum())
@@ -182,11 +191,21 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
     return error
 
 
+def _products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the products of a batch, (M, K, L) and (N, K, L), as (M, N, L)."""
+    return (a.permute(2, 0, 1) @ b.permute(2, 1, 0)).permute(1, 2, 0)
+
+
 def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
     """Return what torch does for the problem, and where its result goes."""
     import torch
 
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[problem.output])
+    torch.backends.cuda.matmul.allow_tf32 = True
+    if problem.matrices > 1:
+        whole = torch.empty(problem.matrices, problem.m, problem.n, device="cuda", dtype=dtype)
+        x, y = a.permute(2, 0, 1), b.permute(2, 1, 0)
+        return (lambda: torch.bmm(x, y, out=whole)), whole.permute(1, 2, 0)
     out = torch.empty(problem.m, problem.n, device="cuda", dtype=dtype)
     if problem.element == "f8E4M3FN":
         one = torch.ones((), device="cuda")
@@ -199,7 +218,6 @@ def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callabl
             "out": out,
         }
         return (lambda: scaled_mm(a, b.t(), **options)), out
-    torch.backends.cuda.matmul.allow_tf32 = True
     return (lambda: torch.mm(a, b.t(), out=out)), out
 
 
@@ -210,19 +228,20 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=integers)
     peer, expected = peer_of(problem, a, b)
+    matrices = problem.matrices
     times = compare(
         [("torch", peer), ("ours", lambda: runner(a, b, c))],
-        traffic=a.element_size() * (m * k + n * k) + c.element_size() * m * n,
+        traffic=matrices * (a.element_size() * (m * k + n * k) + c.element_size() * m * n),
         runs=runs,
         rounds=4,
     )
     if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
         raise BenchError(f"{runner.choice.name} {problem}: differs from torch")
-    flop = 2e-6 * m * n * k
+    flop = 2e-6 * matrices * m * n * k
     ours, theirs = flop / times["ours"].median, flop / times["torch"].median
     data = "int" if integers else "normal"
     return {
-        "name": f"gemm {problem.element} {problem.major_a}{problem.major_b} {m}x{n}x{k} {data}",
+        "name": f"gemm {problem.element} {problem.major_a}{problem.major_b} {problem.key.split()[1]} {data}",
         "kernel": runner.choice.name.split("-", 3)[3],
         "ours": ours,
         "peer": theirs,

@@ -65,10 +65,15 @@ def _problem(rng: random.Random, element: str) -> Problem:
 
 def build(folder: str, chip: str, count: int, seed: int) -> list[str]:
     """Compile the kernels that the problems need into ``folder/NAME``, in processes; gives what ptxas says."""
+    return build_all(list(map(chosen, problems(count, seed))), folder, chip)
+
+
+def build_all(kernels: Sequence[Choice], folder: str, chip: str) -> list[str]:
+    """Compile kernels into ``folder/NAME``, each once, in processes; gives what ptxas says."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    choices = list({c.name: c for c in map(chosen, problems(count, seed))}.values())
+    choices = list({c.name: c for c in kernels}.values())
     with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
         return list(pool.map(_build_one, choices, [folder] * len(choices), [chip] * len(choices)))
 

@@ -3,6 +3,7 @@
 cute-bench opt                                   cute-opt: start-up, text to PTX, large files (no GPU)
 cute-bench algebra                               the layout algebra beside its peers (no GPU)
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
+cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
@@ -84,6 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
+    p.add_argument("--batched", action="store_true", help="gemm: products of batches instead, beside torch.bmm")
     p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
     p.add_argument(
         "--fit",
@@ -151,6 +153,10 @@ def _contradiction(options: argparse.Namespace) -> str:
         return f"--long is for lang, got {options.name}"
     if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
         return "--shapes and --element are for --tune and gemm_tune"
+    if options.batched and (options.name != "gemm" or options.tune or options.random is not None):
+        return "--batched is for gemm without --tune and --random"
+    if options.batched and (options.fit is not None or options.regret is not None):
+        return "--batched does not go with --fit and --regret"
     if options.random is not None and (options.name != "gemm" or options.tune):
         return "--random is for gemm without --tune"
     if options.seed is not None and options.random is None and options.fit is None:
@@ -215,6 +221,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.random is not None:
         case = import_module("cute_dialect.tools.bench_gemm_random")
         more = {"count": options.random, "seed": options.seed or 0}
+    if options.batched:
+        case = import_module("cute_dialect.tools.bench_gemm_batched")
     measures = bool(options.run) or not options.build
     made = options.run if not options.build else None
     missing = _missing(compiles=made is None, measures=measures, made=made)

@@ -14,6 +14,9 @@ from cute_dialect.tools.cute_bench import main
         (["rows", "--shapes", "1x2x3"], "--shapes and --element are for --tune and gemm_tune"),
         (["rows", "--chip", "90a", "--build", "x"], "--chip expected sm_<number>, e.g. sm_90a, got '90a'"),
         (["rows", "--tune"], "--tune is for gemm, got rows"),
+        (["rows", "--batched"], "--batched is for gemm without --tune and --random"),
+        (["gemm", "--batched", "--random", "3"], "--batched is for gemm without --tune and --random"),
+        (["gemm", "--batched", "--regret", "x"], "--batched does not go with --fit and --regret"),
         (["rows", "--runs", "0"], "--runs must be at least 1"),
     ],
 )

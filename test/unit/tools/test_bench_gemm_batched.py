@@ -1,0 +1,74 @@
+"""``cute-bench gemm --batched``: its problems, kernels and checks, on CPU tensors and the interpreter."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect.op.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.gemm import text_of  # noqa: E402
+from cute_dialect.pipelines import compile  # noqa: E402
+from cute_dialect.tools import bench_gemm  # noqa: E402
+from cute_dialect.tools.bench_add import BenchError  # noqa: E402
+from cute_dialect.tools.bench_gemm import check, chosen, inputs, peer_of  # noqa: E402
+from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS  # noqa: E402
+
+
+class Runs:
+    """What stands for a kernel that is ready to be called."""
+
+    def __init__(self, choice: Choice, call: Any):
+        self.choice, self._call = choice, call
+
+    def __call__(self, *args: Any) -> None:
+        self._call(*args)
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for on the GPU is made on the CPU."""
+    for name in ("randint", "randn", "full", "empty"):
+        make = getattr(torch, name)
+        monkeypatch.setattr(torch, name, lambda *args, make=make, device=None, **options: make(*args, **options))
+
+
+def test_each_has_a_kernel() -> None:
+    assert len(PROBLEMS) == 12 and {p.matrices for p in PROBLEMS} == {32, 128, 16, 512}
+    for p in PROBLEMS:
+        choice = chosen(p)
+        choice.config.check()
+        assert choice.config.batch and choice.parts == 1
+
+
+@pytest.mark.parametrize("major_b", ["k", "n"])
+def test_what_is_measured_is_what_torch_computes(major_b: str) -> None:
+    problem = Problem(40, 48, 72, "f16", "f16", "k", major_b, 3)
+    a, b, c = inputs(problem, integers=True)
+    assert (a.shape, b.shape, c.shape) == ((40, 72, 3), (48, 72, 3), (40, 48, 3)) and bool(c.isnan().all())
+    assert b.stride(1 if major_b == "k" else 0) == 1 and a.stride(1) == 1 and c.stride(1) == 1
+    peer, expected = peer_of(problem, a, b)
+    peer()
+    for i in range(3):
+        assert torch.equal(expected[..., i].double(), a[..., i].double() @ b[..., i].double().T)
+    one = inputs(problem._replace(matrices=1), integers=False)
+    assert [x.shape for x in one] == [(40, 72), (48, 72), (40, 48)]
+
+
+@pytest.mark.parametrize("shape", ODD[:2])
+def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
+    choice = chosen(Problem(128, 128, 64, matrices=512))
+    kernel = compile(text_of(choice), emit="base").kernel("launch")
+
+    def one_is_wrong(a: Any, b: Any, c: Any) -> None:
+        kernel(a, b, c, device="cpu")
+        c[-1, -1, -1] += 1
+
+    right, wrong = Runs(choice, partial(kernel, device="cpu")), Runs(choice, one_is_wrong)
+    assert check(right, shape, integers=True, repeats=2) == 0.0
+    assert check(right, shape, integers=False, repeats=1) < bench_gemm._LIMITS["f16"]
+    with pytest.raises(BenchError, match="1 elements are wrong on integer data"):
+        check(wrong, shape, integers=True, repeats=1)
