@@ -40,6 +40,7 @@ A, B = integers(3, 40, 72), integers(3, 72, 88)
         (A.mT.contiguous().mT, B.mT.contiguous().mT),
         (A[:1], B),
         (A[:1].expand(3, -1, -1), B),
+        (A[:1].expand(3, -1, -1), B[:1].expand(3, -1, -1)),
         (integers(3, 80, 72)[:, :40], B[:1]),  # rows that do not go on
         (integers(3, 40, 80)[..., :72], B),
     ],

@@ -631,6 +631,25 @@ def test_bind(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
         k.bind(*[np.zeros((2, 2), np.float32)] * 3)
 
 
+def test_a_launch_by_addresses(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[bytes]] = []
+    gpu.kernels = {n: lambda record: seen.append(parameters(record)) for n in ("add", "add_v")}
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(add().artifact).kernel("add")
+    first = [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * j) for j in range(3)]
+    launch = k.by_address(*first)
+    assert launch is not None and not gpu.launches and k.alignment == 16
+    for stream, start in ((7, ALIGNED), (8, ALIGNED + 4096)):
+        addresses = [start + 65536 * j for j in range(3)]
+        launch(stream, *addresses)
+        assert seen[-1] == [matrix_bytes(x, 17, 128, 128) for x in addresses]
+        assert gpu.launches[-1]["stream"] == stream and gpu.launches[-1]["kernel"] == "add_v"
+    assert k.by_address(*[FakeTensor((0, 128), (128, 1), ALIGNED)] * 3) is None  # nothing to launch
+    assert k.by_address(*[np.zeros((17, 128), np.float32)] * 3) is None
+    with pytest.raises(LaunchError):
+        k.by_address(*first[:2])
+
+
 def three(first: int) -> list[FakeTensor]:
     """Tensors for @add_v, at addresses of their own."""
     return [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * (3 * first + j)) for j in range(3)]
