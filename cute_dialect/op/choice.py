@@ -84,12 +84,30 @@ class Choice(NamedTuple):
     skinny: SkinnyConfig | None = None
 
     @property
+    def swapped(self) -> bool:
+        """Tell whether it computes ``C^T = B A^T``, of row-major A, B and C; its configuration is of that problem."""
+        return self.skinny is None and self.config.major_c == "m"
+
+    @property
+    def majors(self) -> tuple[str, str]:
+        """The contiguous modes of A and B of the problems that it is for: not those of a swapped one.
+
+        >>> Choice(GemmConfig(major_a="m", major_c="m", deferred=False)).majors
+        ('k', 'n')
+        """
+        c = self.config
+        if not self.swapped:
+            return c.major_a, c.major_b
+        return "k" if c.major_b == "k" else "m", "k" if c.major_a == "k" else "n"
+
+    @property
     def name(self) -> str:
         """Names the kernel: types, majors, tile, what differs from the defaults.
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
-        ``t``: consumers take turns; ``k``: the last wave is shared; ``q``: stages; ``g``: raster group; ``s``: blocks
-        that share the K of a tile; ``h``: B leaves the L2 first.
+        ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the swapped
+        problem); ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2
+        first; ``u``: staging buffers of a consumer.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -97,21 +115,21 @@ class Choice(NamedTuple):
         m, n, _ = c.tile
         shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
         flags = (
-            ("b", c.batch),
-            ("d", c.deferred),
-            ("p", c.promote),
-            ("t", c.schedule == "pingpong"),
-            ("k", c.stream_k),
-        )
+            ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
+            ("w", self.swapped),
+        )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
-        options = (("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0))
+        options = (
+            ("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0), ("u", c.buffers, 2),
+        )  # fmt: skip
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
-        more += f"-{c.epilogue.name}" if c.epilogue.active else ""
-        return f"{c.element}-{c.output}-{c.major_a}{c.major_b}-{m}x{n}-{shape}{more}"
+        more += f"-{(c.epilogue.transposed() if self.swapped else c.epilogue).name}" if c.epilogue.active else ""
+        return f"{c.element}-{c.output}-{''.join(self.majors)}-{m}x{n}-{shape}{more}"
 
     def workspace(self, m: int, n: int) -> tuple[int, int]:
         """Return floats and counters that the blocks of a problem share; none unless they share K."""
         c = self.config
+        m, n = (n, m) if self.swapped else (m, n)
         if c.stream_k:
             return c.sms * c.tile[0] * c.tile[1], c.sms
         if self.parts == 1:

@@ -126,15 +126,24 @@ class Runner:
         self.choice = choice
         self._kernel: Kernel = module.kernel("launch")
         self._alone = choice.parts == 1 and not choice.config.stream_k
+        self._swapped = choice.swapped
         self._shared: dict[tuple[int, int, int], tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
         """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
+        if self._swapped and self.choice.config.epilogue.beta != 0.0:
+            source, *others = more
+            more = (source.transpose(0, 1), *others)  # type: ignore[attr-defined]
+        given = self._given(a, b, c)
         if self._alone:
-            self._kernel(a, b, c, *more)
+            self._kernel(*given, *more)
         else:
             index = c.device.index or 0
-            self._kernel(a, b, c, *self._memory(current_stream_of_torch()(index), index, c.shape), *more)
+            self._kernel(*given, *self._memory(current_stream_of_torch()(index), index, c.shape), *more)
+
+    def _given(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return what the kernel takes: of the swapped problem, ``c^T = b a^T``."""
+        return (b, a, c.transpose(0, 1)) if self._swapped else (a, b, c)
 
     def _memory(self, stream: int, device: int, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
@@ -156,17 +165,29 @@ class Runner:
 
     def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Prepared | None:
         """Return what launches on matrices like these at other addresses."""
+        given = self._given(a, b, c)
         if self._alone:
-            return _prepared(self._kernel, a, b, c)
-        index, shape = c.device.index or 0, tuple(c.shape)
+            found = _prepared(self._kernel, *given)
+        else:
+            index, shape = c.device.index or 0, tuple(c.shape)
 
-        def more(stream: int) -> tuple[int, ...]:
-            workspace, counters = self._memory(stream, index, shape)
-            return workspace.data_ptr(), counters.data_ptr()
+            def more(stream: int) -> tuple[int, ...]:
+                workspace, counters = self._memory(stream, index, shape)
+                return workspace.data_ptr(), counters.data_ptr()
 
-        return _prepared(
-            self._kernel, a, b, c, *self._memory(current_stream_of_torch()(index), index, shape), more=more
-        )
+            memory = self._memory(current_stream_of_torch()(index), index, shape)
+            found = _prepared(self._kernel, *given, *memory, more=more)
+        return _in_order(found) if self._swapped and found is not None else found
+
+
+def _in_order(prepared: Prepared) -> Prepared:
+    """Return a launch that takes the address of A before that of B, of one that takes B's first."""
+    launch = prepared.launch
+
+    def swapped(stream: int, a: int, b: int, c: int, *more: int) -> None:
+        launch(stream, b, a, c, *more)
+
+    return prepared._replace(launch=swapped)
 
 
 def _prepared(
@@ -451,7 +472,8 @@ def _way(
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
-    """Return the same kernel with an epilogue."""
+    """Return the same kernel with an epilogue; a swapped problem has the swapped one."""
+    epilogue = epilogue.transposed() if choice.swapped else epilogue
     skinny = None if choice.skinny is None else choice.skinny._replace(epilogue=epilogue)
     return choice._replace(config=choice.config._replace(epilogue=epilogue), skinny=skinny)
 

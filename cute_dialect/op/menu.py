@@ -1,89 +1,216 @@
 """The kernels that a product can be computed by: every configuration of the Hopper GEMM that is worth a thought.
 
->>> len(menu(Problem(8192, 8192, 8192))) > 50
-True
+There are some two thousand for a type of operands: tiles of 64 to 192 rows and of 16 to 256 columns, of the problem as
+it is or swapped (``C^T = B A^T``), each with a way to share the work; where the last wave of tiles is not full another
+tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  So a menu is a table, a column for what the
+model asks of all of them at once, and a :class:`~cute_dialect.op.choice.Choice` is made of one that is taken.
+
+>>> found = menu(Problem(8192, 8192, 8192))
+>>> len(found) > 1000, found.choice(0).config.tile
+(True, (64, 16, 64))
 >>> suits(Choice(GemmConfig(cluster_m=1, deferred=False, serpentine=False), 4), Problem(8192, 8192, 8192))
 False
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows
 
-__all__ = ["blocks", "forget", "menu", "suits"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-_TILES = ((192, 128), (128, 256), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64))
-_IN_TURNS = ((128, 128), (128, 64), (64, 256), (64, 192), (64, 128), (64, 64))
-_SHARED_LAST = ((128, 256), (128, 192), (128, 128))
-_SHARED_K = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 256), (64, 128), (64, 64))
-_PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+__all__ = [
+    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "forget", "menu", "one", "suiting", "suits",
+]  # fmt: skip
+
+WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
+"""How blocks share the work: tiles in turn, a tile for each warp group, the last wave shared, K shared; or the kernel
+for few rows.
+"""
+
+_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
 _ALIGNMENT = 1024
 """Bytes that aligning the stages may take."""
+_MOST_STAGES = 16
 
 
-def menu(problem: Problem, sms: int = 132) -> tuple[Choice, ...]:
+class Kernel(NamedTuple):
+    """What the model asks of a kernel.
+
+    ``rows``, ``columns``: of a tile, of the problem swapped where ``swapped``; ``live``: rows that are loaded;
+    ``stages``: of the ring; ``parts``: blocks that share the K of a tile; ``cluster_m``, ``cluster_n``: blocks along M
+    that share B, along N that share A; ``way``: of :data:`WHOLE` and so on; ``deferred``, ``buffers``: see
+    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile;
+    ``blocks``: of a tile of a cluster.
+    """
+
+    rows: int
+    columns: int
+    live: int
+    stages: int
+    parts: int = 1
+    cluster_m: int = 1
+    cluster_n: int = 1
+    way: int = WHOLE
+    swapped: bool = False
+    deferred: bool = False
+    buffers: int = 2
+    direct: bool = False
+    finishers: int = 1
+
+
+_COLUMN = {name: i for i, name in enumerate(Kernel._fields)}
+_FLAGS = {"swapped", "deferred", "direct"}
+
+
+class Menu:
+    """Kernels of one type of operands, and a column of numbers for each field of :class:`Kernel`."""
+
+    def __init__(self, kernels: Sequence[Sequence[float]], base: GemmConfig):
+        self._kernels, self.base = kernels, base
+        self.table: NDArray[np.float64] = np.array(kernels, np.float64).T
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __iter__(self) -> Iterator[Choice]:
+        return (self.choice(i) for i in range(len(self)))
+
+    def kernel(self, index: int) -> Kernel:
+        """Return what the model asks of one of the kernels."""
+        return Kernel(*self._kernels[index])  # type: ignore[arg-type]
+
+    def some(self, which: NDArray[Any]) -> Menu:
+        """Return some of the kernels, by their indices."""
+        found = Menu.__new__(Menu)
+        found._kernels, found.base = [self._kernels[i] for i in which], self.base
+        found.table = self.table[:, which]
+        return found
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        try:
+            column = self.__dict__["table"][_COLUMN[name]]
+        except KeyError:
+            raise AttributeError(name) from None
+        return column != 0 if name in _FLAGS else column
+
+    def choice(self, index: int) -> Choice:
+        """Return one of the kernels."""
+        x, base = self.kernel(index), self.base
+        if x.way == FEW:
+            made = SkinnyConfig(
+                base.element, base.output, x.rows, x.columns, parts=x.parts, live=x.live if x.live < x.rows else 0,
+                direct=x.direct,
+            )  # fmt: skip
+            return few_rows(deepest(made))
+        majors = {"major_a": base.major_a, "major_b": base.major_b}
+        if x.swapped:
+            majors = {
+                "major_a": "k" if base.major_b == "k" else "m",
+                "major_b": "k" if base.major_a == "k" else "n",
+                "major_c": "m",
+            }
+        config = base._replace(
+            tile=(x.rows, x.columns, 1024 // base.bits), stages=x.stages, cluster_m=x.cluster_m, cluster_n=x.cluster_n,
+            deferred=x.deferred, buffers=x.buffers, stream_k=x.way == STREAM, serpentine=x.way != SPLIT,
+            schedule="pingpong" if x.way == TURNS else "cooperative", **majors,
+        )  # fmt: skip
+        return Choice(config, x.parts)
+
+
+def menu(problem: Problem, sms: int = 132) -> Menu:
     """Return all kernels for the types and majors of a problem; which suit its size :func:`suits` says."""
     p = problem
-    found = _menu if p.matrices == 1 else _of_batches
-    return found(p.element, p.output, p.major_a, p.major_b, sms)
+    return _menu(p.element, p.output, p.major_a, p.major_b, p.matrices > 1, sms)
 
 
 def forget() -> None:
     """Forget the menus that were made."""
     _menu.cache_clear()
-    _of_batches.cache_clear()
 
 
 @cache
-def _of_batches(element: str, output: str, major_a: str, major_b: str, sms: int) -> tuple[Choice, ...]:
-    """Return the kernels that take batches: of those for a matrix all whose blocks have whole tiles."""
-    all_of_them = _menu(element, output, major_a, major_b, sms)
-    whole = [c for c in all_of_them if c.skinny is None and c.parts == 1 and not c.config.stream_k]
-    return tuple([c._replace(config=c.config._replace(batch=True)) for c in whole])
-
-
-@cache
-def _menu(element: str, output: str, major_a: str, major_b: str, sms: int) -> tuple[Choice, ...]:
-    wide = BITS[output] == 32
-    base = GemmConfig(
-        element=element, output=output, major_a=major_a, major_b=major_b, cluster_m=1, deferred=False, sms=sms
-    )
-    k = 1024 // base.bits
-    found: list[Choice] = []
-
-    def add(config: GemmConfig, parts: int = 1) -> None:
-        made = _deepest(config)
-        if made is not None and _is_kernel(made, parts):
-            found.append(Choice(made, parts))
-
-    for tile in _TILES:
-        one = base._replace(tile=(*tile, k))
-        add(one)
-        for c in ({}, {"cluster_m": 2}, {"cluster_n": 2}):
-            add(one._replace(**c, deferred=not wide))
-    for tile in _SHARED_LAST:
-        for n in (1, 2):
-            add(base._replace(tile=(*tile, k), stream_k=True, deferred=not wide, cluster_m=n))
-    for tile in _IN_TURNS:
-        for n in (1, 2):
-            add(base._replace(tile=(*tile, k), schedule="pingpong", cluster_m=n))
-    for tile in _SHARED_K:
-        for parts in _PARTS:
-            add(base._replace(tile=(*tile, k), serpentine=False), parts)
-    if (major_a, major_b) == ("k", "k"):
+def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sms: int) -> Menu:
+    base = GemmConfig(element=element, output=output, major_a=major_a, major_b=major_b, batch=batch, sms=sms)
+    found: list[Sequence[float]] = []
+    for swapped in (False, True) if BITS[output] == 16 else (False,):
+        # Lines of B along N lie in shared memory in 32 elements at least.
+        step = 16 if (major_a if swapped else major_b) == "k" else 32
+        for rows, most in ((64, 256), (128, 256), (192, 192)):  # 256 rows are no faster than 256 columns
+            for columns in range(max(step, 16 if rows < 192 else 64), most + 1, step):
+                found += _of_tile(base, rows, columns, swapped)
+    if (major_a, major_b) == ("k", "k") and not batch:
         found += _few_rows(element, output)
-    return tuple(dict.fromkeys(found))
+    return Menu(found, base)
 
 
-def _few_rows(element: str, output: str) -> list[Choice]:
+def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[Sequence[float]]:
+    """List the ways in which a tile can be used: fields of :class:`Kernel`."""
+    found: list[Sequence[float]] = []
+    area, wide, consumers = rows * columns, BITS[base.output] == 32, rows // 64
+    sums, most = columns // 2, 96 if consumers == 3 else 192  # registers
+    k_major = ((base.major_b if swapped else base.major_a) == "k", (base.major_a if swapped else base.major_b) == "k")
+    clusters = [(1, 1)]
+    if columns % ((8 if k_major[1] else min(columns & -columns, 64)) * 2) == 0:
+        clusters.append((2, 1))
+    if rows % ((8 if k_major[0] else 64) * 2) == 0:
+        clusters.append((1, 2))
+    can_wait = not wide and sums * 3 // 2 <= most
+
+    def add(
+        consumers: int, way: int, m: int, n: int, deferred: bool = False, parts: int = 1, finishers: int = 1
+    ) -> None:  # fmt: skip
+        stages, buffers = _ring(rows + columns, consumers)
+        if stages >= 3:
+            found.append(
+                (rows, columns, rows, stages, parts, m, n, way, swapped, deferred, buffers, False, finishers)
+            )  # fmt: skip
+
+    add(consumers, WHOLE, 1, 1)
+    for m, n in clusters:
+        if can_wait or (m, n) != (1, 1):
+            add(consumers, WHOLE, m, n, can_wait)
+    if rows <= 128 and area <= 128 * 128:
+        for m, n in clusters[:2]:
+            add(2, TURNS, m, n)
+    if base.batch:
+        return found
+    # Two blocks share what is more of the operands.
+    more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]
+    for m, n in [(1, 1), *more]:
+        for parts, finishers in zip(_PARTS, _finishers(columns, 1024 // BITS[base.output])):
+            add(consumers, SPLIT, m, n, parts=parts, finishers=finishers)
+    return found
+
+
+@cache
+def _finishers(columns: int, chunk: int) -> tuple[int, ...]:
+    return tuple(SplitConfig.finishers_of(columns, chunk, parts) for parts in _PARTS)
+
+
+@cache
+def _ring(lines: int, consumers: int) -> tuple[int, int]:
+    """Return the stages of so many lines of 128 bytes that fit, and the staging buffers of a consumer: one where that
+    makes the fourth stage fit.
+    """
+    room = DEFAULT_TARGET.shared - _ALIGNMENT
+    stages = [(room - consumers * n * 8192) // (lines * 128 + 16) for n in (2, 1)]
+    return (stages[1], 1) if stages[0] < 4 <= stages[1] else (min(stages[0], _MOST_STAGES), 2)
+
+
+def _few_rows(element: str, output: str) -> list[Sequence[float]]:
     """Return the kernels for few rows; 32-bit results and odd pieces of columns go to memory directly."""
-    found: list[Choice] = []
+    found: list[Sequence[float]] = []
     for rows, live in ((64, 0), (64, 16), (64, 32), (128, 0)):
         for columns in _FEW_COLUMNS:
             for parts in (1, 2, 4):
@@ -97,23 +224,10 @@ def _few_rows(element: str, output: str) -> list[Choice]:
                 except ValueError:
                     continue
                 if min(made.stages_a, made.stages) >= 3:  # fewer hide no latency, and their registers spill
-                    found.append(few_rows(made))
+                    found.append(
+                        Kernel(rows, columns, live or rows, made.stages, parts, way=FEW, direct=direct)
+                    )  # fmt: skip
     return found
-
-
-def _deepest(config: GemmConfig) -> GemmConfig | None:
-    """Return a configuration with as many stages as fit, 3 to 12."""
-    with_one, without = (config._replace(stages=n).smem_bytes for n in (1, 0))
-    stages = min(12, (DEFAULT_TARGET.shared - _ALIGNMENT - without) // (with_one - without))
-    return config._replace(stages=stages) if stages >= 3 else None
-
-
-def _is_kernel(config: GemmConfig, parts: int) -> bool:
-    try:
-        config.check() if parts == 1 else SplitConfig(config, parts).check()
-    except ValueError:
-        return False
-    return True
 
 
 def blocks(choice: Choice, problem: Problem) -> int:
@@ -121,18 +235,42 @@ def blocks(choice: Choice, problem: Problem) -> int:
     p, c, s = problem, choice.config, choice.skinny
     if s is not None:
         return -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster
-    across, along = -(-p.m // (c.tile[0] * c.cluster_m)), -(-p.n // (c.tile[1] * c.cluster_n))
-    return across * along * p.matrices * c.cluster * choice.parts
+    m, n = (p.n, p.m) if choice.swapped else (p.m, p.n)
+    across, along = -(-m // (c.tile[0] * c.cluster_m)), -(-n // (c.tile[1] * c.cluster_n))
+    return across * along * c.cluster * choice.parts * p.matrices
 
 
 def suits(choice: Choice, problem: Problem) -> bool:
     """Tell whether a kernel can compute a problem: those whose blocks wait for each other run all at once, and each
     part of K has two stages or more.  Those for few rows have at most two tiles of them, or as many rows as they load.
     """
-    k_tiles = -(-problem.k // choice.config.tile[2])
-    if choice.skinny is not None:
-        s = choice.skinny
-        return problem.m <= (s.live or 2 * s.rows) and k_tiles >= 2 * s.parts
-    if choice.parts > 1:
-        return blocks(choice, problem) <= choice.config.sms and k_tiles >= 2 * choice.parts
-    return True
+    return bool(suiting(one(choice), problem)[0])
+
+
+def one(choice: Choice) -> Menu:
+    """Return a menu of one kernel."""
+    c, s = choice.config, choice.skinny
+    if s is not None:
+        x = Kernel(s.rows, s.columns, s.live or s.rows, s.stages, s.parts, way=FEW, direct=s.direct)
+        return Menu([x], c)
+    way = STREAM if c.stream_k else TURNS if c.schedule == "pingpong" else SPLIT if choice.parts > 1 else WHOLE
+    finishers = SplitConfig.finishers_of(c.tile[1], c.chunk, choice.parts) if choice.parts > 1 else 1
+    x = Kernel(
+        *c.tile[:2], c.tile[0], c.stages, choice.parts, c.cluster_m, c.cluster_n, way, choice.swapped, c.deferred,
+        c.buffers, finishers=finishers,
+    )  # fmt: skip
+    majors = choice.majors
+    return Menu([x], c._replace(major_a=majors[0], major_b=majors[1]))
+
+
+def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:
+    """Tell of each kernel whether it can compute a problem, see :func:`suits`."""
+    p, x = problem, found
+    steps = -(-p.k * found.base.bits // 1024)
+    few, split = x.way == FEW, x.way == SPLIT
+    enough = steps >= 2 * x.parts
+    m, n = np.where(x.swapped, p.n, p.m), np.where(x.swapped, p.m, p.n)
+    running = np.ceil(m / (x.rows * x.cluster_m)) * np.ceil(n / (x.columns * x.cluster_n))
+    at_once = running * (x.cluster_m * x.cluster_n * x.parts) <= found.base.sms
+    rows = p.m <= np.where(x.live < x.rows, x.live, 2 * x.rows)
+    return np.where(few, rows & enough, ~split | (at_once & enough))

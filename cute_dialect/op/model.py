@@ -20,19 +20,17 @@ import os
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from math import inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem, TableError
-from cute_dialect.op.menu import menu, suits
+from cute_dialect.op.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = [
-    "COSTS", "GIVEN", "RANGES", "Costs", "Group", "best", "costs_of", "forget", "groups", "least", "predict", "ranked",
-    "read_costs", "write_costs",
-]  # fmt: skip
+__all__ = ["COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
 
 FORMAT = 1
 
@@ -47,44 +45,62 @@ class Costs(NamedTuple):
     ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the next tile.  ``wave``: more
     between tiles.  ``alone``: factor for one tile of a block whose consumers take turns.  ``split``, ``split_tile``,
     ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``: of the kernels
-    for few rows.  ``sharpness``: how suddenly one bound follows another.
+    for few rows.  ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of
+    shared memory.  ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``: its power for their
+    latency, ``torn_dram``: factor for what is read of them in DRAM.  ``store_columns``: factor for stores of columns.
+    ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.  ``fours``: of the clusters of four blocks
+    that there are SMs for, those that run at once.
     """
 
     sms: int = 132
-    ghz: float = 1.6
-    mma: float = 0.976
-    mma_tf32: float = 0.912
-    mma_8: float = 1.171
-    step_cycles: float = 9.1
-    l2_bytes: float = 40.66
-    dram: float = 2.788
-    latency: float = 1.686
-    other_major: float = 0.861
-    launch: float = 4.242
-    first_loads: float = 1.231
-    clusters_meet: float = 0.745
-    store: float = 0.436
-    store_tile: float = 0.377
-    not_hidden: float = 0.339
-    wave: float = 0.0
-    alone: float = 1.025
-    split: float = 1.961
-    split_tile: float = 1.3
-    split_add: float = 0.6
-    stream: float = 5.16
-    collect_tile: float = 2.017
-    few_launch: float = 4.872
-    few_split: float = 0.185
-    sharpness: float = 4.463
+    ghz: float = 1.737
+    mma: float = 1.015
+    mma_tf32: float = 1.007
+    mma_8: float = 1.054
+    step_cycles: float = 9.747
+    l2_bytes: float = 45.99
+    dram: float = 4.153
+    latency: float = 1.487
+    other_major: float = 0.9863
+    launch: float = 3.897
+    first_loads: float = 1.209
+    clusters_meet: float = 1.409
+    store: float = 0.4348
+    store_tile: float = 1.235
+    not_hidden: float = 0.3096
+    wave: float = 0.0875
+    alone: float = 1.028
+    split: float = 3.512
+    split_tile: float = 2.817
+    split_add: float = 1.947
+    stream: float = 5.228
+    collect_tile: float = 2.053
+    few_launch: float = 4.738
+    few_split: float = 0.2245
+    sharpness: float = 3.211
+    shared: float = 0.9944
+    torn: float = 1.305
+    torn_latency: float = 1.224
+    store_columns: float = 0.946
+    sm_bytes: float = 64.38
+    torn_dram: float = 1.192
+    fours: float = 0.91
 
 
 COSTS = Costs()
-"""Of an H200 (2026-11-23: 160 problems of ``--random`` with seed 101, 22 kernels each)."""
+"""Of an H200 (2026-11-23: 194 problems of ``--random`` with seed 202 and like it, 20 kernels each)."""
 
-GIVEN = ("sms", "ghz")
-"""Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
+GIVEN = ("sms", "ghz", "fours")
+"""Costs that are not fitted: what the chip is, and the clock that all cycles are counted in."""
 
-RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (1.0, 1.5)}
+RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
+"""Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
+
+
+GIVEN = ("sms", "ghz", "fours")
+"""Costs that are not fitted: what the chip is, and the clock that all cycles are counted in."""
+
+RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
 
 
@@ -95,176 +111,139 @@ def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
     >>> 150 < predict(best(p), p) < 250
     True
     """
-    p, c, s, x = problem, choice.config, choice.skinny, costs
-    bits, out_bits = BITS[p.element], BITS[p.output]
-    if s is not None:
-        rows, columns, parts, cluster, cluster_m, cluster_n = s.rows, s.columns, s.parts, s.cluster, 1, 1
-        tiles, stages, live = -(-p.m // rows) * -(-p.n // columns), s.stages, s.live or rows
-    else:
-        rows, columns, parts, cluster, cluster_m, cluster_n = (
-            *c.tile[:2],
-            choice.parts,
-            c.cluster,
-            c.cluster_m,
-            c.cluster_n,
-        )
-        tiles, stages, live = -(-p.m // (rows * cluster_m)) * -(-p.n // (columns * cluster_n)), c.stages, rows
-    tiles *= p.matrices
-    steps = -(-p.k // c.tile[2])
-    slots = max(1, x.sms // cluster)
-    running = tiles * parts * (1 if s is not None else cluster)
-    busy = x.sms if c.stream_k and s is None else min(x.sms, running)
+    return float(times(one(choice), problem, costs)[0])
 
+
+class Asked(NamedTuple):
+    """What the model asks of a problem; of many at once arrays, one entry for each kernel."""
+
+    m: Any
+    n: Any
+    k: Any
+    matrices: Any
+    bits: Any
+    out_bits: Any
+    torn_a: Any
+    torn_b: Any
+    straight: Any
+
+    @classmethod
+    def of(cls, p: Problem) -> Asked:
+        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``straight``: both are
+        contiguous along K.
+        """
+        bits = BITS[p.element]
+        torn_a, torn_b = ((p.k if major == "k" else x) * bits % 1024 != 0 for major, x in _lines(p))
+        straight = (p.major_a, p.major_b) == ("k", "k")
+        return cls(p.m, p.n, p.k, p.matrices, bits, BITS[p.output], torn_a, torn_b, straight)
+
+
+def _lines(p: Problem) -> tuple[tuple[str, int], tuple[str, int]]:
+    return (p.major_a, p.m), (p.major_b, p.n)
+
+
+def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArray[np.float64]:
+    """Return the microseconds that each kernel of a menu takes for a problem: :func:`predict` of all at once."""
+    p = problem if isinstance(problem, Asked) else Asked.of(problem)
+    x, k = costs, found
+    few, turns, stream, split = (k.way == way for way in (FEW, TURNS, STREAM, SPLIT))
+    m, n = np.where(k.swapped, p.n, p.m), np.where(k.swapped, p.m, p.n)
+    tiles = np.ceil(m / (k.rows * k.cluster_m)) * np.ceil(n / (k.columns * k.cluster_n)) * p.matrices
+    cluster = k.cluster_m * k.cluster_n
+    steps = np.ceil(p.k * p.bits / 1024)
+    slots = np.maximum(1, x.sms // cluster)
+    # Clusters of the kernels for few rows: of four blocks fewer fit into groups of 16 or 18 multiprocessors.
+    at_once = np.maximum(1, np.floor(x.sms // k.parts * np.where(k.parts == 4, x.fours, 1.0)))
+    running = tiles * k.parts * cluster  # blocks, if all ran at once
+    over = running % (slots * cluster)
+    last = np.where(over > 0, over, slots * cluster)  # blocks of the last wave
+    busy = np.where(stream | (running > last), slots * cluster, last)
+
+    # A step of K: products, what is read of shared memory for them, what comes through the L2, its latency.
     cycle = 1e-3 / x.ghz
-    kind = x.mma_tf32 if bits == 32 else x.mma_8 if bits == 8 else 1.0
-    products = (rows * columns / 32 * x.mma * kind + x.step_cycles) * cycle
-    loads = (live / cluster_n + columns / cluster_m) * 128 * busy / x.sms / x.l2_bytes * cycle
-    step = _longest(x.sharpness, products, loads, x.latency / stages)
-    if (p.major_a, p.major_b) != ("k", "k"):
-        step *= x.other_major
+    kind = np.where(p.bits == 32, x.mma_tf32, np.where(p.bits == 8, x.mma_8, 1.0))
+    products = k.rows * k.columns / 32 * x.mma * kind
+    reads = k.rows * (1 + k.columns / 64) * x.shared
+    torn_a, torn_b = (np.where(torn, x.torn, 1.0) for torn in (p.torn_a, p.torn_b))
+    torn_rows, torn_columns = np.where(k.swapped, torn_b, torn_a), np.where(k.swapped, torn_a, torn_b)
+    lines = k.live / k.cluster_n * torn_rows + k.columns / k.cluster_m * torn_columns
 
-    tile = rows * columns / 32768
-    store = x.store + x.store_tile * tile * out_bits / 16
-    begin = x.launch + x.first_loads * (1 + x.clusters_meet * (cluster > 1))
-    if s is not None:
-        begin = x.few_launch + x.first_loads
-        waves = -(-running // x.sms)
-        body = waves * (-(-steps // parts) * step + store) + (x.few_split * (1 + 0.2 * parts) if parts > 1 else 0.0)
-    elif parts > 1:
-        added = parts * tile / min(parts, max(1, columns // c.chunk))  # sums that a block which finishes reads
-        body = -(-steps // parts) * step + store + x.split + x.split_tile * tile + x.split_add * added
-    elif c.stream_k:
-        body = _shared_last_wave(x, tiles, slots, steps, step, store, tile)
-    elif c.schedule == "pingpong":
-        each, product = -(-tiles // slots), steps * step
-        body = product * x.alone + store
-        if each > 1:
-            body = each * product + store + (each - 1) * (max(0.0, store - product) / 2 + x.wave)
-    else:
-        waves = -(-tiles // slots)
-        between = store * (x.not_hidden if c.deferred else 1.0) + x.wave
-        body = waves * steps * step + (waves - 1) * between + store
-    moved = p.matrices * ((p.m * p.k + p.n * p.k) * bits / 8 + p.m * p.n * out_bits / 8)
+    def loads(busy: Any) -> Any:
+        return lines * 128 * np.maximum(busy / x.sms / x.l2_bytes, 1 / x.sm_bytes) * cycle
+
+    latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
+    others = (products + x.step_cycles) * cycle, reads * cycle, latency
+    major = np.where(p.straight, 1.0, x.other_major)
+    step, last_step = (_longest(x.sharpness, *others, loads(n)) * major for n in (busy, last))
+
+    tile = k.rows * k.columns / 32768
+    store = (x.store + x.store_tile * tile * p.out_bits / 16) * np.where(k.swapped, x.store_columns, 1.0)
+    part = np.ceil(steps / k.parts) * last_step + store
+    waves = np.ceil(tiles / slots)
+    product, last_product = steps * step, steps * last_step
+    products = (waves - 1) * product + last_product
+    # Each way to share the work.
+    between = store * np.where(k.deferred, x.not_hidden, 1.0) + x.wave
+    whole = products + (waves - 1) * between + store
+    again = np.maximum(0.0, store - product) / 2 + x.wave
+    in_turns = np.where(waves > 1, products + store + (waves - 1) * again, last_product * x.alone + store)
+    added = k.parts * tile / k.finishers
+    shared = part + x.split + x.split_tile * tile + x.split_add * added
+    exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts), 0.0)
+    of_few = np.ceil(tiles / at_once) * (np.ceil(steps / k.parts) * step + store) + exchanged
+    streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
+    body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
+    begin = np.where(few, x.few_launch, x.launch + x.first_loads * x.clusters_meet * (cluster > 1)) + x.first_loads
+    scattered = x.torn_dram - 1
+    read = p.k * (p.m * (1 + scattered * p.torn_a) + p.n * (1 + scattered * p.torn_b)) * p.bits / 8
+    moved = (read + p.m * p.n * p.out_bits / 8) * p.matrices
     return begin + _longest(x.sharpness, body, moved / x.dram / 1e6)
 
 
-def _shared_last_wave(
-    x: Costs, tiles: int, slots: int, steps: int, step: float, store: float, tile: float
-) -> float:  # fmt: skip
+def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, step: Any, store: Any) -> Any:
     """Return the time of tiles of which the last wave's are shared by all blocks (``stream_k``)."""
-    whole, left = divmod(tiles, slots)
-    if left * steps < slots:  # too few steps: nothing is shared
-        return (whole + (left > 0)) * steps * step + (whole + 1) * store / 2 + store
-    body = whole * steps * step + max(0, whole - 1) * store * x.not_hidden + (store if whole else 0.0)
-    if left:
-        body += -(-left * steps // slots) * step + x.stream + x.collect_tile * tile * max(1.0, slots / left) + store
-    return body
+    whole, left = np.divmod(tiles, slots)
+    tile = k.rows * k.columns / 32768
+    # Too few steps: nothing is shared.
+    as_ever = (whole + (left > 0)) * steps * step + (whole + 1) * store / 2 + store
+    body = whole * steps * step + np.maximum(0, whole - 1) * store * x.not_hidden + np.where(whole > 0, store, 0.0)
+    gathered = x.stream + x.collect_tile * tile * np.maximum(1.0, slots / np.maximum(1, left)) + store
+    body = body + np.where(left > 0, np.ceil(left * steps / slots) * step + gathered, 0.0)
+    return np.where(left * steps < slots, as_ever, body)
 
 
-def _longest(sharpness: float, *times: float) -> float:
+def _longest(sharpness: float, *times: Any) -> Any:
     """Return the longest of some times, rounded where they are near."""
-    longest = max(times)
+    longest = np.maximum.reduce(np.broadcast_arrays(*times))
     return longest * sum((t / longest) ** sharpness for t in times) ** (1 / sharpness)
 
 
-def ranked(problem: Problem, costs: Costs = COSTS) -> list[tuple[float, Choice]]:
-    """Return the kernels that suit a problem with their predicted microseconds, the fastest first."""
-    found = [(predict(c, problem, costs), c) for c in menu(problem, costs.sms) if suits(c, problem)]
-    return sorted(found, key=lambda x: x[0])
-
-
-class Group(NamedTuple):
-    """Kernels whose tiles are of one size, with a time that none of them goes below.
-
-    ``rows``, ``columns``: of a cluster; ``slots``: clusters that run at once; ``parts``: of K; ``shared``: the last
-    wave is; ``step``: least time of a step of K; ``begin``: of what comes before.  ``members``: the kernels, and their
-    places in the menu.
+def ranked(problem: Problem, costs: Costs = COSTS, count: int | None = None) -> list[tuple[float, Choice]]:
+    """Return the kernels that suit a problem (or the first ``count`` of them) with their predicted microseconds, the
+    fastest first.
     """
-
-    rows: int
-    columns: int
-    slots: int
-    parts: int
-    shared: bool
-    step: float
-    begin: float
-    members: tuple[tuple[int, Choice], ...]
-
-
-def groups(problem: Problem, costs: Costs = COSTS) -> tuple[Group, ...]:
-    """Return the menu of a problem in groups; the same for all sizes."""
-    p = problem
-    return _groups(p._replace(m=1, n=1, k=1, matrices=min(p.matrices, 2)), costs)
-
-
-@lru_cache(maxsize=256)
-def _groups(p: Problem, x: Costs) -> tuple[Group, ...]:
-    bits, cycle = BITS[p.element], 1e-3 / x.ghz
-    kind = x.mma_tf32 if bits == 32 else x.mma_8 if bits == 8 else 1.0
-    factor = x.other_major if (p.major_a, p.major_b) != ("k", "k") else 1.0
-    found: dict[tuple[int, int, int, int, bool], list[tuple[float, float, int, Choice]]] = {}
-    for i, choice in enumerate(menu(p, x.sms)):
-        c, s = choice.config, choice.skinny
-        if s is not None:
-            key, stages = (s.rows, s.columns, x.sms, s.parts, False), s.stages
-            begin = x.few_launch + x.first_loads
-        else:
-            across, along, stages = c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n, c.stages
-            key = (across, along, max(1, x.sms // c.cluster), choice.parts, c.stream_k)
-            begin = x.launch + x.first_loads
-        rows, columns, _ = c.tile
-        step = max((rows * columns / 32 * x.mma * kind + x.step_cycles) * cycle, x.latency / stages)
-        found.setdefault(key, []).append((step * factor, begin, i, choice))
-    made: list[Group] = []
-    for key, members in found.items():
-        steps, begins, places, kernels = zip(*members)
-        made.append(Group(*key, min(steps), min(begins), tuple(zip(places, kernels))))
-    return tuple(made)
-
-
-def least(group: Group, problem: Problem, steps: int, moved: float) -> float:
-    """Return a time that :func:`predict` does not go below for any kernel of a group: what its waves multiply.
-
-    ``steps``: of K; ``moved``: how long DRAM takes.
-    """
-    rows, columns, slots, parts, shared, step, begin, _ = group
-    tiles = -(-problem.m // rows) * -(-problem.n // columns) * problem.matrices * parts
-    body = (tiles / slots if shared else -(-tiles // slots)) * -(-steps // parts) * step
-    return begin + (body if body > moved else moved)
+    found, taken = _suiting(problem, costs)
+    order = np.argsort(taken, kind="stable")[:count]
+    return [(float(taken[i]), found.choice(int(i))) for i in order]
 
 
 @lru_cache(maxsize=4096)
 def best(problem: Problem, costs: Costs = COSTS) -> Choice:
-    """Return the kernel that is predicted to be the fastest: the first of :func:`ranked`.
+    """Return the kernel that is predicted to be the fastest: the first of :func:`ranked`."""
+    found, taken = _suiting(problem, costs)
+    return found.choice(int(taken.argmin()))
 
-    Groups of kernels are tried in the order of their least times (:func:`least`), until that of the next one is longer
-    than what was found.
-    """
-    p, bits = problem, BITS[problem.element]
-    steps = -(-p.k * bits // 1024)
-    moved = p.matrices * ((p.m + p.n) * p.k * bits + p.m * p.n * BITS[p.output]) / 8 / costs.dram / 1e6
-    order = sorted([(least(group, p, steps, moved), i, group) for i, group in enumerate(groups(p, costs))])
-    found: tuple[float, int] = (inf, 0)
-    choice: Choice | None = None
-    for time, _, group in order:
-        if time > found[0] * _ROUNDING:
-            break
-        for i, candidate in group.members:
-            if suits(candidate, p) and (this := (predict(candidate, p, costs), i)) < found:
-                found, choice = this, candidate
-    if choice is None:
-        raise ValueError(f"expected a problem that there is a kernel for, got {problem.key}")
-    return choice
+
+def _suiting(problem: Problem, costs: Costs) -> tuple[Menu, NDArray[np.float64]]:
+    """Return the kernels that suit a problem, and their times."""
+    found = menu(problem, costs.sms)
+    found = found.some(np.flatnonzero(suiting(found, problem)))
+    return found, times(found, problem, costs)
 
 
 def forget() -> None:
-    """Forget what was chosen, and the groups."""
+    """Forget what was chosen."""
     best.cache_clear()
-    _groups.cache_clear()
-
-
-_ROUNDING = 1 + 1e-9
-"""What sums in another order may differ by."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

@@ -27,7 +27,12 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def runner(choice: Choice) -> Any:
         assert choice.parts == 1 and not choice.config.stream_k
-        return on_the_cpu(choice.name, gemm.text_of(choice))
+
+        class Module:
+            def kernel(self, name: str) -> Any:
+                return on_the_cpu(choice.name, gemm.text_of(choice))
+
+        return gemm.Runner(choice, Module())  # type: ignore[arg-type]
 
     def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Any:
         majors = tuple("k" if x == "k" else "mn" for x in (major_a, major_b))

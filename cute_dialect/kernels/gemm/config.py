@@ -110,13 +110,13 @@ class GemmConfig(NamedTuple):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of the chunks in which a tile is stored: the last one may be narrower.
+        """Columns of the chunks in which a tile is stored: the last ones are halves and quarters.
 
-        >>> GemmConfig(tile=(128, 144, 64)).widths
-        (64, 64, 16)
+        >>> GemmConfig(tile=(128, 176, 64)).widths
+        (64, 64, 32, 16)
         """
         whole, rest = divmod(self.tile[1], self.chunk)
-        return (self.chunk,) * whole + ((rest,) if rest else ())
+        return (self.chunk,) * whole + tuple(w for w in (self.chunk // 2, self.chunk // 4) if rest & w)
 
     @property
     def smem_bytes(self) -> int:
@@ -133,7 +133,7 @@ class GemmConfig(NamedTuple):
     @property
     def most_registers(self) -> int:
         """Registers that there are for them: the rest of a thread's is for addresses and what is under way."""
-        return 96 if self.consumers == 3 else 192
+        return 96 if self.consumers == 3 else 176 if self.stream_k and self.atoms == 2 else 192
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -191,14 +191,27 @@ class SplitConfig(NamedTuple):
 
     @property
     def piece(self) -> int:
-        """Columns of a tile that a block finishes at once: as few as let most of the parts finish some, 0 for none.
+        """Columns of a tile that a block finishes at once: as few as let most of the parts finish some.
 
-        >>> [SplitConfig(GemmConfig(tile=(128, 128, 64)), parts).piece for parts in (2, 8, 3)]
-        [64, 16, 0]
+        >>> [SplitConfig(GemmConfig(tile=(128, 128, 64)), parts).piece for parts in (2, 3, 8)]
+        [64, 32, 16]
         """
-        n, widths = self.base.tile[1], (self.base.chunk >> i for i in range(3))
-        fits = [w for w in widths if w >= 16 and n % w == 0 and not (n // w % self.parts and self.parts % (n // w))]
-        return max(fits, key=lambda w: (min(self.parts, n // w), w), default=0)
+        return self.piece_of(self.base.tile[1], self.base.chunk, self.parts)
+
+    @staticmethod
+    def piece_of(columns: int, chunk: int, parts: int) -> int:
+        """Return the columns of a piece, of chunks that are halved up to twice, 16 at least."""
+        widths = [w for w in (chunk, chunk // 2, chunk // 4) if w >= 16 and columns % w == 0]
+        return max(widths, key=lambda w: (min(parts, columns // w), w))
+
+    @staticmethod
+    def finishers_of(columns: int, chunk: int, parts: int) -> int:
+        """Return how many of the blocks of a tile finish columns of it.
+
+        >>> SplitConfig.finishers_of(64, 64, 32)
+        4
+        """
+        return min(parts, columns // SplitConfig.piece_of(columns, chunk, parts))
 
     def workspace(self, tiles: int) -> int:
         """Return floats that ``tiles`` tiles need."""
@@ -212,8 +225,5 @@ class SplitConfig(NamedTuple):
             raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
         if base.schedule != "cooperative" or base.stream_k:
             raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
-        if self.parts < 2 or not self.piece:
-            n = base.tile[1]
-            raise ValueError(
-                f"expected parts that divide {n} columns in 16s, 32s or 64s, or a multiple of these, got {self.parts}"
-            )
+        if self.parts < 2:
+            raise ValueError(f"expected two parts of K or more, got {self.parts}")

@@ -25,6 +25,7 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
@@ -85,6 +86,15 @@ class Epilogue(NamedTuple):
             parts.append(getattr(self.hook, "__name__", "hook"))
         return "-".join(parts)
 
+    def transposed(self) -> Epilogue:
+        """Return the same of the transposed result: rows are its columns.
+
+        >>> Epilogue(bias="n").transposed().bias
+        'm'
+        """
+        hook = None if self.hook is None else _transposed(self.hook)
+        return self._replace(bias={"m": "n", "n": "m"}.get(self.bias, ""), hook=hook)
+
     def arguments(self, output: str, *, batch: bool = False, row_major: bool = True) -> dict[str, Any]:
         """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
         ``alpha``, ``beta`` those that there are.
@@ -126,6 +136,17 @@ class Epilogue(NamedTuple):
             value = getattr(self, name)
             if isinstance(value, str) and value != "arg":
                 raise ValueError(f'expected a number or "arg" for {name}, got {value!r}')
+
+
+@cache
+def _transposed(hook: Hook) -> Hook:
+    """Return a hook that gives another one row and column in turn."""
+
+    @wraps(hook)
+    def of_column(x: Any, row: Any, column: Any) -> Any:
+        return hook(x, column, row)
+
+    return of_column
 
 
 # ------------------------------------------------------------------------------------------------------- activations

@@ -106,8 +106,8 @@ def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> 
 def store_widths(config: GemmConfig | SplitConfig) -> list[int]:
     """Return the different widths of the chunks that are stored, columns.
 
-    >>> store_widths(GemmConfig(tile=(128, 144, 64)))
-    [64, 16]
+    >>> store_widths(GemmConfig(tile=(128, 176, 64)))
+    [64, 32, 16]
     """
     widths = (config.piece,) if isinstance(config, SplitConfig) else config.widths
     return list(dict.fromkeys(widths))
@@ -131,5 +131,5 @@ def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]
 def _atom(c: GemmConfig, op: Any, matrix: Any, layout: Any, swizzle: Any, tile: tuple[int, int]) -> Any:
     tiler = (*tile, 1) if c.batch else tile
     box = cute.append_ones(layout, len(tiler))
-    stage = box if swizzle is None else cute.make_composed_layout(swizzle, 0, box)
+    stage = cute.make_composed_layout(swizzle, 0, box)
     return cpasync.make_tiled_tma_atom(op, matrix, stage, tiler, l2_promotion=128)

@@ -26,11 +26,8 @@ _BARRIER = 4
 
 
 def swizzle_of(bytes: int) -> Any:
-    """Return the swizzle of rows of so many bytes in shared memory, with which TMA and a warp's stores agree; none for
-    odd numbers of 16 bytes, of which 8 rows lie in different banks.
-    """
-    bits = {128: 3, 64: 2, 32: 1}.get(bytes)
-    return None if bits is None else cute.make_swizzle(bits, 4, 3)
+    """Return the swizzle of rows of 32, 64 or 128 bytes in shared memory, with which TMA and a warp's stores agree."""
+    return cute.make_swizzle({128: 3, 64: 2, 32: 1}[bytes], 4, 3)
 
 
 class ChunkStore:
@@ -88,7 +85,7 @@ class RowStore(ChunkStore):
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
         super().__init__(tma, width)
         kind, self.warp = self.atom.value_type, cute.arch.warp_idx() % 4
-        start, size = _as_stored(memory, kind, width * kind.width // 8), BUFFER * 8 // kind.width
+        start, size = cute.recast_ptr(memory, swizzle_of(width * kind.width // 8), kind), BUFFER * 8 // kind.width
         self.staged = cute.make_tensor(
             start, cute.make_layout((16, width, 4, buffers), stride=(width, 1, size // 4, size))
         )  # fmt: skip
@@ -111,7 +108,7 @@ class ColumnStore(ChunkStore):
         self.barrier, self.warp = _BARRIER + group, cute.arch.warp_idx() % 4
         self.leads = cute.arch.thread_idx().x % 128 == 0
         self.copy = _copy_of(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), self.atom.value_type, width, self.lane)
-        start, shape = _as_stored(memory, self.atom.value_type, 128), (16, 4, width, buffers)
+        start, shape = cute.recast_ptr(memory, swizzle_of(128), self.atom.value_type), (16, 4, width, buffers)
         self.staged = cute.make_tensor(start, cute.make_layout(shape, stride=(1, 16, 64, BUFFER // 2)))
 
     def wait(self, under_way: int) -> None:
@@ -130,11 +127,6 @@ class ColumnStore(ChunkStore):
         if self.leads:
             whole = cute.group_modes(self.staged[None, None, None, buffer], 0, 2)
             _leave(self.atom, self.coords, whole, (64, self.chunk), at)
-
-
-def _as_stored(memory: Any, kind: Any, bytes: int) -> Any:
-    swizzle = swizzle_of(bytes)
-    return cute.recast_ptr(memory, dtype=kind) if swizzle is None else cute.recast_ptr(memory, swizzle, kind)
 
 
 class Result:

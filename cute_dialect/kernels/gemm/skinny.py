@@ -64,9 +64,9 @@ def launch(
         A.element_type, B.element_type, k, k, cute.Float32, (c.consumers, 1, 1), (64, c.columns)
     )
     load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
-    tma_a = _tma(load, A, (c.part_a, c.depth), SW128, 256)
+    tma_a = _tma(load, A, (c.part_a, c.depth), SW128, 128)
     tma_b = _tma(cpasync.G2S(), B, (c.columns, c.depth), SW128, c.l2)
-    to = C if c.direct else _tma(cpasync.S2G(), C, (16, c.chunk), c.swizzle, 256)
+    to = C if c.direct else _tma(cpasync.S2G(), C, (16, c.chunk), c.swizzle, 128)
     grid = (cute.ceil_div(C.shape[0], c.rows), cute.ceil_div(C.shape[1], c.columns * c.share) * c.cluster, 1)
     few_rows(tma_a, tma_b, to, mma, k_tiles, addends, c).launch(
         grid=grid, block=c.threads, cluster=(1, c.cluster, 1)

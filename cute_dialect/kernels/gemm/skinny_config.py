@@ -38,7 +38,7 @@ class SkinnyConfig(NamedTuple):
     hint: bool = True
     direct: bool = False
     live: int = 0
-    l2: int = 256
+    l2: int = 128
     epilogue: Epilogue = Epilogue()
 
     @property
@@ -123,7 +123,7 @@ class SkinnyConfig(NamedTuple):
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
         more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
         more += f"-l{self.live}" if self.live else ""
-        more += f"-f{self.l2}" if self.l2 != 256 else ""
+        more += f"-f{self.l2}" if self.l2 != 128 else ""
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
 

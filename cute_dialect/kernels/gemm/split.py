@@ -64,30 +64,37 @@ class Parts:
         self._arrive()
         if finishers == self.parts or self.part < finishers:
             self._wait(finishers)
-            self._finish(result, place, copy, vectors, self.pieces // finishers)
+            self._finish(result, place, copy, vectors)
         result.finish()
 
-    def _finish(self, result: Any, place: Any, copy: Any, vectors: Any, own: int) -> None:
-        """Add up and store this block's pieces, ``own`` of them."""
+    def _finish(self, result: Any, place: Any, copy: Any, vectors: Any) -> None:
+        """Add up and store this block's pieces: every n-th one, n the number of parts."""
+        for first in cute.range_constexpr(0, self.pieces, self.parts):
+            piece = self.part + first
+            if first + self.parts <= self.pieces:
+                self._finish_piece(result, place, copy, vectors, piece, first // self.parts)
+            elif piece < self.pieces:
+                self._finish_piece(result, place, copy, vectors, piece, first // self.parts)
+
+    def _finish_piece(self, result: Any, place: Any, copy: Any, vectors: Any, piece: Any, number: int) -> None:
+        """Add up and store one of them, so many after the first."""
         width, buffers = self.piece, self.c.buffers
-        for mine in cute.range_constexpr(own):
-            piece = self.part * own + mine
-            total = cute.make_rmem_tensor(vectors, cute.Float32)
-            for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
-                parts = range(first, min(first + _AT_ONCE, self.parts))
-                found = [cute.make_rmem_tensor(vectors, cute.Float32) if part else total for part in parts]
-                for part, values in zip(parts, found):  # all loads before the first sum
-                    cute.copy(copy, self._partials(piece, part), values)
-                for part, values in zip(parts, found):
-                    if part:
-                        for i in range(width // 2):  # registers: the passes unroll it
-                            total[i] = total[i] + values[i]
-            column = piece * width
-            result.fuse(total, width, place, 0, column)
-            layout = result.stores[width].values
-            out = cute.make_rmem_tensor(layout, result.kind)
-            out.store(cute.make_tensor(total.iterator, layout).load().to(result.kind))
-            result.put(out, mine % buffers, width, place, 0, column, buffers - 1)
+        total = cute.make_rmem_tensor(vectors, cute.Float32)
+        for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
+            parts = range(first, min(first + _AT_ONCE, self.parts))
+            found = [cute.make_rmem_tensor(vectors, cute.Float32) if part else total for part in parts]
+            for part, values in zip(parts, found):  # all loads before the first sum
+                cute.copy(copy, self._partials(piece, part), values)
+            for part, values in zip(parts, found):
+                if part:
+                    for i in range(width // 2):  # registers: the passes unroll it
+                        total[i] = total[i] + values[i]
+        column = piece * width
+        result.fuse(total, width, place, 0, column)
+        layout = result.stores[width].values
+        out = cute.make_rmem_tensor(layout, result.kind)
+        out.store(cute.make_tensor(total.iterator, layout).load().to(result.kind))
+        result.put(out, number % buffers, width, place, 0, column, buffers - 1)
 
     def _partials(self, piece: Any, part: Any) -> Any:
         """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a piece of one part."""

@@ -11,6 +11,8 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.menu import menu  # noqa: E402
 
 f16 = torch.float16
 
@@ -117,3 +119,31 @@ def test_no_elements(launched: list[str]) -> None:
         found = gemm.bmm(a, b, bias=torch.ones(88))
         assert found.shape == (a.shape[0], a.shape[1], 88) and bool((found == 1).all())
     assert launched == []
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("batch", [False, True])
+def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapped: bool, batch: bool) -> None:
+    """The kernel of either order, with every epilogue: what is a row of one is a column of the other."""
+
+    def chosen(problem: Problem, *_: object, **__: object) -> Choice:
+        found = menu(problem)
+        wanted = (i for i, k in enumerate(found.kernels) if (k.swapped, k.rows, k.columns) == (swapped, 64, 96))
+        choice = found.choice(next(wanted))
+        assert choice.swapped == swapped
+        return choice
+
+    def above(x: Any, row: Any, column: Any) -> Any:
+        return x if column > row else 0.0
+
+    monkeypatch.setattr(gemm, "choose", chosen)
+    function = gemm.bmm if batch else gemm.mm
+    a, b, c = (integers(*((3,) if batch else ()), *shape) for shape in ((39, 72), (72, 88), (39, 88)))
+    columns, rows = integers(88).float(), integers(39, 1)
+    product = exact(a, b)
+    assert torch.equal(function(a, b).double(), product)
+    assert torch.equal(function(a, b, bias=columns, activation="relu").double(), (product + columns).clamp(min=0))
+    assert torch.equal(function(a, b, bias=rows, alpha=0.5).double(), 0.5 * product + rows)
+    assert torch.equal(function(a, b, c=c, beta=2.0).double(), product + 2 * c)
+    out = function(a, b, c=c, bias=columns, hook=above, dtype=torch.bfloat16)
+    assert torch.equal(out.double(), torch.triu(product + c + columns, 1).to(torch.bfloat16).double())
