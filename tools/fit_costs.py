@@ -183,18 +183,6 @@ def fit(rows: Sequence[Row], begin: Costs, seed: int = 0, predictions: int = _PR
     return search.costs(found[1])
 
 
-class _Watched:
-    """Costs that tell which of them were read."""
-
-    def __init__(self, costs: Costs):
-        self._costs = costs
-        self.read: set[str] = set()
-
-    def __getattr__(self, name: str) -> float:
-        self.read.add(name)
-        return getattr(self._costs, name)
-
-
 class _Search:
     """A search for the costs of some problems; a place in it is the logarithms of the costs ``names``."""
 
