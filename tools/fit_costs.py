@@ -6,8 +6,8 @@ each that is predicted to be nearly as fast.  Kernels near the best of their pro
 times as long it hardly matters how long exactly.
 
 The search goes along one cost at a time by factors that grow where they help and shrink where they do not, from the
-costs in force, then from shaken ones.  A cost that only some kernels' predictions read is tried on those only.  Nothing
-is known here of what a cost means: the fields of ``Costs`` are fitted, but for ``GIVEN``.
+costs in force, then from shaken ones.  Nothing is known here of what a cost means: the fields of ``Costs`` are fitted,
+but for ``GIVEN``.
 
 Problems are held out by their names' hash, so that a problem is always on the same side.
 """
@@ -17,13 +17,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from math import exp, log
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.model import COSTS, GIVEN, RANGES, Costs, predict
+from cute_dialect.op.menu import of_choices
+from cute_dialect.op.model import COSTS, GIVEN, RANGES, Asked, Costs, times
 from cute_dialect.tools.sweeps import Row
 
 __all__ = ["KindErrors", "Outcome", "Quality", "errors_by_kind", "fit", "held_out", "kind", "quality"]
@@ -43,7 +44,7 @@ has less to say (on an H200's sweeps of 442 problems, cross-validated, 0.952 of 
 _STEP, _LEAST_STEP = 0.2, 0.004
 _SHAKEN, _SHAKE = 2, 0.25
 """Restarts from shaken costs, and by how much (standard deviation of the logarithm)."""
-_PREDICTIONS = 8_000_000
+_PREDICTIONS = 60_000_000
 """How many predictions a fit may take: half a minute of CPU."""
 Floats = NDArray[np.float64]
 
@@ -111,13 +112,13 @@ def quality(rows: Sequence[Row], costs: Costs) -> Quality:
     errors: list[float] = []
     outcomes: list[tuple[Outcome, Row]] = []
     for row in rows:
-        problem, kernels, times, _ = row
-        predicted = [predict(c, problem, costs) for c in kernels]
-        errors += [abs(log(p / t)) for p, t in zip(predicted, times)]
-        best = min(range(len(times)), key=times.__getitem__)
-        taken = min(range(len(times)), key=predicted.__getitem__)
-        found = Outcome(problem, kernels[taken], kernels[best], (times[taken], predicted[taken]),
-                        (times[best], predicted[best]))  # fmt: skip
+        problem, kernels, measured, _ = row
+        predicted = times(of_choices(kernels), problem, costs).tolist()
+        errors += [abs(log(p / t)) for p, t in zip(predicted, measured)]
+        best = min(range(len(measured)), key=measured.__getitem__)
+        taken = min(range(len(measured)), key=predicted.__getitem__)
+        found = Outcome(problem, kernels[taken], kernels[best], (measured[taken], predicted[taken]),
+                        (measured[best], predicted[best]))  # fmt: skip
         outcomes.append((found, row))
     errors.sort()
     outcomes.sort(key=lambda x: x[0].of_best)
@@ -155,10 +156,11 @@ class KindErrors(NamedTuple):
 def errors_by_kind(found: Quality, costs: Costs) -> list[KindErrors]:
     """Return the errors of each kind of kernels: which part of the formula to mend first."""
     errors: dict[str, list[float]] = {}
-    for problem, kernels, times, _ in found.rows:
-        for choice, time in zip(kernels, times):
-            if time < 1.5 * min(times):
-                errors.setdefault(kind(choice), []).append(log(predict(choice, problem, costs) / time))
+    for problem, kernels, measured, _ in found.rows:
+        predicted = times(of_choices(kernels), problem, costs).tolist()
+        for choice, time, p in zip(kernels, measured, predicted):
+            if time < 1.5 * min(measured):
+                errors.setdefault(kind(choice), []).append(log(p / time))
     taken, missed = dict.fromkeys(errors, 0.0), dict.fromkeys(errors, 0.0)
     for o in found.outcomes:
         taken[kind(o.taken)] = taken.get(kind(o.taken), 0.0) - log(o.of_best) / len(found.outcomes)
@@ -174,11 +176,11 @@ def errors_by_kind(found: Quality, costs: Costs) -> list[KindErrors]:
 def fit(rows: Sequence[Row], begin: Costs, seed: int = 0, predictions: int = _PREDICTIONS) -> Costs:
     """Return costs fitted to some problems, from those to begin with; the same for the same seed."""
     search = _Search(rows, begin)
-    whole = predictions / len(search.pairs)  # times that all pairs can be predicted
+    whole = predictions / len(search.times)  # times that all pairs can be predicted
     found = search.descend(search.start, whole / 2)
     rng = np.random.default_rng(seed)
     for _ in range(_SHAKEN):
-        shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names))
+        shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names)) * search.matters
         found = min(found, search.descend(shaken, whole / 2 / _SHAKEN), key=lambda x: x[0])
     return search.costs(found[1])
 
@@ -192,29 +194,20 @@ class _Search:
         ranges = [_range(n, getattr(begin, n)) for n in self.names]
         self.low, self.high = (np.log([r[i] for r in ranges]) for i in (0, 1))
         self.start = np.array([log(max(getattr(begin, n), exp(low))) for n, low in zip(self.names, self.low)])
-        self.pairs = [(kernel, row.problem) for row in rows for kernel in row.kernels]
-        self.times: Floats = np.log([t for row in rows for t in row.times])
         counts = [len(row.times) for row in rows]
+        self.kernels = of_choices([kernel for row in rows for kernel in row.kernels])
+        asked = zip(*(Asked.of(row.problem) for row in rows))
+        self.asked = Asked(*(np.repeat(np.array(values), counts) for values in asked))
+        self.times: Floats = np.log([t for row in rows for t in row.times])
         self.first = np.cumsum([0, *counts[:-1]])
         self.row = np.repeat(np.arange(len(rows)), counts)
         self.behind: Floats = self.times - np.minimum.reduceat(self.times, self.first)[self.row]
         weights: Floats = 1 / (1 + (self.behind / _NEAR) ** 2)
         self.weights: Floats = weights / self._sums(weights)[self.row]
-        self.readers = self._readers()
 
-    def _readers(self) -> list[list[int]]:
-        """Return, for each cost, the pairs whose prediction reads it.
-
-        One that is read only under a condition on the costs themselves would be missed; ``predict`` branches on the
-        problem and the kernel alone.
-        """
-        readers: dict[str, list[int]] = {n: [] for n in self.names}
-        for i, (kernel, problem) in enumerate(self.pairs):
-            watched = _Watched(self.begin)
-            predict(kernel, problem, cast("Costs", watched))
-            for name in watched.read & readers.keys():
-                readers[name].append(i)
-        return [readers[n] for n in self.names]
+        # Costs of kernels that were not timed, which stay as they are.
+        predicted, shift = self.predicted(self.start), np.eye(len(self.names)) * 0.1
+        self.matters = np.array([not np.array_equal(self.predicted(self.start + x), predicted) for x in shift])
 
     def _sums(self, values: Floats) -> Floats:
         return np.add.reduceat(values, self.first)
@@ -225,8 +218,7 @@ class _Search:
 
     def predicted(self, place: Floats) -> Floats:
         """Return the logarithms of all predictions."""
-        costs = self.costs(place)
-        return np.log([predict(kernel, problem, costs) for kernel, problem in self.pairs])
+        return np.log(times(self.kernels, self.asked, self.costs(place)))
 
     def score(self, place: Floats, predicted: Floats) -> float:
         """Return what is made small."""
@@ -246,10 +238,10 @@ class _Search:
         predicted = self.predicted(place)
         score = self.score(place, predicted)
         steps = np.full(len(place), _STEP)
-        left = whole * len(self.pairs)
-        while left > 0 and np.abs(steps).max() > _LEAST_STEP:
-            for i, readers in enumerate(self.readers):
-                if abs(steps[i]) <= _LEAST_STEP or not readers:
+        left = whole
+        while left > 0 and np.abs(steps[self.matters]).max(initial=0.0) > _LEAST_STEP:
+            for i in np.flatnonzero(self.matters):
+                if abs(steps[i]) <= _LEAST_STEP:
                     steps[i] = 0.0
                     continue
                 for step in (steps[i], -steps[i]):
@@ -257,9 +249,8 @@ class _Search:
                     there[i] = min(max(place[i] + step, self.low[i]), self.high[i])
                     if there[i] == place[i]:
                         continue
-                    left -= len(readers)
-                    costs, values = self.costs(there), predicted.copy()
-                    values[readers] = np.log([predict(*self.pairs[j], costs) for j in readers])
+                    left -= 1
+                    values = self.predicted(there)
                     found = self.score(there, values)
                     if found < score - 1e-8:
                         place, predicted, score = there, values, found

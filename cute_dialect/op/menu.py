@@ -1,9 +1,10 @@
 """The kernels that a product can be computed by: every configuration of the Hopper GEMM that is worth a thought.
 
 There are some two thousand for a type of operands: tiles of 64 to 192 rows and of 16 to 256 columns, of the problem as
-it is or swapped (``C^T = B A^T``), each with a way to share the work; where the last wave of tiles is not full another
-tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  So a menu is a table, a column for what the
-model asks of all of them at once, and a :class:`~cute_dialect.op.choice.Choice` is made of one that is taken.
+it is or swapped (``C^T = B A^T``), each with a way to share the work.  Where the last wave of tiles is not full another
+tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  A menu is a table, a column
+for each thing that the model asks, of all kernels at once; a :class:`~cute_dialect.op.choice.Choice` is made of one
+that is taken.
 
 >>> found = menu(Problem(8192, 8192, 8192))
 >>> len(found) > 1000, found.choice(0).config.tile
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "forget", "menu", "one", "suiting", "suits",
+    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "forget", "menu", "of_choices", "one",
+    "suiting", "suits",
 ]  # fmt: skip
 
 WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
@@ -249,18 +251,26 @@ def suits(choice: Choice, problem: Problem) -> bool:
 
 def one(choice: Choice) -> Menu:
     """Return a menu of one kernel."""
+    return of_choices([choice])
+
+
+def of_choices(choices: Sequence[Choice]) -> Menu:
+    """Return a menu of kernels, which :meth:`Menu.choice` gives back where all are of one type."""
+    first = choices[0]
+    majors = first.majors
+    return Menu([_kernel_of(c) for c in choices], first.config._replace(major_a=majors[0], major_b=majors[1]))
+
+
+def _kernel_of(choice: Choice) -> Kernel:
     c, s = choice.config, choice.skinny
     if s is not None:
-        x = Kernel(s.rows, s.columns, s.live or s.rows, s.stages, s.parts, way=FEW, direct=s.direct)
-        return Menu([x], c)
+        return Kernel(s.rows, s.columns, s.live or s.rows, s.stages, s.parts, way=FEW, direct=s.direct)
     way = STREAM if c.stream_k else TURNS if c.schedule == "pingpong" else SPLIT if choice.parts > 1 else WHOLE
     finishers = SplitConfig.finishers_of(c.tile[1], c.chunk, choice.parts) if choice.parts > 1 else 1
-    x = Kernel(
+    return Kernel(
         *c.tile[:2], c.tile[0], c.stages, choice.parts, c.cluster_m, c.cluster_n, way, choice.swapped, c.deferred,
         c.buffers, finishers=finishers,
     )  # fmt: skip
-    majors = choice.majors
-    return Menu([x], c._replace(major_a=majors[0], major_b=majors[1]))
 
 
 def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:

@@ -13,6 +13,9 @@ and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_d
 1.0
 """
 
+# What numpy makes of numbers or arrays has no type that pyright knows.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import json
@@ -29,6 +32,9 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem, TableError
 from cute_dialect.op.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
 
@@ -301,7 +307,7 @@ def write_costs(path: Path, gpu: str, costs: Costs, said: Iterable[tuple[str, ob
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    values = {n: v if n == "sms" else float(f"{v:.4g}") for n, v in costs._asdict().items()}
+    values = {n: v if n == "sms" else float(f"{v:.6g}") for n, v in costs._asdict().items()}
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with open(descriptor, "w", encoding="utf-8") as f:

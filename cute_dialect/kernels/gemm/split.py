@@ -71,9 +71,7 @@ class Parts:
         """Add up and store this block's pieces: every n-th one, n the number of parts."""
         for first in cute.range_constexpr(0, self.pieces, self.parts):
             piece = self.part + first
-            if first + self.parts <= self.pieces:
-                self._finish_piece(result, place, copy, vectors, piece, first // self.parts)
-            elif piece < self.pieces:
+            if first + self.parts <= self.pieces or piece < self.pieces:
                 self._finish_piece(result, place, copy, vectors, piece, first // self.parts)
 
     def _finish_piece(self, result: Any, place: Any, copy: Any, vectors: Any, piece: Any, number: int) -> None:

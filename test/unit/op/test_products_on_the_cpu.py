@@ -128,7 +128,9 @@ def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapp
 
     def chosen(problem: Problem, *_: object, **__: object) -> Choice:
         found = menu(problem)
-        wanted = (i for i, k in enumerate(found.kernels) if (k.swapped, k.rows, k.columns) == (swapped, 64, 96))
+        wanted = (
+            i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == (64, 96) and found.swapped[i] == swapped
+        )
         choice = found.choice(next(wanted))
         assert choice.swapped == swapped
         return choice
