@@ -95,7 +95,8 @@ class Menu:
     def some(self, which: NDArray[Any]) -> Menu:
         """Return some of the kernels, by their indices."""
         found = Menu.__new__(Menu)
-        found._kernels, found.base = [self._kernels[i] for i in which], self.base
+        indices: list[int] = which.tolist()
+        found._kernels, found.base = [self._kernels[i] for i in indices], self.base
         found.table = self.table[:, which]
         return found
 

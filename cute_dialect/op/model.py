@@ -103,13 +103,6 @@ RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
 
 
-GIVEN = ("sms", "ghz", "fours")
-"""Costs that are not fitted: what the chip is, and the clock that all cycles are counted in."""
-
-RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
-"""Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
-
-
 def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
     """Return the microseconds that a kernel takes for a problem, its operands in DRAM.
 

@@ -282,6 +282,10 @@ ARRAYS = {
     ),
     "columns, batch": (COLUMNS._replace(tile=(64, 48, 64), batch=True), (72, 72, 72, 3)),
     "K shared, 48 columns": (SplitConfig(SINGLE._replace(tile=(64, 48, 64), serpentine=False), 3), (72, 72, 456)),
+    "K shared, parts that do not divide the pieces": (
+        SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 3),
+        (72, 136, 456),
+    ),
     "K shared, columns": (SplitConfig(COLUMNS._replace(sms=132, serpentine=False), 4), (72, 70, 456)),
     "K shared, a cluster": (
         SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, cluster_m=2), 4),
@@ -381,6 +385,6 @@ def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
     assert len(results) == 1
 
 
-def test_parts_that_fit_no_pieces() -> None:
-    with pytest.raises(ValueError, match=r"expected parts that divide 128 columns in 16s, 32s or 64s, .* got 3"):
-        SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 3).check()
+def test_parts_of_k_are_two_or_more() -> None:
+    with pytest.raises(ValueError, match="expected two parts of K or more, got 1"):
+        SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 1).check()
