@@ -25,7 +25,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.fused import Matrix, aligned_like, bias_mode, folds, like, unfused
-from cute_dialect.op.known import KnownCalls, Prepared
+from cute_dialect.op.known import Extras, KnownCalls, Prepared
 from cute_dialect.op.model import best, costs_of
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
 from cute_dialect.runtime import settings
@@ -129,10 +129,7 @@ class Runner:
 
     def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
         """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
-        if self._swapped and self.choice.config.epilogue.beta != 0.0:
-            source, *others = more
-            more = (source.transpose(0, 1), *others)  # type: ignore[attr-defined]
-        given = self._given(a, b, c)
+        given, more = self._given(a, b, c), self._extras(more)
         if self._alone:
             self._kernel(*given, *more)
         else:
@@ -142,6 +139,13 @@ class Runner:
     def _given(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return what the kernel takes: of the swapped problem, ``c^T = b a^T``."""
         return (b, a, c.transpose(0, 1)) if self._swapped else (a, b, c)
+
+    def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
+        """Return the epilogue's arguments as the kernel takes them: the source like the result."""
+        if not self._swapped or self.choice.config.epilogue.beta == 0.0:
+            return given
+        source, *others = given
+        return source.transpose(0, 1), *others  # type: ignore[attr-defined]
 
     def _memory(self, stream: int, device: int, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
@@ -161,11 +165,11 @@ class Runner:
                 self._shared[key] = found
         return found
 
-    def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Prepared | None:
-        """Return what launches on matrices like these at other addresses."""
-        given = self._given(a, b, c)
+    def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *extras: object) -> Prepared | None:
+        """Return what launches on matrices like these at other addresses; ``extras``: the epilogue's arguments."""
+        given, extras = self._given(a, b, c), self._extras(extras)
         if self._alone:
-            found = _prepared(self._kernel, *given)
+            found = _prepared(self._kernel, *given, *extras)
         else:
             index, shape = c.device.index or 0, tuple(c.shape)
 
@@ -174,7 +178,7 @@ class Runner:
                 return workspace.data_ptr(), counters.data_ptr()
 
             memory = self._memory(current_stream_of_torch()(index), index, shape)
-            found = _prepared(self._kernel, *given, *memory, more=more)
+            found = _prepared(self._kernel, *given, *memory, *extras, more=more)
         return _in_order(found) if self._swapped and found is not None else found
 
 
@@ -189,10 +193,11 @@ def _in_order(prepared: Prepared) -> Prepared:
 
 
 def _prepared(
-    kernel: Kernel, *args: torch.Tensor, more: Callable[[int], tuple[int, ...]] | None = None
+    kernel: Kernel, *args: object, more: Callable[[int], tuple[int, ...]] | None = None
 ) -> Prepared | None:  # fmt: skip
     launch = kernel.by_address(*args)
-    return None if launch is None else Prepared(launch, kernel.alignment - 1, more)
+    numbers = sum(isinstance(x, int | float) for x in args)
+    return None if launch is None else Prepared(launch, kernel.alignment - 1, more, numbers)
 
 
 @cache
@@ -255,10 +260,12 @@ def mm(
     (:func:`cute_dialect.op.explain` says so).  Raises ValueError for other types, shapes and devices, before anything
     is compiled; ImportError without torch.
     """
-    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
-    if plain and (done := _MM.again(a, b, out, dtype)) is not None:
-        return done
-    return _product("mm", 2, a, b, out, dtype, Extras(alpha, beta, c, bias, activation, hook))
+    if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
+        done = _MM.again(a, b, out, dtype)
+        return _product("mm", 2, a, b, out, dtype, Extras()) if done is None else done
+    extras = Extras(alpha, beta, c, bias, activation, hook)
+    done = _MM.again_with(a, b, out, dtype, extras)
+    return _product("mm", 2, a, b, out, dtype, extras) if done is None else done
 
 
 def bmm(
@@ -280,26 +287,12 @@ def bmm(
     matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
-    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
-    if plain and (done := _BMM.again(a, b, out, dtype)) is not None:
-        return done
-    return _product("bmm", 3, a, b, out, dtype, Extras(alpha, beta, c, bias, activation, hook))
-
-
-class Extras(NamedTuple):
-    """What becomes of the sums of a call."""
-
-    alpha: float = 1.0
-    beta: float = 1.0
-    c: torch.Tensor | None = None
-    bias: torch.Tensor | None = None
-    activation: str = ""
-    hook: Hook | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Tell whether they are the result."""
-        return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
+    if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
+        done = _BMM.again(a, b, out, dtype)
+        return _product("bmm", 3, a, b, out, dtype, Extras()) if done is None else done
+    extras = Extras(alpha, beta, c, bias, activation, hook)
+    done = _BMM.again_with(a, b, out, dtype, extras)
+    return _product("bmm", 3, a, b, out, dtype, extras) if done is None else done
 
 
 def epilogue_of(
@@ -368,7 +361,7 @@ def _product(
     a = aligned_like(a, 1).copy_(a) if "a" in way.copied else a
     b = aligned_like(b, 0).copy_(b) if "b" in way.copied else b
     target = aligned_like(d, 1) if "out" in way.copied else d
-    more: list[object] = []
+    more: list[Any] = []
     if epilogue is not None:
         if c is not None:
             source = like(c, target)
@@ -382,10 +375,13 @@ def _product(
     kernel(*given, *more)
     if target is not d:
         d.copy_(target)
-    if extras.plain and not way.copied and result.is_cuda:
-        prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else _prepared(kernel, *given)
+    # What was copied would have to be copied again.
+    read = [t for t in more if not isinstance(t, int | float)]
+    in_place = all(t.data_ptr() == x.data_ptr() for t, x in zip(read, extras.tensors))
+    if in_place and not way.copied and result.is_cuda:
+        prepared = kernel.prepared(*given, *more) if isinstance(kernel, Runner) else _prepared(kernel, *given)
         if prepared is not None:
-            (_MM if rank == 2 else _BMM).remember(*call_of, result, prepared)
+            (_MM if rank == 2 else _BMM).remember(*call_of, result, prepared, extras)
     return result
 
 

@@ -75,10 +75,11 @@ def test_bias_and_gelu_in_the_kernel() -> None:
     """The kernel that ``cute-bench gemm`` measures, more than one wave of it."""
     a = torch.randn(5000, 1024, device="cuda", dtype=torch.float16)
     b = torch.randn(4096, 1024, device="cuda", dtype=torch.float16).t()
-    bias = torch.randn(4096, device="cuda", dtype=torch.float16)
-    out = gemm.mm(a, b, bias=bias, activation="gelu")
-    exact = torch.nn.functional.gelu(product(a, b) + bias.double())
-    assert float((out.double() - exact).abs().max()) <= limit(out, 1024)
+    for _ in range(3):  # the second and third are known, and have other memory
+        bias = torch.randn(4096, device="cuda", dtype=torch.float16)
+        out = gemm.mm(a, b, bias=bias, activation="gelu")
+        exact = torch.nn.functional.gelu(product(a, b) + bias.double())
+        assert float((out.double() - exact).abs().max()) <= limit(out, 1024)
 
 
 @pytest.mark.parametrize("of_a, of_b", FOR_ALL)

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect.op import known as module  # noqa: E402
-from cute_dialect.op.known import KnownCalls, Prepared  # noqa: E402
+from cute_dialect.op.known import Extras, KnownCalls, Prepared  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
 OUT = torch.zeros(8, 24, dtype=torch.float16)
@@ -89,3 +89,54 @@ def test_what_is_not_remembered(launched: list[tuple[int, ...]]) -> None:
         calls = KnownCalls()
         calls.remember(a, B, None, None, OUT, Prepared(lambda *x: launched.append(x), 15))
         assert len(calls) == 0
+
+
+BIAS, C = torch.zeros(24, dtype=torch.float16), torch.zeros(8, 24, dtype=torch.float16)
+FUSED = Extras(2.0, 0.5, C, BIAS, "gelu")
+
+
+def fused_calls(launched: list[tuple[int, ...]], extras: Extras = FUSED, numbers: int = 2) -> KnownCalls:
+    """Remembers one product with what becomes of its sums."""
+    calls = KnownCalls()
+    prepared = Prepared(lambda *x: launched.append(x), 15, lambda stream: (stream + 1, stream + 2), numbers)
+    calls.remember(A, B, None, None, OUT, prepared, extras)
+    return calls
+
+
+def test_a_call_with_extras(launched: list[tuple[int, ...]]) -> None:
+    calls = fused_calls(launched)
+    c, bias = C.clone(), BIAS.clone()
+    d = calls.again_with(A, B, None, None, FUSED._replace(c=c, bias=bias))
+    addresses = [t.data_ptr() for t in (A, B, d)]
+    assert launched == [(7, *addresses, 8, 9, c.data_ptr(), bias.data_ptr(), 0, 0)]
+    assert calls.again(A, B, None, None) is None  # the plain product is another
+    # beta is 0: nothing is read of c.
+    other = Extras(c=C, beta=0.0, activation="relu")
+    d = fused_calls(launched, other, 0).again_with(A, B, None, None, other)
+    assert launched[-1] == (7, A.data_ptr(), B.data_ptr(), d.data_ptr(), 8, 9)
+
+
+def hook(x: Any, row: Any, column: Any) -> Any:
+    return x
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"alpha": 2}, {"alpha": -2.0}, {"beta": 0.25}, {"activation": ""}, {"hook": hook}, {"c": None}, {"bias": None},
+        {"c": C[0]}, {"c": C.float()}, {"c": C.t().contiguous().t()}, {"c": 3.0}, {"alpha": "2"},
+        {"bias": BIAS.float()}, {"bias": BIAS.view(1, 24)}, {"bias": BIAS.as_subclass(Kind)},
+        {"bias": torch.zeros(25, dtype=torch.float16)[1:]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_extras(launched: list[tuple[int, ...]], other: dict[str, Any]) -> None:
+    assert fused_calls(launched).again_with(A, B, None, None, FUSED._replace(**other)) is None
+    assert launched == []
+
+
+def test_zeros_with_a_sign(launched: list[tuple[int, ...]]) -> None:
+    zero = Extras(alpha=0.0, c=C)
+    calls = fused_calls(launched, zero)
+    assert calls.again_with(A, B, None, None, zero) is not None
+    assert calls.again_with(A, B, None, None, zero._replace(alpha=-0.0)) is None
