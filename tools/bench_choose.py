@@ -1,8 +1,8 @@
-"""``cute-bench choose``: how long choosing a kernel takes, and what bounding saves; no GPU.
+"""``cute-bench choose``: how long choosing a kernel takes; no GPU.
 
 For each type and major of ``--random``'s problems: the first choice of a process, which makes the menu, then the first
-choice for each problem, predicting the fastest of the menu (:func:`cute_dialect.op.model.best`), beside predicting all
-of it.  User time of this process, in microseconds.
+choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.model.best`), beside ranking and
+making all of it.  User time of this process, in microseconds.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _time(work: Callable[[], object]) -> float:
 
 def table(result: Mapping[str, object]) -> list[Sequence[str]]:
     """Return the head and the rows of a table."""
-    head = ("kind", "kernels", "first of a process, us", "first of a problem, us", "longest", "predicting all, us")
+    head = ("kind", "kernels", "first of a process, us", "first of a problem, us", "longest", "ranking all, us")
     rows: list[Sequence[str]] = [head]
     for r in cast("list[dict[str, object]]", result["rows"]):
         times = [f"{cast(float, r[k]):.0f}" for k in ("first", "mean", "longest", "all")]

@@ -170,7 +170,7 @@ def _explained(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound
         )
     plain = gemm.choose(p, sms, gpu)
-    rest = [(t, c) for t, c in ranked(p, costs) if c != plain][:others]
+    rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
     grid, waves = _blocks(plain, p)
     return Explanation(
         name, p, gpu, way.choice, _why(p, gpu), predict(plain, p, costs), tuple(rest), grid, waves,

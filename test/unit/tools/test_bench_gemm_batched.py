@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from cute_dialect.kernels.gemm.config import GemmConfig  # noqa: E402
 from cute_dialect.op.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.gemm import text_of  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
@@ -60,7 +61,7 @@ def test_what_is_measured_is_what_torch_computes(major_b: str) -> None:
 
 @pytest.mark.parametrize("shape", ODD[:2])
 def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
-    choice = chosen(Problem(128, 128, 64, matrices=512))
+    choice = Choice(GemmConfig(tile=(128, 128, 64), stages=6, cluster_m=1, deferred=False, batch=True))
     kernel = compile(text_of(choice), emit="base").kernel("launch")
 
     def one_is_wrong(a: Any, b: Any, c: Any) -> None:
