@@ -98,7 +98,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--kernels",
         type=_kernels,
         metavar="N",
-        help="of --fit --random: the N fastest by prediction of each problem (default: 20) and some others, or all",
+        help="of --fit --random: the N fastest by prediction of each problem (default: 20) and some others, or all; "
+        "of --batched: the N fastest (default: that which is taken)",
     )
     p.add_argument("--budget", type=_seconds, metavar="SECONDS", help="of --fit --random: stop building or timing then")
     p.add_argument("--regret", nargs="+", metavar="FILE", help="gemm: how near the choices come to the best of sweeps")
@@ -157,6 +158,8 @@ def _contradiction(options: argparse.Namespace) -> str:
         return "--batched is for gemm without --tune and --random"
     if options.batched and (options.fit is not None or options.regret is not None):
         return "--batched does not go with --fit and --regret"
+    if options.batched and options.kernels == "all":
+        return "--kernels expected a number with --batched, got all"
     if options.random is not None and (options.name != "gemm" or options.tune):
         return "--random is for gemm without --tune"
     if options.seed is not None and options.random is None and options.fit is None:
@@ -174,6 +177,7 @@ def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
     name = "--fit" if options.fit is not None else "--regret" if options.regret is not None else ""
     given = [n for n in ("kernels", "budget", "costs", "output") if getattr(options, n) is not None]
     if not name:
+        given = [n for n in given if n != "kernels" or not options.batched]
         return f"--{given[0]} is for --fit" if given else ""
     if options.name != "gemm" or options.tune:
         return f"{name} is for gemm without --tune"
@@ -223,6 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         more = {"count": options.random, "seed": options.seed or 0}
     if options.batched:
         case = import_module("cute_dialect.tools.bench_gemm_batched")
+        more = {"kernels": options.kernels or 1}
     measures = bool(options.run) or not options.build
     made = options.run if not options.build else None
     missing = _missing(compiles=made is None, measures=measures, made=made)

@@ -13,10 +13,10 @@ from cute_dialect.kernels.gemm.config import GemmConfig  # noqa: E402
 from cute_dialect.op.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.gemm import text_of  # noqa: E402
 from cute_dialect.pipelines import compile  # noqa: E402
-from cute_dialect.tools import bench_gemm  # noqa: E402
+from cute_dialect.tools import bench_gemm, bench_gemm_batched  # noqa: E402
 from cute_dialect.tools.bench_add import BenchError  # noqa: E402
 from cute_dialect.tools.bench_gemm import check, chosen, inputs, peer_of  # noqa: E402
-from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS  # noqa: E402
+from cute_dialect.tools.bench_gemm_batched import ODD, PROBLEMS, candidates  # noqa: E402
 
 
 class Runs:
@@ -35,6 +35,13 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("randint", "randn", "full", "empty"):
         make = getattr(torch, name)
         monkeypatch.setattr(torch, name, lambda *args, make=make, device=None, **options: make(*args, **options))
+
+
+def test_the_next_kernels() -> None:
+    for p in PROBLEMS[:3]:
+        found = candidates(p, 5)
+        assert len({c.name for c in found}) == 5 and found[0] == chosen(p) and candidates(p, 1) == found[:1]
+        assert all(c.config.batch for c in found)
 
 
 def test_each_has_a_kernel() -> None:
@@ -73,3 +80,27 @@ def test_a_wrong_kernel_is_found(shape: tuple[int, int, int, int]) -> None:
     assert check(right, shape, integers=False, repeats=1) < bench_gemm._LIMITS["f16"]
     with pytest.raises(BenchError, match="1 elements are wrong on integer data"):
         check(wrong, shape, integers=True, repeats=1)
+
+
+def test_what_is_said_of_choices_and_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invented measurements: what is taken reaches 1.0 of torch, the next kernel 1.25."""
+    taken = {chosen(p).name for p in PROBLEMS}
+    checked: list[str] = []
+
+    def measured(runner: Runs, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
+        return {"name": problem.key, "ratio": 1.0 if runner.choice == chosen(problem) else 1.25}
+
+    monkeypatch.setattr("cute_dialect.runtime.load", lambda path: path)
+    monkeypatch.setattr(bench_gemm_batched, "Runner", Runs)
+    monkeypatch.setattr(bench_gemm_batched, "check", lambda r, *_, **__: checked.append(r.choice.name) or 0.0)
+    monkeypatch.setattr(bench_gemm_batched, "measure", measured)
+    said: list[str] = []
+    result = bench_gemm_batched.run("folder", runs=3, large=True, say=said.append, kernels=2)
+    assert len(result["rows"]) == len(result["others"]) == len(PROBLEMS)  # type: ignore[arg-type]
+    assert said[-2:] == [
+        "  chosen: geometric mean 1.000, least 1.000",
+        "  best: geometric mean 1.250, least 1.250",
+    ]
+    assert taken < set(checked) and all(any(name in line for line in said) for name in taken)
+    alone = bench_gemm_batched.run("folder", runs=3, large=True, say=said.append)
+    assert alone["others"] == [] and said[-1] == "  best: geometric mean 1.000, least 1.000"
