@@ -1,9 +1,10 @@
 """``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit costs to.
 
 Of N problems three quarters are those of ``--random`` (bf16 as f16, for which the kernels are as fast), the rest have
-up to 256 rows.  For each the kernels are timed that are predicted to be the fastest, and a few others at random, so
-that a fit sees bad ones too.  Building goes problem by problem, in processes, and writes what is to be timed beside the
-kernels; so the machine with the GPU needs no costs of its own, and a budget that ends early leaves whole problems.
+up to 256 rows.  For each the kernels are timed that are predicted to be the fastest, at most two of a tile, and a few
+others at random, so that a fit sees bad ones too.  Building goes problem by problem, in processes, and writes what is
+to be timed beside the kernels; so the machine with the GPU needs no costs of its own, and a budget that ends early
+leaves whole problems.
 
 A result is compared with torch's and, where that does not take long, with the float64 product on small integers, before
 its kernel is timed; all kernels of a problem take turns with torch, with a cold L2.  A kernel that is wrong, crashes or
@@ -110,12 +111,27 @@ def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
     for problem in sweep_problems(count, seed):
         found = [choice for _, choice in ranked(problem, costs)]
         if near is not None:
-            rest = found[near:]
+            first = _differing(found, near)
+            rest = [c for c in found[: 40 * near] if c not in first]
             rng = random.Random(f"{seed} {problem.key}")
-            found = [*found[:near], *rng.sample(rest, min(len(rest), -(-near // 5)))]
+            found = [*first, *rng.sample(rest, min(len(rest), -(-near // 5)))]
         menu |= {c.name: c for c in found}
         rows.append((problem, tuple(c.name for c in found)))
     return Plan(count, seed, costs.sms, tuple(rows), menu, {})
+
+
+def _differing(found: Sequence[Choice], count: int) -> list[Choice]:
+    """Return the first ``count`` of some kernels, at most two of them with the same tile of the same problem."""
+    kept: list[Choice] = []
+    seen: dict[object, int] = {}
+    for c in found:
+        tile = (c.config.tile, c.swapped) if c.skinny is None else (c.skinny.rows, c.skinny.columns)
+        seen[tile] = seen.get(tile, 0) + 1
+        if seen[tile] <= 2:
+            kept.append(c)
+        if len(kept) == count:
+            break
+    return kept
 
 
 # ---------------------------------------------------------------------------------------------------------------- build

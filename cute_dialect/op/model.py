@@ -48,53 +48,55 @@ class Costs(NamedTuple):
     of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.  ``l2_bytes``: of
     an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor for steps whose A
     or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet`` (of a cluster, to ``first_loads``).
-    ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the next tile.  ``wave``: more
-    between tiles.  ``alone``: factor for one tile of a block whose consumers take turns.  ``split``, ``split_tile``,
-    ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``: of the kernels
-    for few rows.  ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of
-    shared memory.  ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``: its power for their
-    latency, ``torn_dram``: factor for what is read of them in DRAM.  ``store_columns``: factor for stores of columns.
-    ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.  ``fours``: of the clusters of four blocks
-    that there are SMs for, those that run at once.
+    ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the next tile; ``store_columns``:
+    factor for stores of columns.  ``wave``: more between tiles.  ``turns``: factor for the products of consumers that
+    take turns, ``alone``: for those of a block's only tile.  ``split``, ``split_tile``, ``split_add``, ``stream``,
+    ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``, ``few_tile``: of the kernels for few rows.
+    ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of shared memory.
+    ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``: its power for their latency,
+    ``torn_dram``: factor for what is read of them in DRAM.  ``sm_bytes``: that one SM reads through the L2 a cycle,
+    however few do.  ``fours``: of the clusters of four blocks that there are SMs for, those that run at once.
     """
 
     sms: int = 132
-    ghz: float = 1.737
-    mma: float = 1.015
-    mma_tf32: float = 1.007
-    mma_8: float = 1.054
+    ghz: float = 1.741
+    mma: float = 1.005
+    mma_tf32: float = 1.0
+    mma_8: float = 1.036
     step_cycles: float = 9.747
-    l2_bytes: float = 45.99
-    dram: float = 4.153
-    latency: float = 1.487
-    other_major: float = 0.9863
-    launch: float = 3.897
-    first_loads: float = 1.209
-    clusters_meet: float = 1.409
-    store: float = 0.4348
-    store_tile: float = 1.235
-    not_hidden: float = 0.3096
-    wave: float = 0.0875
-    alone: float = 1.028
-    split: float = 3.512
-    split_tile: float = 2.817
-    split_add: float = 1.947
-    stream: float = 5.228
-    collect_tile: float = 2.053
-    few_launch: float = 4.738
-    few_split: float = 0.2245
-    sharpness: float = 3.211
-    shared: float = 0.9944
-    torn: float = 1.305
-    torn_latency: float = 1.224
-    store_columns: float = 0.946
-    sm_bytes: float = 64.38
-    torn_dram: float = 1.192
+    l2_bytes: float = 43.63
+    dram: float = 4.099
+    latency: float = 1.369
+    other_major: float = 0.9915
+    launch: float = 3.863
+    first_loads: float = 1.166
+    clusters_meet: float = 1.237
+    store: float = 0.4242
+    store_tile: float = 0.8017
+    not_hidden: float = 0.2843
+    wave: float = 0.2843
+    alone: float = 1.069
+    split: float = 2.936
+    split_tile: float = 3.45
+    split_add: float = 1.644
+    stream: float = 5.28
+    collect_tile: float = 2.08
+    few_launch: float = 4.371
+    few_split: float = 0.2441
+    sharpness: float = 2.913
+    shared: float = 0.9969
+    torn: float = 1.219
+    torn_latency: float = 1.252
+    store_columns: float = 0.9359
+    sm_bytes: float = 65.39
+    torn_dram: float = 1.161
     fours: float = 0.91
+    turns: float = 0.9573
+    few_tile: float = 1.059
 
 
 COSTS = Costs()
-"""Of an H200 (2026-11-23: 194 problems of ``--random`` with seed 202 and like it, 20 kernels each)."""
+"""Of an H200 (2026-11-23: sweeps of 394 problems with seeds 202 and 303, 15 to 20 kernels each)."""
 
 GIVEN = ("sms", "ghz", "fours")
 """Costs that are not fitted: what the chip is, and the clock that all cycles are counted in."""
@@ -185,10 +187,10 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     between = store * np.where(k.deferred, x.not_hidden, 1.0) + x.wave
     whole = products + (waves - 1) * between + store
     again = np.maximum(0.0, store - product) / 2 + x.wave
-    in_turns = np.where(waves > 1, products + store + (waves - 1) * again, last_product * x.alone + store)
+    in_turns = np.where(waves > 1, products * x.turns + store + (waves - 1) * again, last_product * x.alone + store)
     added = k.parts * tile / k.finishers
     shared = part + x.split + x.split_tile * tile + x.split_add * added
-    exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts), 0.0)
+    exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
     of_few = np.ceil(tiles / at_once) * (np.ceil(steps / k.parts) * step + store) + exchanged
     streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
     body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
