@@ -22,6 +22,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, shipped
 from cute_dialect.op.gemm import Runner, with_epilogue
+from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
@@ -101,12 +102,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         shapes = [*CHECKS, *((rng.randint(1, 700), 8 * rng.randint(1, 90), 16 * rng.randint(1, 60)) for _ in range(20))]
         worst, done = 0.0, 0
         for shape in shapes:
-            if runner.choice.parts > 1 or runner.choice.skinny is not None:
-                shape = (shape[0] % 128 + 1, shape[1] * 4, shape[2] + 2048)
-            c = runner.choice.config
-            m, n, k = shape
-            # Rows of whole 16 bytes, as TMA wants them.
-            shape = (-(-m // 8) * 8 if c.major_a == "m" else m, n, -(-k // 16) * 16 if c.bits == 8 else k)
+            shape = fitting(runner.choice, shape)
             for integers in (False, True):
                 worst = max(worst, check(runner, shape, integers=integers, repeats=100 if done == 4 else 3))
             done += 1
@@ -162,6 +158,22 @@ def inputs(problem: Problem, *, integers: bool) -> tuple[torch.Tensor, torch.Ten
     return a, b, c[0] if matrices == 1 else c.permute(1, 2, 0)
 
 
+def fitting(choice: Choice, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return a shape like one that a kernel can compute: few rows, and few tiles with much K where they are shared;
+    rows of whole 16 bytes, as TMA wants them.
+    """
+    m, n, k = shape
+    if choice.parts > 1 or choice.skinny is not None:
+        rows = (choice.skinny.live if choice.skinny is not None else 0) or 128
+        m, n, k = m % rows + 1, n * 4, k + 2048 + 256 * choice.parts
+    m, k = -(-m // 8) * 8 if choice.majors[0] == "m" else m, -(-k // 16) * 16 if choice.config.bits == 8 else k
+    while not suits(choice, Problem(m, n, k)):
+        n = n // 16 * 8
+        if n == 0:
+            raise BenchError(f"{choice.name}: no shape like {shape} suits it")
+    return m, n, k
+
+
 def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int) -> float:
     """Return the largest error beside the float64 product, in units of sqrt(K); ``shape``: (M, N, K), and how many
     matrices.  Raises :class:`BenchError`.
@@ -170,7 +182,7 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
 
     c = runner.choice.config
     m, n, k, matrices = (*shape, 1)[:4]
-    problem = Problem(m, n, k, c.element, c.output, c.major_a, c.major_b, matrices)
+    problem = Problem(m, n, k, c.element, c.output, *runner.choice.majors, matrices)
     x, y, out = inputs(problem, integers=integers)
     runner(x, y, out)
     first = out.clone()

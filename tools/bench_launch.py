@@ -17,11 +17,11 @@ Then whole operations: ``op.mm`` and ``op.bmm``, which allocate their result or 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
+from unittest.mock import patch
 
 from cute_dialect.op.choice import Problem
 from cute_dialect.op.gemm import text_of
@@ -122,7 +122,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
         batch = (p.matrices,) if name == "bmm" else ()
         a, b = (torch.randint(-2, 3, (*batch, *s), device="cuda").half() for s in ((p.m, p.k), (p.k, p.n)))
         out = torch.empty((*batch, p.m, p.n), device="cuda", dtype=a.dtype)
-        with _kernels(folder):
+        with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
             for call in range(4):  # the first chooses; then in a memory of one's own and in a given one
                 out.fill_(float("nan"))
                 found = ours(a, b, out) if call % 2 else ours(a, b)
@@ -137,19 +137,6 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
             rows.append({"name": what, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
             say(f"  {what}: {mine:.2f} us a call; torch.{name} {peer:.2f}")
     return rows
-
-
-@contextmanager
-def _kernels(folder: str) -> Generator[None]:
-    """Let operations find their kernels in a folder."""
-    before = os.environ.get("CUTE_KERNELS")
-    os.environ["CUTE_KERNELS"] = folder
-    try:
-        yield
-    finally:
-        del os.environ["CUTE_KERNELS"]
-        if before is not None:
-            os.environ["CUTE_KERNELS"] = before
 
 
 def check(kernel: Kernel, inputs: tuple[torch.Tensor, ...], output: torch.Tensor, expected: torch.Tensor) -> None:

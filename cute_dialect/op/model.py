@@ -44,18 +44,19 @@ FORMAT = 1
 class Costs(NamedTuple):
     """The numbers of a GPU; times in microseconds, of a tile as of one of 128 x 256.
 
-    ``sms``, ``ghz``: multiprocessors, and the clock that they keep.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a step
-    of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.  ``l2_bytes``: of
-    an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor for steps whose A
-    or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet`` (of a cluster, to ``first_loads``).
-    ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the next tile; ``store_columns``:
-    factor for stores of columns.  ``wave``: more between tiles.  ``turns``: factor for the products of consumers that
-    take turns, ``alone``: for those of a block's only tile.  ``split``, ``split_tile``, ``split_add``, ``stream``,
-    ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``, ``few_tile``: of the kernels for few rows.
-    ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of shared memory.
-    ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``: its power for their latency,
-    ``torn_dram``: factor for what is read of them in DRAM.  ``sm_bytes``: that one SM reads through the L2 a cycle,
-    however few do.  ``fours``: of the clusters of four blocks that there are SMs for, those that run at once.
+    ``sms``, ``ghz``: multiprocessors, and the clock that they keep.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a
+    step of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.
+    ``l2_bytes``: of an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor
+    for steps whose A or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet`` (of a cluster,
+    to ``first_loads``).  ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the
+    next tile; ``store_columns``: factor for stores of columns.  ``wave``: more between tiles.  ``turns``: factor for
+    the products of consumers that take turns, ``alone``: for those of a block's only tile.  ``split``,
+    ``split_tile``, ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``,
+    ``few_tile``: of the kernels for few rows.  ``sharpness``: how suddenly one bound follows another.  ``shared``:
+    cycles of a read of 128 bytes of shared memory.  ``torn``: factor for lines of 128 bytes that begin anywhere,
+    ``torn_latency``: its power for their latency, ``torn_dram``: factor for what is read of them in DRAM.
+    ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.  ``fours``: of the clusters of four blocks
+    that there are SMs for, those that run at once.
     """
 
     sms: int = 132

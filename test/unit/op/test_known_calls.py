@@ -128,7 +128,7 @@ def hook(x: Any, row: Any, column: Any) -> Any:
         {"bias": BIAS.float()}, {"bias": BIAS.view(1, 24)}, {"bias": BIAS.as_subclass(Kind)},
         {"bias": torch.zeros(25, dtype=torch.float16)[1:]},
     ],
-    ids=str,
+    ids=lambda x: next(iter(x)),
 )  # fmt: skip
 def test_other_extras(launched: list[tuple[int, ...]], other: dict[str, Any]) -> None:
     assert fused_calls(launched).again_with(A, B, None, None, FUSED._replace(**other)) is None

@@ -17,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Problem, decode, encode
 from cute_dialect.op.gemm import Runner
 from cute_dialect.op.menu import menu, suits
@@ -62,11 +63,16 @@ def test_kernels_of_a_sweep() -> None:
     made = plan(24, 5, COSTS._replace(sms=100), 6)
     assert made.sms == 100 and [p for p, _ in made.rows] == sweep_problems(24, 5)
     for problem, names in made.rows:
-        listed = [c.name for _, c in ranked(problem, COSTS._replace(sms=100))]
-        assert list(names[:6]) == listed[:6] and len({*names}) == min(8, len(listed)) and {*names} <= {*listed}
+        found = [c for _, c in ranked(problem, COSTS._replace(sms=100))]
+        listed = [c.name for c in found]
+        assert names[0] == listed[0] and len({*names}) == min(8, len(listed)) and {*names} <= {*listed}
+        assert sorted(names[:6], key=listed.index) == list(names[:6])
+        tiles = [(c.skinny or c.config, c.swapped) for n in names[:6] for c in [made.menu[n]]]
+        tiles = [(c[2:4] if isinstance(c, SkinnyConfig) else c.tile, swapped) for c, swapped in tiles]
+        assert max(map(tiles.count, tiles)) <= 2
         assert all(made.menu[n].skinny is not None or made.menu[n].config.sms == 100 for n in names)
-    drawn = [listed.index(n) for p, names in made.rows for listed in [[c.name for _, c in ranked(p)]] for n in names[6:]
-             if n in listed]  # fmt: skip
+    drawn = [found.index(n) for p, names in made.rows
+             for found in [[c.name for _, c in ranked(p, COSTS._replace(sms=100))]] for n in names[6:]]  # fmt: skip
     assert max(drawn) > 20  # bad ones too
     whole = plan(6, 5, COSTS, None)
     for problem, names in whole.rows:
