@@ -113,7 +113,7 @@ class Choice(NamedTuple):
             return self.skinny.name
         c = self.config
         m, n, _ = c.tile
-        shape = f"n{c.cluster_n}" if c.cluster_n > 1 else f"c{c.cluster_m}"
+        shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
             ("w", self.swapped),

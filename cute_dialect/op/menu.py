@@ -41,6 +41,8 @@ for few rows.
 
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
+_CLUSTERS, _LARGER, _LARGEST = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4)), ((4, 2), (2, 4))
+"""Blocks along M and N: of tiles of any size, and of smaller ones."""
 _ALIGNMENT = 1024
 """Bytes that aligning the stages may take."""
 _MOST_STAGES = 16
@@ -163,11 +165,11 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     area, wide, consumers = rows * columns, BITS[base.output] == 32, rows // 64
     sums, most = columns // 2, 96 if consumers == 3 else 192  # registers
     k_major = ((base.major_b if swapped else base.major_a) == "k", (base.major_a if swapped else base.major_b) == "k")
-    clusters = [(1, 1)]
-    if columns % ((8 if k_major[1] else min(columns & -columns, 64)) * 2) == 0:
-        clusters.append((2, 1))
-    if rows % ((8 if k_major[0] else 64) * 2) == 0:
-        clusters.append((1, 2))
+    units = (8 if k_major[0] else 64, 8 if k_major[1] else min(columns & -columns, 64))
+    clusters = [
+        (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192), *_LARGEST * (area <= 64 * 128))
+        if columns % (units[1] * m) == 0 and rows % (units[0] * n) == 0
+    ]  # fmt: skip
     can_wait = not wide and sums * 3 // 2 <= most
 
     def add(
@@ -184,11 +186,12 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         if can_wait or (m, n) != (1, 1):
             add(consumers, WHOLE, m, n, can_wait)
     if rows <= 128 and area <= 128 * 128:
-        for m, n in clusters[:2]:
-            add(2, TURNS, m, n)
+        for m, n in clusters:
+            if m * n <= 4 and max(m, n) <= 2:
+                add(2, TURNS, m, n)
     if base.batch:
         return found
-    # Two blocks share what is more of the operands.
+    # Two blocks share what is more of the operands; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]
     for m, n in [(1, 1), *more]:
         for parts, finishers in zip(_PARTS, _finishers(columns, 1024 // BITS[base.output])):

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.config import BITS, at_once
 from cute_dialect.op.choice import Choice, Problem, TableError
 from cute_dialect.op.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
@@ -54,9 +54,8 @@ class Costs(NamedTuple):
     ``split_tile``, ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``,
     ``few_tile``: of the kernels for few rows.  ``sharpness``: how suddenly one bound follows another.  ``shared``:
     cycles of a read of 128 bytes of shared memory.  ``torn``: factor for lines of 128 bytes that begin anywhere,
-    ``torn_latency``: its power for their latency, ``torn_dram``: factor for what is read of them in DRAM.
-    ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.  ``fours``: of the clusters of four blocks
-    that there are SMs for, those that run at once.
+    ``torn_latency``, ``torn_sm``: its powers for their latency and for what one SM reads, ``torn_dram``: factor for
+    what is read of them in DRAM.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
     """
 
     sms: int = 132
@@ -91,16 +90,16 @@ class Costs(NamedTuple):
     store_columns: float = 0.9359
     sm_bytes: float = 65.39
     torn_dram: float = 1.161
-    fours: float = 0.91
     turns: float = 0.9573
+    torn_sm: float = 2.0
     few_tile: float = 1.059
 
 
 COSTS = Costs()
 """Of an H200 (2026-11-23: sweeps of 394 problems with seeds 202 and 303, 15 to 20 kernels each)."""
 
-GIVEN = ("sms", "ghz", "fours")
-"""Costs that are not fitted: what the chip is, and the clock that all cycles are counted in."""
+GIVEN = ("sms", "ghz")
+"""Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
 
 RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
@@ -140,6 +139,12 @@ class Asked(NamedTuple):
         return cls(p.m, p.n, p.k, p.matrices, bits, BITS[p.output], torn_a, torn_b, straight)
 
 
+def _at_once(sms: int, cluster: Any) -> Any:
+    """Return :func:`at_once` of many clusters."""
+    fours, eights = (at_once(sms, size) for size in (4, 8))
+    return np.where(cluster > 4, eights, np.where(cluster == 4, fours, np.maximum(1, sms // cluster)))
+
+
 def _lines(p: Problem) -> tuple[tuple[str, int], tuple[str, int]]:
     return (p.major_a, p.m), (p.major_b, p.n)
 
@@ -153,9 +158,7 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     tiles = np.ceil(m / (k.rows * k.cluster_m)) * np.ceil(n / (k.columns * k.cluster_n)) * p.matrices
     cluster = k.cluster_m * k.cluster_n
     steps = np.ceil(p.k * p.bits / 1024)
-    slots = np.maximum(1, x.sms // cluster)
-    # Clusters of the kernels for few rows: of four blocks fewer fit into groups of 16 or 18 multiprocessors.
-    at_once = np.maximum(1, np.floor(x.sms // k.parts * np.where(k.parts == 4, x.fours, 1.0)))
+    slots, slots_of_few = _at_once(x.sms, cluster), _at_once(x.sms, k.parts)
     running = tiles * k.parts * cluster  # blocks, if all ran at once
     over = running % (slots * cluster)
     last = np.where(over > 0, over, slots * cluster)  # blocks of the last wave
@@ -168,10 +171,12 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     reads = k.rows * (1 + k.columns / 64) * x.shared
     torn_a, torn_b = (np.where(torn, x.torn, 1.0) for torn in (p.torn_a, p.torn_b))
     torn_rows, torn_columns = np.where(k.swapped, torn_b, torn_a), np.where(k.swapped, torn_a, torn_b)
-    lines = k.live / k.cluster_n * torn_rows + k.columns / k.cluster_m * torn_columns
+    rows, columns = k.live / k.cluster_n, k.columns / k.cluster_m
+    lines = rows * torn_rows + columns * torn_columns
+    alone = (rows * torn_rows**x.torn_sm + columns * torn_columns**x.torn_sm) * 128 / x.sm_bytes * cycle
 
     def loads(busy: Any) -> Any:
-        return lines * 128 * np.maximum(busy / x.sms / x.l2_bytes, 1 / x.sm_bytes) * cycle
+        return np.maximum(lines * 128 * busy / x.sms / x.l2_bytes * cycle, alone)
 
     latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
     others = (products + x.step_cycles) * cycle, reads * cycle, latency
@@ -192,7 +197,7 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     added = k.parts * tile / k.finishers
     shared = part + x.split + x.split_tile * tile + x.split_add * added
     exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
-    of_few = np.ceil(tiles / at_once) * (np.ceil(steps / k.parts) * step + store) + exchanged
+    of_few = np.ceil(tiles / slots_of_few) * (np.ceil(steps / k.parts) * step + store) + exchanged
     streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
     body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
     begin = np.where(few, x.few_launch, x.launch + x.first_loads * x.clusters_meet * (cluster > 1)) + x.first_loads

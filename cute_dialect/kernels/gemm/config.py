@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 
-__all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig"]
+__all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once"]
 
 EVICT_FIRST = 0x12F0000000000000
 """The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
@@ -23,11 +23,24 @@ EVICT_FIRST = 0x12F0000000000000
 BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
 
+def at_once(sms: int, cluster: int) -> int:
+    """Return how many clusters of so many blocks, one a multiprocessor, run at once on Hopper.
+
+    Its multiprocessors come in groups of 10 to 18, and a cluster is in one: of four blocks 30 ran at once on an H200 of
+    132 (its groups leave out a few).
+
+    >>> [at_once(132, cluster) for cluster in (1, 2, 4, 8)]
+    [132, 66, 30, 14]
+    """
+    whole = max(1, sms // cluster)
+    return max(1, whole * 10 // 11) if cluster == 4 else max(1, whole * 7 // 8) if cluster > 4 else whole
+
+
 class GemmConfig(NamedTuple):
     """The configuration of a kernel.
 
     ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements: 64, 128, 192 or 256 rows,
-    columns in multiples of 16; ``cluster_m``: blocks along M that share B, or ``cluster_n``: along N, that share A;
+    columns in multiples of 16; ``cluster_m``: blocks along M that share B; ``cluster_n``: along N, that share A;
     ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is stored while the
     next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or ``n`` (other
     than ``k`` with 16-bit elements only); ``major_c``: ``n``, or ``m`` (results of 16 bits), which also serves
@@ -98,6 +111,16 @@ class GemmConfig(NamedTuple):
         return self.cluster_m * self.cluster_n
 
     @property
+    def at_once(self) -> int:
+        """Blocks that run at once."""
+        return at_once(self.sms, self.cluster) * self.cluster
+
+    @property
+    def sharing(self) -> int:
+        """Blocks of a cluster that have A or B in common with one, itself among them."""
+        return self.cluster_m + self.cluster_n - 1
+
+    @property
     def stage_bytes(self) -> int:
         """Bytes of A and B in one stage."""
         m, n, k = self.tile
@@ -155,8 +178,8 @@ class GemmConfig(NamedTuple):
             raise ValueError(
                 f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
             )
-        if min(self.cluster_m, self.cluster_n) != 1:
-            raise ValueError(f"expected a cluster along M or along N, got {self.cluster_m} x {self.cluster_n}")
+        if not {self.cluster_m, self.cluster_n} <= {1, 2, 4, 8} or self.cluster > 8:
+            raise ValueError(f"expected a cluster of 1, 2, 4 or 8 blocks, got {self.cluster_m} x {self.cluster_n}")
         if m not in (64, 128, 192, 256) or n % 16 or not 16 <= n <= 256:
             raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and 16 to 256 columns, got {m} x {n}")
         registers = self.registers

@@ -82,7 +82,7 @@ def launch(
     tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
         cute.ceil_div(C.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
-        cluster=c.cluster, sms=c.sms, matrices=C.shape[2] if c.batch else None,
+        cluster=c.cluster, sms=c.at_once, matrices=C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[_work(config)].grid(raster, k_tiles, parts)
@@ -113,9 +113,10 @@ def gemm(
         for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
     )
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
-    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.rank, batch=c.batch)
-    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.rank, first_out=c.stream_b, batch=c.batch)
-    consumers = c.cluster * (1 if c.schedule == "pingpong" else c.consumers)  # that use a slot
+    of_a, of_b = tiles.sharers()
+    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, mask=of_a, batch=c.batch)
+    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.row, mask=of_b, first_out=c.stream_b, batch=c.batch)
+    consumers = c.sharing * c.sharers  # that use a slot
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,
         consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, consumers), tx_count=c.stage_bytes,

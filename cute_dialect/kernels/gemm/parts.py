@@ -46,7 +46,18 @@ class Tiles:
     def __init__(self, c: GemmConfig, raster: utils.GroupedRaster):
         self.c, self.raster = c, raster
         self.rank = cute.arch.block_idx_in_cluster() if c.cluster > 1 else 0
+        # Of a cluster: along M first, then along N.
+        both = min(c.cluster_m, c.cluster_n) > 1
+        self.row = self.rank % c.cluster_m if both else self.rank if c.cluster_m > 1 else 0
+        self.column = self.rank // c.cluster_m if both else self.rank if c.cluster_n > 1 else 0
         self.first, self.step = (x.x // c.cluster for x in (cute.arch.block_idx(), cute.arch.grid_dim()))
+
+    def sharers(self) -> tuple[Any, Any]:
+        """Return the blocks of the cluster that share A with this one, and those that share B, a bit for each."""
+        m, n = self.c.cluster_m, self.c.cluster_n
+        if min(m, n) == 1:
+            return (1 << n) - 1, (1 << m) - 1
+        return sum(1 << m * i for i in range(n)) << self.row, ((1 << m) - 1) << self.column * m
 
     def count(self) -> Any:
         """Return how many there are, of a cluster each."""
@@ -56,9 +67,9 @@ class Tiles:
         """Return this block's part of a cluster's tile."""
         row, column, *matrix = self.raster.place(tile)
         if self.c.cluster_m > 1:
-            row = row * self.c.cluster_m + self.rank
+            row = row * self.c.cluster_m + self.row
         if self.c.cluster_n > 1:
-            column = column * self.c.cluster_n + self.rank
+            column = column * self.c.cluster_n + self.column
         return Place(row, column, *matrix)
 
 
@@ -66,16 +77,17 @@ class Operand:
     """What TMA brings of A or B to its stages in shared memory.
 
     ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K); of ``blocks`` of a cluster each
-    brings its part for all; ``first_out``: of the L2; ``batch``: of matrices, or one for all.
+    brings its part for all: ``rank`` is this block's, ``mask`` has a bit for each of them in the cluster;
+    ``first_out``: of the L2; ``batch``: of matrices, or one for all.
     """
 
     def __init__(
-        self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, first_out: bool = False,
-        batch: bool = False,
+        self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, mask: Any = None,
+        first_out: bool = False, batch: bool = False,
     ):  # fmt: skip
         self.atom, coords = tma
         self.shared = blocks > 1
-        self.mask = (1 << blocks) - 1 if self.shared else None
+        self.mask = ((1 << blocks) - 1 if mask is None else mask) if self.shared else None
         self.policy = EVICT_FIRST if first_out else None
         self.matrices: Any = coords.shape[2] if batch else None
         self.slots, self.tiles = cpasync.tma_partition(
