@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem, decode, encode
 from cute_dialect.op.gemm import Runner, text_of
+from cute_dialect.op.menu import differing
 from cute_dialect.op.model import Costs, ranked
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
@@ -111,27 +112,13 @@ def plan(count: int, seed: int, costs: Costs, near: int | None = NEAR) -> Plan:
     for problem in sweep_problems(count, seed):
         found = [choice for _, choice in ranked(problem, costs)]
         if near is not None:
-            first = _differing(found, near)
+            first = differing(found, near)
             rest = [c for c in found[: 40 * near] if c not in first]
             rng = random.Random(f"{seed} {problem.key}")
             found = [*first, *rng.sample(rest, min(len(rest), -(-near // 5)))]
         menu |= {c.name: c for c in found}
         rows.append((problem, tuple(c.name for c in found)))
     return Plan(count, seed, costs.sms, tuple(rows), menu, {})
-
-
-def _differing(found: Sequence[Choice], count: int) -> list[Choice]:
-    """Return the first ``count`` of some kernels, at most two of them with the same tile of the same problem."""
-    kept: list[Choice] = []
-    seen: dict[object, int] = {}
-    for c in found:
-        tile = (c.config.tile, c.swapped) if c.skinny is None else (c.skinny.rows, c.skinny.columns)
-        seen[tile] = seen.get(tile, 0) + 1
-        if seen[tile] <= 2:
-            kept.append(c)
-        if len(kept) == count:
-            break
-    return kept
 
 
 # ---------------------------------------------------------------------------------------------------------------- build

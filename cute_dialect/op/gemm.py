@@ -1,7 +1,7 @@
 """Matrix multiply on Hopper: which kernel for which problem, ``mm`` and ``bmm`` as in torch.
 
 >>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
-'f16-f16-kk-128x256-c2d'
+'f16-f16-kk-128x224-c2dw'
 >>> [m * n >= 128 * 192 for m, n, _ in [choose(Problem(size, size, size)).config.tile for size in (1000, 8000)]]
 [False, True]
 """

@@ -15,7 +15,7 @@ False
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "forget", "menu", "of_choices", "one",
-    "suiting", "suits",
+    "FEW", "SPLIT", "STREAM", "TURNS", "WHOLE", "Kernel", "Menu", "blocks", "differing", "forget", "menu", "of_choices",
+    "one", "suiting", "suits",
 ]  # fmt: skip
 
 WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
@@ -41,8 +41,8 @@ for few rows.
 
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
-_CLUSTERS, _LARGER, _LARGEST = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4)), ((4, 2), (2, 4))
-"""Blocks along M and N: of tiles of any size, and of smaller ones."""
+_CLUSTERS, _LARGER = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4))
+"""Blocks along M and N: of tiles of any size, and of smaller ones.  Eight are no faster than four."""
 _ALIGNMENT = 1024
 """Bytes that aligning the stages may take."""
 _MOST_STAGES = 16
@@ -167,7 +167,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     k_major = ((base.major_b if swapped else base.major_a) == "k", (base.major_a if swapped else base.major_b) == "k")
     units = (8 if k_major[0] else 64, 8 if k_major[1] else min(columns & -columns, 64))
     clusters = [
-        (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192), *_LARGEST * (area <= 64 * 128))
+        (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192))
         if columns % (units[1] * m) == 0 and rows % (units[0] * n) == 0
     ]  # fmt: skip
     can_wait = not wide and sums * 3 // 2 <= most
@@ -275,6 +275,24 @@ def _kernel_of(choice: Choice) -> Kernel:
         *c.tile[:2], c.tile[0], c.stages, choice.parts, c.cluster_m, c.cluster_n, way, choice.swapped, c.deferred,
         c.buffers, finishers=finishers,
     )  # fmt: skip
+
+
+def differing(choices: Iterable[Choice], count: int) -> list[Choice]:
+    """Return the first ``count`` of some kernels, at most two of them with the same tile of the same problem.
+
+    >>> [c.config.group for c in differing([Choice(GemmConfig(group=g)) for g in (8, 4, 16)], 3)]
+    [8, 4]
+    """
+    kept: list[Choice] = []
+    seen: dict[object, int] = {}
+    for c in choices:
+        tile = (c.config.tile, c.swapped) if c.skinny is None else (c.skinny.rows, c.skinny.columns)
+        seen[tile] = seen.get(tile, 0) + 1
+        if seen[tile] <= 2:
+            kept.append(c)
+        if len(kept) == count:
+            break
+    return kept
 
 
 def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:

@@ -136,6 +136,7 @@ module attributes {gpu.container_module} {
       %warp = arith.andi %27, %c3_i32 : i32
       // This block's tiles: every n-th one, n the number of clusters.
       %28 = cute_nvgpu.arch.cluster_rank() : () -> i32
+      // Of a cluster: along M first, then along N.
       %29 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %30 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
       %tile = arith.shrui %29, %c1_i32 : i32

@@ -129,12 +129,12 @@ def build_several(folder: str, chip: str) -> list[str]:
 
 
 def build_sweep(folder: str, chip: str) -> list[str]:
-    """The kernels of a small sweep, three for each of four problems: ``sweep/NAME``; gives what is said."""
+    """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
     from cute_dialect.op.model import COSTS
     from cute_dialect.tools.bench_gemm_sweep import build, plan
 
     said: list[str] = []
-    build(str(Path(folder) / "sweep"), chip, plan(4, 3, COSTS, 2), deadline=float("inf"), say=said.append)
+    build(str(Path(folder) / "sweep"), chip, plan(12, 3, COSTS, 4), deadline=float("inf"), say=said.append)
     return said
 
 

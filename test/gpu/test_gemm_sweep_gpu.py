@@ -26,11 +26,11 @@ def need_the_multiprocessors() -> None:
 
 def test_a_sweep(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = shutil.copytree(folder, tmp_path / "kernels")
-    plan = read_plan(str(kernels), 4, 3)
+    plan = read_plan(str(kernels), 12, 3)
     gone = plan.rows[0][1][0]
     shutil.rmtree(kernels / gone)
     path = tmp_path / "sweep.json"
-    words = ["gemm", "--fit", "--random", "4", "--seed", "3", "--run", str(kernels), "--json", str(path)]
+    words = ["gemm", "--fit", "--random", "12", "--seed", "3", "--run", str(kernels), "--json", str(path)]
     assert main(words) == 0, capsys.readouterr().err
     record = json.loads(path.read_text())
     for row, (problem, names) in zip(record["rows"], plan.rows, strict=True):

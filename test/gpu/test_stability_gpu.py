@@ -90,7 +90,7 @@ def test_gemm_sm90_repeats(artifacts: Path, name: str) -> None:
     run = Runner(choice, load(found(artifacts, f"gemm/{name}")))
     c = choice.config
     rows = 16 if choice.skinny is not None else 128 if choice.parts > 1 else 1024
-    problem = Problem(rows, 1024, 2048, c.element, c.output, c.major_a, c.major_b)
+    problem = Problem(rows, 1024, 2048, c.element, c.output, *choice.majors)
     a, b, out = bench_gemm.inputs(problem, integers=False)
     same_bits(out, lambda: run(a, b, out))
 

@@ -173,10 +173,10 @@ def test_the_generator_prints_the_example() -> None:
 @pytest.mark.parametrize(
     ("problem", "name"),
     [
-        (Problem(8192, 8192, 8192), "f16-f16-kk-128x256-c2d"),
+        (Problem(8192, 8192, 8192), "f16-f16-kk-128x224-c2dw"),
         (Problem(2048, 2048, 2048, "bf16", "bf16"), "bf16-bf16-kk-128x128-c1t-q6"),
         (Problem(128, 8192, 8192), "f16-f16-kk-128x64-y-q9.10-h"),
-        (Problem(8192, 8192, 8192, "f8E4M3FN", "bf16"), "f8E4M3FN-bf16-kk-128x256-c2d"),
+        (Problem(8192, 8192, 8192, "f8E4M3FN", "bf16"), "f8E4M3FN-bf16-kk-128x256-c2dw"),
         (Problem(4096, 4096, 4096, major_a="m", major_b="n"), "f16-f16-mn-128x256-c2d"),
     ],
 )
@@ -209,6 +209,8 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"output": "f32"}, "no deferred store of f32"),
         ({"output": "f32", "deferred": False, "major_c": "m"}, "expected C along n, or along m of 16-bit elements"),
         ({"buffers": 0}, "expected a staging buffer, got 0"),
+        ({"cluster_m": 3}, "a cluster of 1, 2, 4 or 8 blocks, got 3 x 1"),
+        ({"cluster_m": 4, "cluster_n": 4}, "a cluster of 1, 2, 4 or 8 blocks, got 4 x 4"),
         ({"stages": 5}, "at most 232448 bytes"),
         ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
@@ -263,6 +265,31 @@ ARRAYS = {
     ),
     "256 rows in a cluster": (SINGLE._replace(tile=(256, 48, 64), cluster_n=2, sms=4), (300, 136, 136)),
     "256 rows, the last wave shared": (SINGLE._replace(tile=(256, 48, 64), sms=3, stream_k=True), (256, 96, 448)),
+    "a cluster of four along M": (SINGLE._replace(tile=(64, 64, 64), cluster_m=4, sms=8), (500, 136, 136)),
+    "a cluster along M and N": (
+        SINGLE._replace(tile=(64, 64, 64), cluster_m=2, cluster_n=2, sms=8, early=False),
+        (300, 304, 200),
+    ),
+    "a cluster of 2 x 4": (
+        SINGLE._replace(tile=(64, 64, 64), cluster_m=2, cluster_n=4, sms=16, deferred=True),
+        (300, 600, 200),
+    ),
+    "a cluster of 2 x 2, in turns": (
+        SINGLE._replace(tile=(64, 128, 64), cluster_m=2, cluster_n=2, sms=8, schedule="pingpong"),
+        (300, 600, 200),
+    ),
+    "a cluster of 2 x 2, A M-major": (
+        SINGLE._replace(tile=(128, 64, 64), cluster_m=2, cluster_n=2, sms=8, major_a="m"),
+        (400, 304, 136),
+    ),
+    "K shared, a cluster of 2 x 2": (
+        SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, cluster_m=2, cluster_n=2), 2),
+        (140, 136, 456),
+    ),
+    "columns, a cluster of 4 x 2": (
+        COLUMNS._replace(cluster_m=4, cluster_n=2, sms=16),
+        (600, 300, 136),
+    ),
     "columns": (COLUMNS, (104, 136, 136)),
     "columns, 16 of them": (COLUMNS._replace(tile=(64, 16, 64)), (104, 3, 136)),
     "columns, 256 rows": (COLUMNS._replace(tile=(256, 80, 64), deferred=True), (304, 136, 72)),

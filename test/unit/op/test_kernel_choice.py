@@ -13,6 +13,7 @@ from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op import choice as module
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
 from cute_dialect.op.gemm import choose
+from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
@@ -34,10 +35,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("element", list(bench_gemm_tune.OUTPUTS))
 def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None:
-    space = bench_gemm_tune.space(element)
-    for choice in space:
-        assert decode(json.loads(json.dumps(encode(choice)))) == choice
-    assert len({c.name for c in space}) == len(space)
+    for problem in bench_gemm_tune.problems((), element):
+        space = bench_gemm_tune.space(problem)
+        assert space[0] == best(problem) and len(space) > 20
+        for choice in space:
+            assert suits(choice, problem)
+            assert decode(json.loads(json.dumps(encode(choice)))) == choice
+        assert len({c.name for c in space}) == len(space)
 
 
 def test_the_users_table_comes_first() -> None:
