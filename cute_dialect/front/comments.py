@@ -16,6 +16,8 @@ import tokenize
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.front.parsing import parsed
+
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
@@ -100,7 +102,7 @@ class _Source:
         """Line -> the comment at its end."""
         self._known: dict[int, list[Comment]] = {}
         try:
-            self._tree = ast.parse(text)
+            self._tree: ast.Module = parsed(text)
             for token in tokenize.generate_tokens(io.StringIO(text).readline):
                 if token.type == tokenize.COMMENT:
                     there = self._ends if token.line[: token.start[1]].strip() else self._own

@@ -16,6 +16,7 @@ from cute_dialect.front.branches import Lost, regions
 from cute_dialect.front.convert import is_converted, is_users
 from cute_dialect.front.errors import CompileError, CuteError, MergeError, Place, StaticError, UnboundError
 from cute_dialect.front.jumps import VALUE
+from cute_dialect.front.parsing import parsed
 from cute_dialect.front.python_errors import RAISE, as_ours
 from cute_dialect.front.where import is_user_code, place_at
 
@@ -149,7 +150,7 @@ def _asked_by(error: StaticError, place: Place) -> str:
     if linecache.getline(place.file, place.line).lstrip().startswith("case "):
         return "write each alternative that captures a name as a case of its own"
     try:
-        node = ast.parse(text, mode="eval").body
+        node = parsed(text, mode="eval").body
     except SyntaxError:
         return ""
     if error.code == "F144":

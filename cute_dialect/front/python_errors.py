@@ -16,6 +16,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from cute_dialect.front.errors import CompileError, CuteError, Place
+from cute_dialect.front.parsing import parsed
 from cute_dialect.front.where import is_machinery, is_user_code, place_at
 
 __all__ = ["RAISE", "PythonError", "arguments_error", "as_ours"]
@@ -108,7 +109,7 @@ def _attributes(of: object) -> list[str]:
 def _called(place: Place, frame: FrameType) -> Any:
     """Return the function that a call's text names, if looking it up runs nothing of the user's."""
     try:
-        node = ast.parse(place.text().strip(), mode="eval").body
+        node = parsed(place.text().strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return None
     func: Any = node.func if isinstance(node, ast.Call) else None

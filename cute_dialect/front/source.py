@@ -19,6 +19,7 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from cute_dialect.front.errors import Place, SyntaxErrorInKernel
+from cute_dialect.front.parsing import parsed
 
 __all__ = ["BOUND_TO_THE_FRAME", "FunctionNode", "class_of", "compiled_in", "node_of"]
 
@@ -84,7 +85,7 @@ def _definition(code: CodeType, lines: list[str]) -> FunctionNode | None:
     for last in range(_last_line(code), min(len(lines), _last_line(code) + _LOOK_AHEAD) + 1):
         try:
             text = "".join(lines[first - 1 : last])
-            tree = ast.parse(before + text)
+            tree: ast.Module = parsed(before + text)
         except (SyntaxError, ValueError):
             continue
         body: list[ast.stmt] = tree.body
@@ -116,7 +117,7 @@ def _lambda(code: CodeType, lines: list[str]) -> FunctionNode | None:
 @lru_cache(maxsize=16)
 def _tree(text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parsed(text)
     except SyntaxError:
         return ast.Module([], [])
 

@@ -47,52 +47,55 @@ class Costs(NamedTuple):
     ``sms``, ``ghz``: multiprocessors, and the clock that they keep.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a
     step of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.
     ``l2_bytes``: of an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor
-    for steps whose A or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet`` (of a cluster,
-    to ``first_loads``).  ``store``, ``store_tile`` (16-bit results), ``not_hidden``: of a store that overlaps the
-    next tile; ``store_columns``: factor for stores of columns.  ``wave``: more between tiles.  ``turns``: factor for
-    the products of consumers that take turns, ``alone``: for those of a block's only tile.  ``split``,
-    ``split_tile``, ``split_add``, ``stream``, ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``,
-    ``few_tile``: of the kernels for few rows.  ``sharpness``: how suddenly one bound follows another.  ``shared``:
-    cycles of a read of 128 bytes of shared memory.  ``torn``: factor for lines of 128 bytes that begin anywhere,
-    ``torn_latency``, ``torn_sm``: its powers for their latency and for what one SM reads, ``torn_dram``: factor for
-    what is read of them in DRAM.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
+    for steps whose A or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet``,
+    ``clusters_share`` (of a cluster that shares A or B, or both, to ``first_loads``).  ``store``, ``store_tile``
+    (16-bit results), ``not_hidden``: of a store that overlaps the next tile; ``store_columns``: factor for stores of
+    columns.  ``wave``: more between tiles.  ``turns``: factor for the products of consumers that take turns,
+    ``alone``: for those of a block's only tile.  ``split``, ``split_tile``, ``split_add``, ``stream``,
+    ``collect_tile``: where blocks share K.  ``few_launch``, ``few_split``, ``few_tile``: of the kernels for few rows.
+    ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of shared
+    memory.  ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``, ``torn_sm``: its powers
+    for their latency and for what one SM reads, ``torn_dram``: factor for what is read of them in DRAM.  ``halves``:
+    factor for lines of 64 bytes and shorter.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
     """
 
     sms: int = 132
-    ghz: float = 1.745
-    mma: float = 1.005
+    ghz: float = 1.774
+    mma: float = 1.003
     mma_tf32: float = 1.0
-    mma_8: float = 1.034
-    step_cycles: float = 9.747
-    l2_bytes: float = 43.63
+    mma_8: float = 1.04
+    step_cycles: float = 9.809
+    l2_bytes: float = 42.98
     dram: float = 4.08
-    latency: float = 1.317
-    other_major: float = 0.9915
-    launch: float = 3.818
-    first_loads: float = 1.201
-    clusters_meet: float = 1.213
-    store: float = 0.4291
-    store_tile: float = 0.8173
-    not_hidden: float = 0.2751
-    wave: float = 0.2843
-    alone: float = 1.094
-    split: float = 2.977
-    split_tile: float = 3.273
-    split_add: float = 1.613
+    latency: float = 1.376
+    other_major: float = 0.9887
+    launch: float = 3.553
+    first_loads: float = 1.379
+    clusters_meet: float = 1.119
+    clusters_share: float = 1.329
+    store: float = 0.4016
+    store_tile: float = 0.9124
+    not_hidden: float = 0.2746
+    wave: float = 0.005933
+    alone: float = 1.128
+    split: float = 3.064
+    split_tile: float = 3.163
+    split_add: float = 1.69
     stream: float = 5.213
     collect_tile: float = 2.08
-    few_launch: float = 4.318
-    few_split: float = 0.2567
-    sharpness: float = 2.991
-    shared: float = 0.9997
-    torn: float = 1.195
-    torn_latency: float = 1.164
-    store_columns: float = 0.8961
-    sm_bytes: float = 65.85
-    torn_dram: float = 1.178
-    turns: float = 0.9596
-    torn_sm: float = 1.898
-    few_tile: float = 1.135
+    few_launch: float = 3.969
+    few_split: float = 0.3547
+    sharpness: float = 2.964
+    shared: float = 0.9925
+    torn: float = 1.213
+    torn_latency: float = 1.18
+    store_columns: float = 0.8448
+    sm_bytes: float = 64.8
+    torn_dram: float = 1.164
+    turns: float = 0.973
+    torn_sm: float = 1.632
+    halves: float = 1.443
+    few_tile: float = 1.443
 
 
 COSTS = Costs()
@@ -126,17 +129,18 @@ class Asked(NamedTuple):
     out_bits: Any
     torn_a: Any
     torn_b: Any
-    straight: Any
+    straight_a: Any
+    straight_b: Any
 
     @classmethod
     def of(cls, p: Problem) -> Asked:
-        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``straight``: both are
+        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``straight``: they are
         contiguous along K.
         """
         bits = BITS[p.element]
         torn_a, torn_b = ((p.k if major == "k" else x) * bits % 1024 != 0 for major, x in _lines(p))
-        straight = (p.major_a, p.major_b) == ("k", "k")
-        return cls(p.m, p.n, p.k, p.matrices, bits, BITS[p.output], torn_a, torn_b, straight)
+        straight = p.major_a == "k", p.major_b == "k"
+        return cls(p.m, p.n, p.k, p.matrices, bits, BITS[p.output], torn_a, torn_b, *straight)
 
 
 def _at_once(sms: int, cluster: Any) -> Any:
@@ -171,7 +175,9 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     reads = k.rows * (1 + k.columns / 64) * x.shared
     torn_a, torn_b = (np.where(torn, x.torn, 1.0) for torn in (p.torn_a, p.torn_b))
     torn_rows, torn_columns = np.where(k.swapped, torn_b, torn_a), np.where(k.swapped, torn_a, torn_b)
-    rows, columns = k.live / k.cluster_n, k.columns / k.cluster_m
+    # Lines of columns that are no multiple of 64 are 64 bytes and shorter, where they go along N.
+    short = ~np.where(k.swapped, p.straight_a, p.straight_b) & (k.columns % 64 != 0)
+    rows, columns = k.live / k.cluster_n, k.columns / k.cluster_m * np.where(short, x.halves, 1.0)
     lines = rows * torn_rows + columns * torn_columns
     alone = (rows * torn_rows**x.torn_sm + columns * torn_columns**x.torn_sm) * 128 / x.sm_bytes * cycle
 
@@ -180,7 +186,7 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
 
     latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
     others = (products + x.step_cycles) * cycle, reads * cycle, latency
-    major = np.where(p.straight, 1.0, x.other_major)
+    major = np.where(np.logical_and(p.straight_a, p.straight_b), 1.0, x.other_major)
     step, last_step = (_longest(x.sharpness, *others, loads(n)) * major for n in (busy, last))
 
     tile = k.rows * k.columns / 32768
@@ -200,7 +206,11 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     of_few = np.ceil(tiles / slots_of_few) * (np.ceil(steps / k.parts) * step + store) + exchanged
     streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
     body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
-    begin = np.where(few, x.few_launch, x.launch + x.first_loads * x.clusters_meet * (cluster > 1)) + x.first_loads
+    # Loads that a cluster shares wait until all of it is there.
+    meet = np.where(
+        cluster == 1, 0.0, np.where(np.minimum(k.cluster_m, k.cluster_n) > 1, x.clusters_share, x.clusters_meet)
+    )
+    begin = np.where(few, x.few_launch, x.launch + x.first_loads * meet) + x.first_loads
     scattered = x.torn_dram - 1
     read = p.k * (p.m * (1 + scattered * p.torn_a) + p.n * (1 + scattered * p.torn_b)) * p.bits / 8
     moved = (read + p.m * p.n * p.out_bits / 8) * p.matrices

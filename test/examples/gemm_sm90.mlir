@@ -204,7 +204,9 @@ module attributes {gpu.container_module} {
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
-      // The first loads: those that only this block's barriers see need not wait for the cluster.
+      // The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
+      // the thread that begins them.
+      cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       %59 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %60 = arith.cmpi eq, %59, %c0_i32 : i32
       scf.if %60 {
@@ -239,7 +241,6 @@ module attributes {gpu.container_module} {
           cute.copy(%79, %76, %78) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
         }
       }
-      cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
       // Warp group 0 produces, the others consume.
       %61 = arith.cmpi eq, %warp_group, %c0_i32 : i32

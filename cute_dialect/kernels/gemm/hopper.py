@@ -123,10 +123,16 @@ def gemm(
         cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
     )  # fmt: skip
     producer, consumer = pipe.make_participants()
-    # The first loads: those that only this block's barriers see need not wait for the cluster.
+    # The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
+    # the thread that begins them.
     loads = Loads(c, a, b, producer, tiles, k_tiles)
+    blocks = cute.make_layout(c.cluster)
+    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
+    if c.cluster == 1:
+        pipeline.pipeline_init_wait(blocks)
     loads.early(work.first)
-    pipe.sync()
+    if c.cluster > 1:
+        pipeline.pipeline_init_wait(blocks)
 
     # Warp group 0 produces, the others consume.
     if warp_group == 0:

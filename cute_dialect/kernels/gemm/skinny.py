@@ -95,19 +95,22 @@ def few_rows(
         size = cute.make_layout(64 * c.chunk * c.consumers * c.staging)
         staging = cute.smem_tensor(type_of_mlir(c.output), size, 1024, c.swizzle).iterator
 
-    # The threads that load make the barriers, and start what needs no other block.
+    # The threads that load make the barriers, and start what needs no other block while the blocks meet.
     thread, group = cute.arch.thread_idx().x, cute.arch.warpgroup_idx()
     if thread == 128 * c.consumers:
         a.init_barriers()
-        a.begin(fetch=c.share == 1)
     if thread == 128 * c.consumers + 32:
         b.init_barriers()
+    blocks = cute.make_layout(c.cluster)
+    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
+    if c.cluster == 1:
+        pipeline.pipeline_init_wait(blocks)
+    if thread == 128 * c.consumers:
+        a.begin(fetch=c.share == 1)
+    if thread == 128 * c.consumers + 32:
         b.begin()
     if c.cluster > 1:
-        cute.arch.cluster_arrive_relaxed()
-        cute.arch.cluster_wait()
-    else:
-        cute.arch.sync_threads()
+        pipeline.pipeline_init_wait(blocks)
 
     # Two warps load, the warp groups multiply.
     if group == c.consumers:

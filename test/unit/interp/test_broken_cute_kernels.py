@@ -52,9 +52,9 @@ CORPUS = [
         "too many releases expected",
         ARCH + "mbarrier_init.*c2_i32",
         0,
-        ("%c2_i32", "%c4_i32"),
+        ("%c2_i32", "%c3_i32"),
         "deadlock",
-        "of 4 arrivals",
+        "of 3 arrivals",
     ),
     Broken("too few bytes expected", "arith.constant 24576", 0, (" 24576", " 16384"), "sync", "expect_tx of at least"),
     Broken(
