@@ -9,6 +9,12 @@ from cute_dialect.op.choice import (
     Choice as Choice,
     Problem as Problem,
 )
+from cute_dialect.op.functions import (
+    addmm as addmm,
+    baddbmm as baddbmm,
+    linear as linear,
+    matmul as matmul,
+)
 from cute_dialect.op.gemm import (
     bmm as bmm,
     choose as choose,

@@ -1,0 +1,85 @@
+"""``addmm``, ``baddbmm``, ``linear``, ``matmul`` beside torch, with CPU tensors, the interpreter in the GPU's place."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from products_on_the_cpu import put_in_place  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that ran, on the interpreter."""
+    return put_in_place(monkeypatch)
+
+
+def integers(*shape: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randint(-2, 3, shape, generator=generator).half()
+
+
+def test_what_is_added_comes_first() -> None:
+    a, b, c = integers(24, 40), integers(40, 32), integers(24, 32)
+    out = torch.full((24, 32), float("nan")).half()
+    assert op.addmm(c, a, b, beta=2.0, alpha=0.5, out=out) is out
+    assert torch.equal(out.double(), 0.5 * a.double() @ b.double() + 2 * c)
+    assert torch.equal(op.addmm(c[0], a, b, activation="relu").double(), (a.double() @ b.double() + c[0]).clamp(min=0))
+    x, y, z = integers(2, 24, 40), integers(2, 40, 32), integers(2, 24, 32)
+    assert torch.equal(op.baddbmm(z, x, y, alpha=2.0).double(), 2 * x.double() @ y.double() + z)
+
+
+def test_linear() -> None:
+    weight, bias = integers(32, 40), integers(32)
+    for shape in ((40,), (24, 40), (2, 3, 4, 40)):
+        x = integers(*shape)
+        found = op.linear(x, weight, bias, "relu")
+        assert torch.equal(
+            found.double(), torch.relu(torch.nn.functional.linear(x.double(), weight.double(), bias.double()))
+        )
+        assert found.shape == (*shape[:-1], 32)
+    for x, w in ((integers(24, 41), weight), (integers(24, 40), integers(40)), (integers(1)[0], weight)):
+        with pytest.raises(ValueError, match=r"linear: expected x of \(…, K\) and weight of \(N, K\), got"):
+            op.linear(x, w)
+    with pytest.raises(ValueError, match="linear: expected no out: mm and addmm take it"):
+        op.linear(integers(24, 40), weight, out=integers(24, 32))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((40,), (40,)),
+        ((24, 40), (40,)),
+        ((40,), (40, 32)),
+        ((24, 40), (40, 32)),
+        ((3, 24, 40), (40, 32)),
+        ((3, 24, 40), (40,)),
+        ((40,), (3, 40, 32)),
+        ((3, 24, 40), (3, 40, 32)),
+        ((24, 40), (3, 40, 32)),
+        ((2, 3, 24, 40), (3, 40, 32)),
+        ((2, 1, 24, 40), (1, 3, 40, 32)),
+        ((2, 1, 24, 40), (1, 1, 40, 32)),
+    ],
+    ids=str,
+)
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    x, y = integers(*a), integers(*b, seed=1)
+    found, exact = op.matmul(x, y, alpha=0.5), 0.5 * torch.matmul(x.double(), y.double())
+    assert found.shape == exact.shape and torch.equal(found.double(), exact)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        ((24, 40), (41, 32), r"matmul: expected shapes that can be multiplied, got \(24, 40\) and \(41, 32\)"),
+        ((2, 24, 40), (3, 40, 32), r"can be multiplied, got \(2, 24, 40\) and \(3, 40, 32\)"),
+        ((), (40, 32), "matmul: expected vectors, matrices or batches"),
+    ],
+)
+def test_shapes_that_do_not_fit(a: tuple[int, ...], b: tuple[int, ...], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        op.matmul(torch.zeros(a).half(), torch.zeros(b).half())
