@@ -29,7 +29,19 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
-__all__ = ["Choice", "Problem", "TableError", "decode", "encode", "few_rows", "save", "shipped", "table_path", "tuned"]
+__all__ = [
+    "Choice",
+    "Problem",
+    "TableError",
+    "decode",
+    "encode",
+    "few_rows",
+    "save",
+    "shipped",
+    "swapped_majors",
+    "table_path",
+    "tuned",
+]
 
 FORMAT = 1
 Entries: TypeAlias = dict[str, dict[str, object]]
@@ -74,6 +86,15 @@ class Problem(NamedTuple):
         return cls(int(m), int(n), int(k), element, output, major_a, major_b, int(matrices or 1))
 
 
+def swapped_majors(major_a: str, major_b: str) -> tuple[str, str]:
+    """Return the contiguous modes of A and B of the swapped problem, whose A is this one's B; twice gives them back.
+
+    >>> swapped_majors("m", "k"), swapped_majors("k", "n")
+    (('k', 'n'), ('m', 'k'))
+    """
+    return "k" if major_b == "k" else "m", "k" if major_a == "k" else "n"
+
+
 class Choice(NamedTuple):
     """A kernel: its configuration, and how many blocks share the K of a tile (1: none do); or that for few rows, whose
     ``base`` is then ``config``.
@@ -96,9 +117,7 @@ class Choice(NamedTuple):
         ('k', 'n')
         """
         c = self.config
-        if not self.swapped:
-            return c.major_a, c.major_b
-        return "k" if c.major_b == "k" else "m", "k" if c.major_a == "k" else "n"
+        return swapped_majors(c.major_a, c.major_b) if self.swapped else (c.major_a, c.major_b)
 
     @property
     def name(self) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
-from cute_dialect.op.choice import Choice, Problem, few_rows
+from cute_dialect.op.choice import Choice, Problem, few_rows, swapped_majors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +54,7 @@ class Kernel(NamedTuple):
     ``rows``, ``columns``: of a tile, of the problem swapped where ``swapped``; ``live``: rows that are loaded;
     ``stages``: of the ring; ``parts``: blocks that share the K of a tile; ``cluster_m``, ``cluster_n``: blocks along M
     that share B, along N that share A; ``way``: of :data:`WHOLE` and so on; ``deferred``, ``buffers``: see
-    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile;
-    ``blocks``: of a tile of a cluster.
+    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile.
     """
 
     rows: int
@@ -118,17 +117,13 @@ class Menu:
                 direct=x.direct,
             )  # fmt: skip
             return few_rows(deepest(made))
-        majors = {"major_a": base.major_a, "major_b": base.major_b}
-        if x.swapped:
-            majors = {
-                "major_a": "k" if base.major_b == "k" else "m",
-                "major_b": "k" if base.major_a == "k" else "n",
-                "major_c": "m",
-            }
+        majors = base.major_a, base.major_b
+        major_a, major_b = swapped_majors(*majors) if x.swapped else majors
         config = base._replace(
             tile=(x.rows, x.columns, 1024 // base.bits), stages=x.stages, cluster_m=x.cluster_m, cluster_n=x.cluster_n,
             deferred=x.deferred, buffers=x.buffers, stream_k=x.way == STREAM, serpentine=x.way != SPLIT,
-            schedule="pingpong" if x.way == TURNS else "cooperative", **majors,
+            schedule="pingpong" if x.way == TURNS else "cooperative", major_a=major_a, major_b=major_b,
+            major_c="m" if x.swapped else "n",
         )  # fmt: skip
         return Choice(config, x.parts)
 
@@ -164,7 +159,8 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     found: list[Sequence[float]] = []
     area, wide, consumers = rows * columns, BITS[base.output] == 32, rows // 64
     sums, most = columns // 2, 96 if consumers == 3 else 192  # registers
-    k_major = ((base.major_b if swapped else base.major_a) == "k", (base.major_a if swapped else base.major_b) == "k")
+    majors = base.major_a, base.major_b
+    k_major = [major == "k" for major in (swapped_majors(*majors) if swapped else majors)]
     units = (8 if k_major[0] else 64, 8 if k_major[1] else min(columns & -columns, 64))
     clusters = [
         (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192))

@@ -31,14 +31,20 @@ def swizzle_of(bytes: int) -> Any:
 
 
 class ChunkStore:
-    """A warp's way to rows of C: 16 rows of some columns go from registers through shared memory, by TMA."""
+    """A warp's way to rows of C: 16 rows of some columns go from registers through shared memory, by TMA;
+    ``transposed``: columns are contiguous there.
+    """
 
-    def __init__(self, tma: Any, chunk: int):
+    def __init__(self, tma: Any, chunk: int, *, transposed: bool = False):
         self.atom, self.coords = tma
         self.lane, self.chunk = cute.arch.lane_idx(), chunk
         wide = self.atom.value_type is cute.Float32
-        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(False, 4)
-        self.copy = _copy_of(store, self.atom.value_type, chunk, self.lane)
+        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(transposed, 4)
+        # A warp's part of an accumulator: 16 rows of a chunk.
+        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+        self.copy = cute.make_tiled_copy(
+            cute.make_copy_atom(store, self.atom.value_type), thread_values, (16, chunk)
+        ).get_slice(self.lane)
         self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
 
     def registers(self, values: Any, first: int) -> Any:
@@ -57,12 +63,6 @@ class ChunkStore:
         """Wait until at most so many stores have not read their buffers."""
         if self.lane == 0:
             cute.arch.cp_async_bulk_wait_group(under_way, read=True)
-
-
-def _copy_of(store: Any, kind: Any, chunk: int, lane: Any) -> Any:
-    """Return a warp's copy of 16 rows of an accumulator to shared memory, this lane's part."""
-    thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
-    return cute.make_tiled_copy(cute.make_copy_atom(store, kind), thread_values, (16, chunk)).get_slice(lane)
 
 
 def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[Any, ...]) -> None:
@@ -101,13 +101,15 @@ class RowStore(ChunkStore):
 
 
 class ColumnStore(ChunkStore):
-    """Stores chunks of a warp group whose columns are contiguous in C: 64 elements of each."""
+    """Stores chunks of a warp group whose columns are contiguous in C: 64 elements of each.
+
+    ``group``: which warp group this is; the rest is as of a :class:`RowStore`.
+    """
 
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
-        super().__init__(tma, width)
+        super().__init__(tma, width, transposed=True)
         self.barrier, self.warp = _BARRIER + group, cute.arch.warp_idx() % 4
         self.leads = cute.arch.thread_idx().x % 128 == 0
-        self.copy = _copy_of(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), self.atom.value_type, width, self.lane)
         start, shape = cute.recast_ptr(memory, swizzle_of(128), self.atom.value_type), (16, 4, width, buffers)
         self.staged = cute.make_tensor(start, cute.make_layout(shape, stride=(1, 16, 64, BUFFER // 2)))
 
