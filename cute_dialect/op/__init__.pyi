@@ -9,6 +9,16 @@ from cute_dialect.op.choice import (
     Choice as Choice,
     Problem as Problem,
 )
+from cute_dialect.op.errors import (
+    AlignmentError as AlignmentError,
+    DeviceError as DeviceError,
+    DtypeError as DtypeError,
+    EpilogueError as EpilogueError,
+    LayoutError as LayoutError,
+    OpError as OpError,
+    ShapeError as ShapeError,
+    UnsupportedError as UnsupportedError,
+)
 from cute_dialect.op.functions import (
     addmm as addmm,
     baddbmm as baddbmm,

@@ -1,0 +1,54 @@
+"""Errors of the operations, raised before anything is compiled or written.
+
+A message says which function, which argument, what was expected and what came.
+
+>>> raise ShapeError("mm: expected out of (128, 256), got (128, 255)")
+Traceback (most recent call last):
+    ...
+cute_dialect.op.errors.ShapeError: mm: expected out of (128, 256), got (128, 255)
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlignmentError",
+    "DeviceError",
+    "DtypeError",
+    "EpilogueError",
+    "LayoutError",
+    "OpError",
+    "ShapeError",
+    "UnsupportedError",
+]
+
+
+class OpError(ValueError):
+    """Report what an operation cannot compute; the base of all of them."""
+
+
+class ShapeError(OpError):
+    """Report ranks and extents that do not fit."""
+
+
+class DtypeError(OpError):
+    """Report types of elements that there is no kernel for, or that do not fit."""
+
+
+class LayoutError(OpError):
+    """Report strides that no kernel reads or writes, and memory that may not be shared."""
+
+
+class AlignmentError(OpError):
+    """Report addresses and strides that are no multiples of what a kernel needs."""
+
+
+class UnsupportedError(OpError):
+    """Report what there is no kernel for, or what this GPU cannot run."""
+
+
+class DeviceError(OpError):
+    """Report arrays where no kernel can read them: on another device, of another library, or no GPU here."""
+
+
+class EpilogueError(OpError):
+    """Report what cannot become of the sums: activations, hooks, traced epilogues and their arguments."""
