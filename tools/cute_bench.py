@@ -5,6 +5,7 @@ cute-bench algebra                               the layout algebra beside its p
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
 cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench choose                                choosing a kernel for a product (no GPU)
+cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
@@ -47,6 +48,7 @@ _CASES: Mapping[str, str] = {
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
     "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
     "launch": "cute_dialect.tools.bench_launch",
+    "op": "cute_dialect.tools.bench_op",
     "rows": "cute_dialect.tools.bench_rows",
     "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",
@@ -85,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
     p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
+    p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: only these groups of cases")
     p.add_argument("--batched", action="store_true", help="gemm: products of batches instead, beside torch.bmm")
     p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
     p.add_argument(
@@ -154,6 +157,8 @@ def _contradiction(options: argparse.Namespace) -> str:
         return f"--long is for lang, got {options.name}"
     if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
         return "--shapes and --element are for --tune and gemm_tune"
+    if options.groups is not None and options.name != "op":
+        return f"--groups is for op, got {options.name}"
     if options.batched and (options.name != "gemm" or options.tune or options.random is not None):
         return "--batched is for gemm without --tune and --random"
     if options.batched and (options.fit is not None or options.regret is not None):
@@ -228,6 +233,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.batched:
         case = import_module("cute_dialect.tools.bench_gemm_batched")
         more = {"kernels": options.kernels or 1}
+    if options.name == "op":
+        unknown = [g for g in options.groups or () if g not in case.groups()]
+        if unknown:
+            print(f"cute-bench: error: --groups: expected some of {', '.join(case.groups())}, got {unknown[0]}",
+                  file=sys.stderr)  # fmt: skip
+            return 1
+        more = {"groups": options.groups or ()}
     measures = bool(options.run) or not options.build
     made = options.run if not options.build else None
     missing = _missing(compiles=made is None, measures=measures, made=made)
@@ -255,11 +267,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return 1
     _table(result)
+    wrong = cast("list[str]", result.get("wrong", []))
     if options.json:
         if options.name == "all":
             result = {"machine": result["machine"], "date": _today(), "results": result["rows"]}
         _write_json(options.json, result)
-    return 0
+    for line in wrong:
+        print(f"cute-bench: error: {line}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def _told(error: Exception) -> bool:
@@ -431,7 +446,8 @@ def _table(result: Mapping[str, object]) -> None:
     title = f"{machine['gpu']}, torch {machine['torch']}: medians, L2 flushed where it matters"
     found = cast("list[dict[str, object]]", result["rows"])
     if found and "name" in found[0]:
-        keys = [k for k in found[0] if k not in ("name", "ours", "peer", "unit", "ratio")]
+        known = ("name", "group", "operation", "ours", "peer", "unit", "ratio")
+        keys = [k for k in dict.fromkeys(k for r in found for k in r) if k not in known]
         lines = [
             (
                 str(r["name"]),

@@ -20,6 +20,7 @@ from cute_dialect.tools.cute_bench import main
         (["gemm", "--batched", "--budget", "3"], "--budget is for --fit"),
         (["gemm", "--kernels", "3"], "--kernels is for --fit"),
         (["gemm", "--batched", "--regret", "x"], "--batched does not go with --fit and --regret"),
+        (["rows", "--groups", "rows"], "--groups is for op, got rows"),
         (["rows", "--runs", "0"], "--runs must be at least 1"),
     ],
 )

@@ -1,0 +1,97 @@
+"""``cute-bench op``: groups are modules, kernels are built once, wrong results are said and the rest is measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+pytest.importorskip("torch")
+
+from cute_dialect.tools import bench_op
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial, cases_of, groups
+from cute_dialect.tools.bench_timing import Sample
+from cute_dialect.tools.cute_bench import main
+
+
+class Fake(NamedTuple):
+    """A case whose result is right or wrong."""
+
+    name: str
+    right: bool = True
+
+    @property
+    def operation(self) -> str:
+        return "fake"
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        from cute_dialect.kernels.transpose import transpose_text
+
+        return {"one": transpose_text}
+
+    def trial(self) -> Trial:
+        assert os.environ["CUTE_KERNELS"] == "folder"
+
+        def check() -> float:
+            if not self.right:
+                raise BenchError(f"{self.name}: an error of 2 of the limit")
+            return 0.5
+
+        return Trial(check, lambda: None, {"torch": lambda: None, "compiled": lambda: None}, 1, 8e6, "TB/s")
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group of three cases, the second one wrong; times that are known."""
+    times = {"ours": 2.0, "torch": 4.0, "compiled": 3.0}
+
+    def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, Sample]:
+        return {name: Sample(times[name], 0, 0, 1) for name, _ in contestants}
+
+    monkeypatch.setattr(bench_op, "compare", compare)
+    monkeypatch.setattr(bench_op, "groups", lambda: ["fakes"])
+    of_group = {"fakes": (Fake("a"), Fake("b", right=False), Fake("c"))}
+    monkeypatch.setattr(bench_op, "cases_of", of_group.get)
+
+
+def test_the_fastest_peer_is_the_peer(fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUTE_KERNELS", raising=False)
+    said: list[str] = []
+    found = bench_op.run("folder", runs=1, large=False, say=said.append)
+    assert found["rows"] == [
+        {"name": n, "group": "fakes", "operation": "fake", "torch": 2.0, "compiled": 8 / 3, "us": 2.0, "ours": 4.0,
+         "peer": 8 / 3, "unit": "TB/s", "ratio": 1.5}
+        for n in ("a", "c")
+    ]  # fmt: skip
+    assert found["wrong"] == ["b: BenchError: b: an error of 2 of the limit"]
+    assert "  WRONG b: BenchError: b: an error of 2 of the limit" in said
+    assert said[-1].split() == ["fakes", "fake", "1.500", "1.500", "2", "of", "2"]
+    assert "CUTE_KERNELS" not in os.environ
+
+
+def test_each_kernel_is_compiled_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bench_op, "cases_of", {"fakes": (Fake("a"), Fake("b"))}.get)
+    (said,) = bench_op.build(str(tmp_path), "sm_90a", ["fakes"])
+    assert said.startswith("one: ") and [p.name for p in tmp_path.iterdir()] == ["one"]
+
+
+def test_groups_are_modules() -> None:
+    assert "products" in groups()
+    with pytest.raises(ValueError, match=r"--groups: expected some of .*products.*, got 'x'"):
+        cases_of("x")
+
+
+@pytest.mark.parametrize("group", groups())
+def test_cases_have_names_of_their_own_and_kernels(group: str) -> None:
+    cases = cases_of(group)
+    assert len({c.name for c in cases}) == len(cases) == len(set(cases))
+    assert all(c.operation and c.kernels() for c in cases)
+
+
+def test_a_group_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["op", "--groups", "x", "--build", "y"]) == 1
+    assert "cute-bench: error: --groups: expected some of" in capsys.readouterr().err

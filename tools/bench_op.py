@@ -1,0 +1,226 @@
+"""``cute-bench op``: the functions of ``cute_dialect.op`` beside torch and ``torch.compile``, group by group.
+
+A group is a module ``bench_op_GROUP`` here with ``CASES``; :class:`Case` says what each has.  ``--build DIR`` compiles
+the kernels that the cases need, several at a time, into ``DIR/NAME``; ``--run DIR`` calls the functions with these
+kernels: each case is first checked against float64, then timed in turns with its peers on the same data, with a cold
+L2.  The peer of a row is the fastest one; a ratio above 1 means that we are faster.
+
+    cute-bench op --build build/op && cute-bench op --run build/op --groups rows --json op.json
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from math import exp, log
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from cute_dialect.tools.bench_timing import compare
+
+__all__ = ["Case", "Trial", "build", "cases_of", "compiled", "groups", "run", "summary"]
+
+
+class Trial(NamedTuple):
+    """A case with its data on the GPU.
+
+    ``check``: compare a result with float64; gives the largest error as a share of what is allowed, raises
+    ``BenchError``.  ``ours``: the call that is timed; ``peers``: by name, on the same data.  ``traffic``: bytes that
+    have to move.  ``work``: what is done, in bytes or operations, and ``unit``: ``TB/s`` or ``TFLOP/s``.
+    """
+
+    check: Callable[[], float]
+    ours: Callable[[], object]
+    peers: Mapping[str, Callable[[], object]]
+    traffic: int
+    work: float
+    unit: str
+
+
+class Case(Protocol):
+    """A row of the table; hashable, and can be sent to another process."""
+
+    @property
+    def name(self) -> str:
+        """The row's name: ``softmax bf16 5344x50257``."""
+        ...
+
+    @property
+    def operation(self) -> str:
+        """What the geometric means are over: ``softmax``."""
+        ...
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return what is called on an H200: the names of kernels, and what makes their texts."""
+        ...
+
+    def trial(self) -> Trial:
+        """Make the data."""
+        ...
+
+
+def groups() -> list[str]:
+    """Return the names of the groups.
+
+    >>> "products" in groups()
+    True
+    """
+    return sorted(p.stem.removeprefix("bench_op_") for p in Path(__file__).parent.glob("bench_op_*.py"))
+
+
+def cases_of(group: str) -> Sequence[Case]:
+    """Return the cases of a group.  Raises ValueError for one that there is not."""
+    if group not in groups():
+        raise ValueError(f"--groups: expected some of {', '.join(groups())}, got {group!r}")
+    return import_module(f"cute_dialect.tools.bench_op_{group}").CASES
+
+
+def build(folder: str, chip: str, groups: Sequence[str] = ()) -> list[str]:
+    """Compile the kernels of some groups, all by default, into ``folder/NAME``; gives what ptxas says."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    wanted: dict[str, Case] = {}
+    for case in [c for group in groups or _all() for c in cases_of(group)]:
+        for name in case.kernels():
+            wanted.setdefault(name, case)
+    jobs = [(case, name, folder, chip) for name, case in wanted.items()]
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        return list(pool.map(_build_one, jobs))
+
+
+def _all() -> list[str]:
+    return groups()
+
+
+def _build_one(job: tuple[Case, str, str, str]) -> str:
+    from cute_dialect.pipelines import compile as compile_cute
+
+    case, name, folder, chip = job
+    module = compile_cute(case.kernels()[name](), chip=chip, filename=f"{name}.mlir", keep_stages=False)
+    module.save(os.path.join(folder, name))
+    return f"{name}: {module.report.strip().splitlines()[-1]}"
+
+
+def run(
+    folder: str, *, runs: int, large: bool, say: Callable[[str], None], groups: Sequence[str] = ()
+) -> dict[str, object]:  # fmt: skip
+    """Check and measure the cases of some groups, all by default, with the kernels that :func:`build` made.
+
+    What is wrong or cannot be run is said, and raised when all the rest is measured (``BenchError``).
+    """
+    from cute_dialect.tools.bench_add import BenchError
+
+    rows: list[dict[str, object]] = []
+    wrong: list[str] = []
+    with _kernels_from(folder):
+        for group in groups or _all():
+            say(f"== {group}")
+            for case in cases_of(group):
+                try:
+                    rows.append(_measured(group, case, runs, say))
+                except Exception as e:  # the other rows are measured all the same
+                    wrong.append(f"{case.name}: {type(e).__name__}: {e}")
+                    say(f"  WRONG {wrong[-1]}")
+                _empty_cache()
+    for line in summary(rows):
+        say(line)
+    if wrong and not rows:
+        raise BenchError("\n".join(wrong))
+    return {"rows": rows, "wrong": wrong}
+
+
+def _measured(group: str, case: Case, runs: int, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure one case."""
+    trial = case.trial()
+    share = trial.check()
+    contestants = [("ours", trial.ours), *trial.peers.items()]
+    times = {k: t.median for k, t in compare(contestants, traffic=trial.traffic, runs=runs).items()}
+    peer = min((times[k] for k in trial.peers), default=float("nan"))
+    speed = {k: trial.work / t / 1e6 for k, t in times.items()}
+    row: dict[str, object] = {"name": case.name, "group": group, "operation": case.operation}
+    row |= {k: x for k, x in speed.items() if k != "ours"}
+    row |= {
+        "us": times["ours"], "ours": speed["ours"], "peer": trial.work / peer / 1e6, "unit": trial.unit,
+        "ratio": peer / times["ours"],
+    }  # fmt: skip
+    beside = ", ".join(f"{k} {speed[k]:.3f}" for k in trial.peers)
+    say(
+        f"  {case.name}: {speed['ours']:.3f} {trial.unit} ({times['ours']:.1f} us), {beside}, "
+        f"ratio {peer / times['ours']:.3f}; error {share:.2f} of the limit"
+    )
+    return row
+
+
+@contextmanager
+def _kernels_from(folder: str) -> Generator[None]:
+    """Let functions take kernels from a folder."""
+    before = os.environ.get("CUTE_KERNELS")
+    os.environ["CUTE_KERNELS"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["CUTE_KERNELS"]
+        else:
+            os.environ["CUTE_KERNELS"] = before
+
+
+def _empty_cache() -> None:
+    import torch
+
+    torch.cuda.empty_cache()
+
+
+@cache
+def _compiles() -> bool:
+    """Tell whether ``torch.compile`` works here: it needs a C compiler."""
+    import torch
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    try:
+        torch.compile(twice)(torch.ones(8, device="cuda"))
+    except Exception:  # whatever it lacks
+        return False
+    return True
+
+
+def compiled(function: Callable[..., Any], *args: Any) -> dict[str, Callable[[], object]]:
+    """Return the peers ``torch``, which calls a function with these arguments, and ``compiled``, by ``torch.compile``
+    for these very shapes, where that works.
+    """
+    import torch
+
+    peers: dict[str, Callable[[], object]] = {"torch": lambda: function(*args)}
+    if _compiles():
+        torch.compiler.reset()
+        fast = torch.compile(function, dynamic=False)
+        fast(*args)
+        peers["compiled"] = lambda: fast(*args)
+    return peers
+
+
+def summary(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return lines of a table: each operation's geometric mean, its least ratio and how many rows are ahead.
+
+    >>> row = {"group": "rows", "operation": "softmax", "ratio": 1.21}
+    >>> summary([row, {**row, "ratio": 1.0}])[1].split()
+    ['rows', 'softmax', '1.100', '1.000', '2', 'of', '2']
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for r in rows:
+        found.setdefault((str(r["group"]), str(r["operation"])), []).append(float(str(r["ratio"])))
+    lines = [f"  {'group':14} {'operation':26} {'geometric mean':>14} {'least':>7} {'ahead':>12}"]
+    for (group, operation), ratios in found.items():
+        mean, ahead = exp(sum(map(log, ratios)) / len(ratios)), sum(x >= 1 for x in ratios)
+        lines.append(f"  {group:14} {operation:26} {mean:14.3f} {min(ratios):7.3f} {f'{ahead} of {len(ratios)}':>12}")
+    return lines
