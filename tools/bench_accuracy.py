@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.gemm import Runner
+from cute_dialect.op.compiled import Runner
 from cute_dialect.tools import bench_gemm, bench_gemm_sm80, bench_rows, bench_sgemm
 from cute_dialect.tools.bench_add import BenchError
 

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, shipped
-from cute_dialect.op.gemm import Runner, with_epilogue
+from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
+from cute_dialect.op.ways import with_epilogue
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
 
@@ -79,7 +80,7 @@ def fused(problem: Problem) -> Choice:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
-    from cute_dialect.op.gemm import text_of
+    from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from math import exp, log
 
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.gemm import Runner
+from cute_dialect.op.compiled import Runner
 from cute_dialect.op.model import ranked
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 from cute_dialect.tools.bench_gemm_random import build_all

@@ -24,7 +24,7 @@ from math import exp, log
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.gemm import Runner, text_of
+from cute_dialect.op.compiled import Runner, text_of
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 
 __all__ = ["build", "problems", "run", "summary"]

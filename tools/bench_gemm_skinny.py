@@ -54,7 +54,7 @@ _EMPTY = """gpu.module @kernels {
 
 def _text(choice: Choice | SkinnyConfig) -> str:
     from cute_dialect.kernels.gemm.skinny import few_rows_text
-    from cute_dialect.op.gemm import text_of
+    from cute_dialect.op.compiled import text_of
 
     return few_rows_text(choice) if isinstance(choice, SkinnyConfig) else text_of(choice)
 
@@ -75,7 +75,7 @@ def build(folder: str, chip: str) -> list[str]:
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure what :func:`build` made; a row for each kernel, shape and state of the L2."""
-    from cute_dialect.op.gemm import Runner
+    from cute_dialect.op.compiled import Runner
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choice import Choice, Problem, decode, encode
-from cute_dialect.op.gemm import Runner, text_of
+from cute_dialect.op.compiled import Runner, text_of
 from cute_dialect.op.menu import differing
 from cute_dialect.op.model import Costs, ranked
 from cute_dialect.tools.bench_add import BenchError

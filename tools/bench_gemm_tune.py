@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.op.choice import Choice, Problem, save, shipped
-from cute_dialect.op.gemm import Runner
+from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import differing
 from cute_dialect.op.model import best as predicted
 from cute_dialect.op.model import ranked
@@ -76,7 +76,7 @@ def space(problem: Problem) -> tuple[Choice, ...]:
 
 def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
     """Compile what suits any of the shapes into ``folder/NAME``; gives what ptxas says."""
-    from cute_dialect.op.gemm import text_of
+    from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []

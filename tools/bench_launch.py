@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
 from cute_dialect.op.choice import Problem
-from cute_dialect.op.gemm import text_of
+from cute_dialect.op.compiled import text_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import chosen
 from cute_dialect.tools.bench_timing import host_overhead

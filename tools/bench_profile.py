@@ -63,7 +63,8 @@ def _gemms(
     import torch
 
     from cute_dialect.op.choice import Problem
-    from cute_dialect.op.gemm import Runner, choose
+    from cute_dialect.op.compiled import Runner
+    from cute_dialect.op.ways import choose
     from cute_dialect.runtime import load
     from cute_dialect.tools.bench_gemm import inputs
 

@@ -27,10 +27,12 @@ from cute_dialect.op.functions import (
 )
 from cute_dialect.op.gemm import (
     bmm as bmm,
-    choose as choose,
     mm as mm,
 )
 from cute_dialect.op.report import (
     Explanation as Explanation,
     explain as explain,
+)
+from cute_dialect.op.ways import (
+    choose as choose,
 )

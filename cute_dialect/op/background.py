@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeAlias
 
-from cute_dialect.op import gemm
+from cute_dialect.op import compiled, ways
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.report import Explanation, here
 from cute_dialect.runtime.launch import CompiledModule
@@ -73,11 +73,11 @@ def _kernel(wanted: Wanted) -> Choice | _AnyRows:
         return wanted.choice or (p.element, p.major_a, p.major_b, p.matrices > 1)
     if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
         gpu, sms = here()
-        return gemm.choose(wanted, sms, gpu)
+        return ways.choose(wanted, sms, gpu)
     raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
 
 
 def _made(kernel: Choice | _AnyRows) -> CompiledModule:
     if isinstance(kernel, Choice):
-        return gemm.library(kernel, elsewhere=True)
-    return gemm.any_rows_library(*kernel, elsewhere=True)
+        return compiled.library(kernel, elsewhere=True)
+    return compiled.any_rows_library(*kernel, elsewhere=True)

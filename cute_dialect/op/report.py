@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op import choice as tables
-from cute_dialect.op import gemm
+from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.known import Extras
 from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
 
@@ -145,16 +146,16 @@ def explain(
     if (z.matrices, *z.shape)[3 - rank :] != shape:
         raise ValueError(f"{name}: out: expected shape {shape}, got {_shape(out)}")
     of_bias = (None, "") if bias is None else (_shape(bias), _dtype(getattr(bias, "dtype", "f32")))
-    extras = gemm.Extras(alpha, beta, c, bias, activation, hook)
-    epilogue = gemm.epilogue_of(extras, *z.shape, *of_bias)
+    extras = Extras(alpha, beta, c, bias, activation, hook)
+    epilogue = ways.epilogue_of(extras, *z.shape, *of_bias)
     gpu, sms = (gpu, 132) if gpu else here()
-    way = gemm.way_of(x, y, z, dtype_a, result, epilogue, gpu, sms)
+    way = ways.way_of(x, y, z, dtype_a, result, epilogue, gpu, sms)
     way = way._replace(folded=way.folded and z.matrices > 1)
     return _explained(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
 
 
 def _explained(
-    name: str, way: gemm.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int
+    name: str, way: ways.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int
 ) -> Explanation:  # fmt: skip
     """Return what there is to say of a way."""
     p, costs = way.problem, costs_of(gpu, sms)
@@ -169,7 +170,7 @@ def _explained(
         return Explanation(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound
         )
-    plain = gemm.choose(p, sms, gpu)
+    plain = ways.choose(p, sms, gpu)
     rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
     grid, waves = _blocks(plain, p)
     return Explanation(
@@ -203,7 +204,7 @@ def here() -> tuple[str, int]:
     """Return the name and the multiprocessors of the GPU here, where torch is imported and has one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        return gemm.gpu_of(torch.device("cuda", torch.cuda.current_device()))
+        return ways.gpu_of(torch.device("cuda", torch.cuda.current_device()))
     return WITHOUT_GPU, 132
 
 

@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from cute_dialect.op.gemm import Runner
+from cute_dialect.op.compiled import Runner
 from cute_dialect.runtime import load
 from cute_dialect.tools.bench_gemm import check as check_gemm
 from cute_dialect.tools.bench_gemm import choices

@@ -72,7 +72,7 @@ def test_operations_import_what_they_need_when_they_are_called() -> None:
     """Neither torch nor numpy nor a compiler, to import the package; no torch and no compiler to choose a kernel."""
     code = (
         "import sys; from cute_dialect import op; found = {'torch', 'numpy', 'xdsl', 'mlir'} & {*sys.modules}; "
-        "assert not found, found; op.mm, op.bmm; from cute_dialect.op.gemm import Problem, choose; "
+        "assert not found, found; op.mm, op.bmm; from cute_dialect.op import Problem, choose; "
         "choose(Problem(64, 64, 64)); found = {'torch', 'xdsl', 'mlir'} & {*sys.modules}; assert not found, found"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -245,7 +245,7 @@ def test_variables_of_compiling(
 
 
 def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from cute_dialect.op import choice, gemm
+    from cute_dialect.op import choice, compiled
 
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "perhaps")
     assert cute_opt([ADD]) == 1
@@ -254,7 +254,7 @@ def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert cute_opt([ADD, "-o", os.devnull]) == 0
     monkeypatch.setenv("CUTE_KERNELS", "/nowhere/k")
     with pytest.raises(SettingError, match=r"^CUTE_KERNELS: expected a folder, got '/nowhere/k', which is not there$"):
-        gemm._compiled("x", lambda: "")  # pyright: ignore[reportPrivateUsage]
+        compiled._compiled("x", lambda: "")  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setenv("CUTE_CONFIG_DIR", ADD)
     with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not one$"):
         choice.table_path("H200")

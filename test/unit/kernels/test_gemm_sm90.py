@@ -12,7 +12,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.hopper import launch
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.gemm import choose
+from cute_dialect.op.ways import choose
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 

@@ -28,9 +28,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
     monkeypatch.setattr("cute_dialect.pipelines.compile", compiled)
-    monkeypatch.setattr(op.gemm, "library", compiled)
+    monkeypatch.setattr(op.compiled, "library", compiled)
     tuned.cache_clear()
-    op.gemm.way_of.cache_clear()
+    op.ways.way_of.cache_clear()
 
 
 def test_what_it_says() -> None:

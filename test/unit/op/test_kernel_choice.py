@@ -12,9 +12,9 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op import choice as module
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
-from cute_dialect.op.gemm import choose
 from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
+from cute_dialect.op.ways import choose
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 

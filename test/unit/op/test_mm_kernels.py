@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op import gemm
+from cute_dialect.op import compiled
 from cute_dialect.op.fused import Matrix, bias_mode
-from cute_dialect.op.gemm import way_of
+from cute_dialect.op.ways import way_of
 
 
 def row_major(rows: int, columns: int, item: int = 2, ld: int = 0, address: int = 0) -> Matrix:
@@ -136,6 +136,6 @@ def test_a_prebuilt_kernel_is_loaded_by_its_name(tmp_path: object, monkeypatch: 
     }"""
     compile(text, emit="ptx").save(f"{tmp_path}/f16-128x128x32-3-kk")
     monkeypatch.setenv("CUTE_KERNELS", str(tmp_path))
-    gemm.any_rows.cache_clear()
-    assert "launch" in repr(gemm.any_rows("f16", "k", "k"))
-    gemm.any_rows.cache_clear()
+    compiled.any_rows.cache_clear()
+    assert "launch" in repr(compiled.any_rows("f16", "k", "k"))
+    compiled.any_rows.cache_clear()

@@ -13,7 +13,6 @@ import pytest
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.op import model
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode
-from cute_dialect.op.gemm import choose
 from cute_dialect.op.menu import blocks, menu, suiting, suits
 from cute_dialect.op.model import (
     COSTS,
@@ -26,6 +25,7 @@ from cute_dialect.op.model import (
     times,
     write_costs,
 )
+from cute_dialect.op.ways import choose
 from cute_dialect.tools.bench_gemm_random import problems
 
 GPU = "NVIDIA Test 200"

@@ -13,7 +13,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op import gemm
+from cute_dialect.op import compiled as kernels
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.pipelines import stages
 from cute_dialect.pipelines.upstream import is_available
@@ -37,9 +37,9 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
     stages._MEMORY.clear()
-    gemm._LIBRARIES.clear()
+    kernels._LIBRARIES.clear()
     yield names
-    gemm._LIBRARIES.clear()
+    kernels._LIBRARIES.clear()
 
 
 def test_afterwards_nothing_is_compiled(compiled: list[str], tmp_path: Path) -> None:
@@ -50,24 +50,24 @@ def test_afterwards_nothing_is_compiled(compiled: list[str], tmp_path: Path) -> 
     assert len(found) == 4
     found.wait(300)
     assert found.done() and compiled == []
-    kernels = [gemm.library(op.choose(p)) for p in SMALL] + [gemm.library(fused.choice)]
-    assert all("launch" in repr(k.kernel("launch")) and k.ptx for k in kernels)
-    assert gemm.any_rows_library("f16", "k", "n").ptx
+    made = [kernels.library(op.choose(p)) for p in SMALL] + [kernels.library(fused.choice)]
+    assert all("launch" in repr(k.kernel("launch")) and k.ptx for k in made)
+    assert kernels.any_rows_library("f16", "k", "n").ptx
     assert compiled == []
     # Nor in another process, which finds it on the disk.
     code = (
-        "from cute_dialect.op import Problem, choose, gemm; from cute_dialect.pipelines import stages; "
-        "stages._compile = None; print(len(gemm.library(choose(Problem(64, 64, 64))).ptx))"
+        "from cute_dialect.op import Problem, choose, compiled as kernels; from cute_dialect.pipelines import stages; "
+        "stages._compile = None; print(len(kernels.library(choose(Problem(64, 64, 64))).ptx))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == len(kernels[0].ptx)
+    assert int(done.stdout) == len(made[0].ptx)
 
 
 def test_without_a_compile_cache(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE", "0")
     op.prefetch(SMALL[:1]).wait(300)
-    assert gemm.library(op.choose(SMALL[0])).ptx and compiled == []
+    assert kernels.library(op.choose(SMALL[0])).ptx and compiled == []
 
 
 def test_what_fails_raises_when_all_are_done() -> None:
@@ -75,9 +75,9 @@ def test_what_fails_raises_when_all_are_done() -> None:
     found = op.prefetch([none, SMALL[0]], workers=2)
     with pytest.raises(ValueError, match="at most 232448 bytes of shared memory"):
         found.wait(300)
-    assert found.done() and gemm.library(op.choose(SMALL[0])).ptx
+    assert found.done() and kernels.library(op.choose(SMALL[0])).ptx
     with pytest.raises(ValueError, match="at most 232448 bytes of shared memory"):
-        gemm.library(none)
+        kernels.library(none)
     with pytest.raises(TypeError, match="expected a Problem, a Choice, or what"):
         op.prefetch([3])  # type: ignore[list-item]
     op.prefetch([]).wait()
@@ -93,14 +93,14 @@ def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert go_on.wait(60)
         return name
 
-    monkeypatch.setattr(gemm, "_compiled", slowly)
+    monkeypatch.setattr(kernels, "_compiled", slowly)
     choice = op.choose(SMALL[0])
     found = op.prefetch([choice])
     assert begun.wait(60) and not found.done()
     with pytest.raises(TimeoutError, match="1 of 1 kernels are not compiled after"):
         found.wait(0.01)
     asked: list[Any] = []
-    thread = threading.Thread(target=lambda: asked.append(gemm.library(choice)))
+    thread = threading.Thread(target=lambda: asked.append(kernels.library(choice)))
     thread.start()
     go_on.set()
     thread.join(60)

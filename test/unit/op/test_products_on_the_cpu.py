@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from products_on_the_cpu import put_in_place  # noqa: E402
 
-from cute_dialect.op import gemm  # noqa: E402
+from cute_dialect.op import gemm, ways  # noqa: E402
 from cute_dialect.op.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.menu import menu  # noqa: E402
 
@@ -138,7 +138,7 @@ def test_the_problem_as_it_is_and_swapped(monkeypatch: pytest.MonkeyPatch, swapp
     def above(x: Any, row: Any, column: Any) -> Any:
         return x if column > row else 0.0
 
-    monkeypatch.setattr(gemm, "choose", chosen)
+    monkeypatch.setattr(ways, "choose", chosen)
     function = gemm.bmm if batch else gemm.mm
     a, b, c = (integers(*((3,) if batch else ()), *shape) for shape in ((39, 72), (72, 88), (39, 88)))
     columns, rows = integers(88).float(), integers(39, 1)

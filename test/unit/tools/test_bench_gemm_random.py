@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.gemm import text_of
+from cute_dialect.op.compiled import text_of
 from cute_dialect.tools.bench_gemm import chosen
 from cute_dialect.tools.bench_gemm_random import build, problems, summary
 from cute_dialect.tools.cute_bench import main

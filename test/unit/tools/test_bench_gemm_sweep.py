@@ -19,7 +19,7 @@ import pytest
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Problem, decode, encode
-from cute_dialect.op.gemm import Runner
+from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import menu, suits
 from cute_dialect.op.model import COSTS, ranked, write_costs
 from cute_dialect.tools import bench_gemm_sweep, cute_bench

@@ -1,0 +1,204 @@
+"""The kernels of products, compiled: each once, whoever asks; and what calls them."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.op.choice import Choice
+from cute_dialect.op.known import Prepared
+from cute_dialect.runtime import settings
+from cute_dialect.runtime.arrays import current_stream_of_torch
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+
+__all__ = ["Libraries", "Runner", "any_rows", "any_rows_library", "library", "prepared_launch", "runner", "text_of"]
+
+
+def text_of(choice: Choice) -> str:
+    """Return the kernel's file."""
+    if choice.skinny is not None:
+        return few_rows_text(choice.skinny)
+    return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
+
+
+def library(choice: Choice, *, elsewhere: bool = False) -> CompiledModule:
+    """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
+    in another process.
+    """
+    return _LIBRARIES.get(choice, lambda: _compiled(choice.name, lambda: text_of(choice), elsewhere))
+
+
+class Libraries:
+    """Compiled kernels by what they are of.  Who asks for one that is being made waits for it; where making one fails
+    the next one to ask tries again.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[object, Future[CompiledModule]] = {}
+        self._lock = Lock()
+
+    def get(self, key: object, make: Callable[[], CompiledModule]) -> CompiledModule:
+        """Return the kernels of ``key``, made if they are not."""
+        with self._lock:
+            found = self._made.get(key)
+            mine = found is None
+            if found is None:
+                found = self._made[key] = Future()
+        if mine:
+            try:
+                found.set_result(make())
+            except BaseException as e:
+                with self._lock:
+                    del self._made[key]
+                found.set_exception(e)
+        return found.result()
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._made.clear()
+
+
+_LIBRARIES = Libraries()
+
+
+def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False) -> CompiledModule:
+    """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
+    compiled.
+    """
+    from cute_dialect.pipelines import compile
+    from cute_dialect.runtime import load
+
+    kernels = settings.folder("CUTE_KERNELS", there=True)
+    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
+        return load(os.path.join(kernels, name))
+    if elsewhere:
+        from cute_dialect.pipelines.stages import compile_text_elsewhere
+
+        return compile_text_elsewhere(text(), f"{name}.mlir")
+    return compile(text(), filename=f"{name}.mlir")
+
+
+class Runner:
+    """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N), of batches with a
+    third mode.
+    """
+
+    def __init__(self, choice: Choice, module: CompiledModule):
+        self.choice = choice
+        self._kernel: Kernel = module.kernel("launch")
+        self._alone = choice.parts == 1 and not choice.config.stream_k
+        self._swapped = choice.swapped
+        self._shared: dict[tuple[int, int, int], tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
+        """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
+        given, more = self._given(a, b, c), self._extras(more)
+        if self._alone:
+            self._kernel(*given, *more)
+        else:
+            index = c.device.index or 0
+            self._kernel(*given, *self._memory(current_stream_of_torch()(index), index, c.shape), *more)
+
+    def _given(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return what the kernel takes: of the swapped problem, ``c^T = b a^T``."""
+        return (b, a, c.transpose(0, 1)) if self._swapped else (a, b, c)
+
+    def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
+        """Return the epilogue's arguments as the kernel takes them: the source like the result."""
+        if not self._swapped or self.choice.config.epilogue.beta == 0.0:
+            return given
+        source, *others = given
+        return source.transpose(0, 1), *others  # type: ignore[attr-defined]
+
+    def _memory(self, stream: int, device: int, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
+        only the graph's replay sets its counters to zero.
+        """
+        import torch
+
+        size, counters = self.choice.workspace(*shape)
+        key = (stream, device, counters)
+        found = None if torch.cuda.is_current_stream_capturing() else self._shared.get(key)
+        if found is None:
+            found = (
+                torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
+                torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
+            )
+            if not torch.cuda.is_current_stream_capturing():
+                self._shared[key] = found
+        return found
+
+    def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *extras: object) -> Prepared | None:
+        """Return what launches on matrices like these at other addresses; ``extras``: the epilogue's arguments."""
+        given, extras = self._given(a, b, c), self._extras(extras)
+        if self._alone:
+            found = prepared_launch(self._kernel, *given, *extras)
+        else:
+            index, shape = c.device.index or 0, tuple(c.shape)
+
+            def more(stream: int) -> tuple[int, ...]:
+                workspace, counters = self._memory(stream, index, shape)
+                return workspace.data_ptr(), counters.data_ptr()
+
+            memory = self._memory(current_stream_of_torch()(index), index, shape)
+            found = prepared_launch(self._kernel, *given, *memory, *extras, more=more)
+        return _in_order(found) if self._swapped and found is not None else found
+
+
+def _in_order(prepared: Prepared) -> Prepared:
+    """Return a launch that takes the address of A before that of B, of one that takes B's first."""
+    launch = prepared.launch
+
+    def swapped(stream: int, a: int, b: int, c: int, *more: int) -> None:
+        launch(stream, b, a, c, *more)
+
+    return prepared._replace(launch=swapped)
+
+
+def prepared_launch(
+    kernel: Kernel, *args: object, more: Callable[[int], tuple[int, ...]] | None = None
+) -> Prepared | None:  # fmt: skip
+    launch = kernel.by_address(*args)
+    numbers = sum(isinstance(x, int | float) for x in args)
+    return None if launch is None else Prepared(launch, kernel.alignment - 1, more, numbers)
+
+
+@cache
+def runner(choice: Choice) -> Runner:
+    """Return the compiled kernel, ready to be called."""
+    return Runner(choice, library(choice))
+
+
+@cache
+def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Kernel:
+    """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
+    element by element.
+    """
+    return any_rows_library(element, major_a, major_b, batch).kernel("launch")
+
+
+def any_rows_library(
+    element: str, major_a: str, major_b: str, batch: bool = False, *, elsewhere: bool = False
+) -> CompiledModule:  # fmt: skip
+    """Return the compiled kernel of :func:`any_rows`; ``elsewhere``: compiled in another process."""
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+
+    majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
+    config = AmpereConfig(element, majors=majors, batch=batch)
+    return _LIBRARIES.get(config, lambda: _compiled(config.name, lambda: ampere_gemm_text(config), elsewhere))
