@@ -174,6 +174,7 @@ def _in_order(prepared: Prepared) -> Prepared:
 def prepared_launch(
     kernel: Kernel, *args: object, more: Callable[[int], tuple[int, ...]] | None = None
 ) -> Prepared | None:  # fmt: skip
+    """Return what launches a kernel on arrays like ``args`` at other addresses; None where nothing is launched."""
     launch = kernel.by_address(*args)
     numbers = sum(isinstance(x, int | float) for x in args)
     return None if launch is None else Prepared(launch, kernel.alignment - 1, more, numbers)
