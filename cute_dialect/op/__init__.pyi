@@ -22,6 +22,7 @@ from cute_dialect.op.errors import (
 from cute_dialect.op.functions import (
     addmm as addmm,
     baddbmm as baddbmm,
+    int_mm as int_mm,
     linear as linear,
     matmul as matmul,
 )

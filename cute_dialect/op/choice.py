@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import swapped
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
@@ -143,7 +144,8 @@ class Choice(NamedTuple):
         )  # fmt: skip
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
         more += f"-{(c.epilogue.transposed() if self.swapped else c.epilogue).name}" if c.epilogue.active else ""
-        return f"{c.element}-{c.output}-{''.join(self.majors)}-{m}x{n}-{shape}{more}"
+        element = swapped(c.element) if self.swapped else c.element
+        return f"{element}-{c.output}-{''.join(self.majors)}-{m}x{n}-{shape}{more}"
 
     def workspace(self, m: int, n: int) -> tuple[int, int]:
         """Return floats and counters that the blocks of a problem share; none unless they share K."""

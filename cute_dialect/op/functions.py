@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.gemm import bmm, mm
 from cute_dialect.op.operands import import_torch
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["addmm", "baddbmm", "linear", "matmul"]
+__all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]
 
 
 def addmm(
@@ -49,6 +50,16 @@ def baddbmm(
     expands; ``more``: as of :func:`~cute_dialect.op.gemm.bmm`.
     """
     return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+
+
+def int_mm(a: torch.Tensor, b: torch.Tensor, **more: Any) -> torch.Tensor:
+    """Return the product of matrices of 8-bit integers, signed or not, as int32 (or ``dtype``), (M, K) (K, N) ->
+    (M, N); ``more``: as of :func:`~cute_dialect.op.gemm.mm`.  Raises DtypeError for other elements.
+    """
+    for name, t in (("a", a), ("b", b)):
+        if str(t.dtype) not in ("torch.int8", "torch.uint8"):
+            raise DtypeError(f"int_mm: expected {name} of i8 or ui8, got {t.dtype}")
+    return mm(a, b, **more)
 
 
 def linear(

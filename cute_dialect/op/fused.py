@@ -118,8 +118,8 @@ def unfused(
     bias: torch.Tensor | None,
     activation: str,
 ) -> torch.Tensor:
-    """Compute ``out = activation(alpha * product + beta * c + bias)`` by torch, in f32.  Raises ValueError for
-    activations that the kernels do not know.
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` by torch, in f32, or exactly where all are
+    integers.  Raises ValueError for activations that the kernels do not know.
     """
     import torch
 
@@ -134,10 +134,24 @@ def unfused(
     }
     if activation and activation not in functions:
         raise ValueError(f"expected an activation of {', '.join(functions)}, got {activation!r}")
-    x = alpha * product.float()
+    every = [t for t in (product, c, bias, out) if t is not None]
+    whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
+    wide = torch.float32 if not whole or any(t.is_floating_point() for t in every) else torch.int64
+    x = product.to(wide) if alpha == 1.0 else alpha * product.to(wide)
     if c is not None:
-        x = x + beta * c.float()
+        x = x + (c.to(wide) if beta == 1.0 else beta * c.to(wide))
     if bias is not None:
         bias_mode(tuple(bias.shape), *out.shape[-2:])
-        x = x + bias.float()
-    return out.copy_(functions[activation](x) if activation else x)
+        x = x + bias.to(wide)
+    return out.copy_(_saturated(functions[activation](x) if activation else x, out.dtype))
+
+
+def _saturated(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return numbers that a copy to another type only rounds, or need not round."""
+    import torch
+
+    if not dtype.is_floating_point:
+        if x.is_floating_point():
+            x = torch.round(torch.nan_to_num(x.double(), nan=0.0))
+        return x.clamp(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    return x.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max) if dtype.itemsize == 1 else x

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.op.compiled import Runner, prepared_launch
+from cute_dialect.op.dtypes import both, result_of
 from cute_dialect.op.fused import Matrix, aligned_like, like, unfused
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.operands import check_addends, check_product, check_result, import_torch, matrix
@@ -37,16 +38,19 @@ def mm(
     hook: Hook | None = None,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Return ``activation(alpha * a @ b + beta * c + bias)``, for f16, bf16, f32 (in tf32) and e4m3 on a Hopper GPU.
+    """Return ``activation(alpha * a @ b + beta * c + bias)`` for f16, bf16, f32 (in tf32), 8-bit floats and 8-bit
+    integers, on a Hopper GPU.
 
     ``a``: (M, K), ``b``: (K, N), each with a contiguous mode; ``out``: (M, N), row-major; ``dtype``: of the result
-    where there is no ``out``, else that of ``a`` (bf16 for e4m3).  ``c``: like the result, may be ``out``, as in
-    ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.  ``activation``: relu, gelu, gelu_tanh
-    or silu.  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`, always the same function for the same
-    kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of the kernel.
+    where there is no ``out``, else that of ``a`` (bf16 for 8-bit floats, int32 for integers).  ``c``: like the
+    result, may be ``out``, as in ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.
+    ``activation``: relu, gelu, gelu_tanh or silu.  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`, always
+    the same function for the same kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of
+    the kernel.  Sums of integers are exact, also where integers are added to them.  Results are rounded once, to
+    nearest even; as 8 bits, and as integers, they saturate.
 
     Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and
-    torch does the rest; those of f32 and e4m3 are copied, also where they are not contiguous along K
+    torch does the rest; those of f32 and of 8 bits are copied, also where they are not contiguous along K
     (:func:`cute_dialect.op.explain` says so).  Raises ValueError for other types, shapes and devices, before anything
     is compiled; ImportError without torch.
     """
@@ -96,7 +100,7 @@ def _product(
     shape = (y.matrices if x.matrices == 1 else x.matrices, x.shape[0], y.shape[1])[3 - rank :]
     if out is None:
         if dtype is None:
-            dtype = torch.bfloat16 if a.dtype == torch.float8_e4m3fn else a.dtype
+            dtype = getattr(torch, result_of(a.dtype), a.dtype)
         d = torch.empty(shape, device=a.device, dtype=dtype)
         z = matrix(call, "out", d)
     else:
@@ -114,14 +118,15 @@ def _product(
         return unfused(torch.zeros(shape, device=a.device), d, alpha, beta, c, bias, activation)
     of_bias = (None, "") if bias is None else (tuple(bias.shape), str(bias.dtype))
     epilogue = epilogue_of(extras, *z.shape, *of_bias)
-    way = _way(a.device, x, y, z, str(a.dtype), str(d.dtype), epilogue)
+    way = _way(a.device, x, y, z, both(a.dtype, b.dtype), str(d.dtype), epilogue)
     if way.by_torch:
         if hook is not None:
             raise ValueError(
                 f"{call}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
                 "columns, for a hook"
             )
-        return unfused(_product(call, rank, a, b, None, None, Extras()), d, alpha, beta, c, bias, activation)
+        sums = torch.float32 if a.dtype.itemsize == 1 and a.dtype.is_floating_point else None
+        return unfused(_product(call, rank, a, b, None, sums, Extras()), d, alpha, beta, c, bias, activation)
     result = d
     if rank == 3 and way.folded:
         a, b, d = a.reshape(-1, a.shape[-1]), b[0], d.view(-1, d.shape[-1])

@@ -23,6 +23,7 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import swapped as swapped_element
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.op.choice import Choice, Problem, few_rows, swapped_majors
 
@@ -123,7 +124,7 @@ class Menu:
             tile=(x.rows, x.columns, 1024 // base.bits), stages=x.stages, cluster_m=x.cluster_m, cluster_n=x.cluster_n,
             deferred=x.deferred, buffers=x.buffers, stream_k=x.way == STREAM, serpentine=x.way != SPLIT,
             schedule="pingpong" if x.way == TURNS else "cooperative", major_a=major_a, major_b=major_b,
-            major_c="m" if x.swapped else "n",
+            major_c="m" if x.swapped else "n", element=swapped_element(base.element) if x.swapped else base.element,
         )  # fmt: skip
         return Choice(config, x.parts)
 
@@ -145,7 +146,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
     found: list[Sequence[float]] = []
     for swapped in (False, True) if BITS[output] == 16 else (False,):
         # Lines of B along N lie in shared memory in 32 elements at least.
-        step = 16 if (major_a if swapped else major_b) == "k" else 32
+        step = 16 if (major_a if swapped else major_b) == "k" and BITS[output] > 8 else 32
         for rows, most in ((64, 256), (128, 256), (192, 192)):  # 256 rows are no faster than 256 columns
             for columns in range(max(step, 16 if rows < 192 else 64), most + 1, step):
                 found += _of_tile(base, rows, columns, swapped)
@@ -258,7 +259,9 @@ def of_choices(choices: Sequence[Choice]) -> Menu:
     """Return a menu of kernels, which :meth:`Menu.choice` gives back where all are of one type."""
     first = choices[0]
     majors = first.majors
-    return Menu([_kernel_of(c) for c in choices], first.config._replace(major_a=majors[0], major_b=majors[1]))
+    element = swapped_element(first.config.element) if first.swapped else first.config.element
+    base = first.config._replace(major_a=majors[0], major_b=majors[1], element=element)
+    return Menu([_kernel_of(c) for c in choices], base)
 
 
 def _kernel_of(choice: Choice) -> Kernel:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from cute_dialect.op.dtypes import can_mix
 from cute_dialect.op.fused import Matrix
 
 __all__ = ["check_addends", "check_product", "check_result", "import_torch", "matrix"]
@@ -61,7 +62,7 @@ def check_product(call: str, rank: int, a: Any, b: Any, x: Matrix, y: Matrix) ->
         )
     if x.matrices != y.matrices and 1 not in (x.matrices, y.matrices):
         raise ValueError(f"{call}: b: expected as many matrices as in a, {x.matrices}, or one, got {y.matrices}")
-    if a.dtype != b.dtype:
+    if not can_mix(a.dtype, b.dtype):
         raise ValueError(f"{call}: b: expected elements of {a.dtype}, as in a, got {b.dtype}")
     if a.device != b.device:
         raise ValueError(f"{call}: b: expected a tensor on {a.device}, as a is, got one on {b.device}")

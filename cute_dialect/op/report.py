@@ -23,6 +23,7 @@ from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op import choice as tables
 from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.dtypes import OUTPUTS, both, can_mix, result_of
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.known import Extras
 from cute_dialect.op.menu import blocks
@@ -32,7 +33,7 @@ __all__ = ["Explanation", "explain", "here"]
 
 WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is meant where there is none."""
-_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float8_e4m3fn": 1}
+_BYTES = {long: BITS[short] // 8 for long, short in OUTPUTS.items()}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
 """Bits of an element -> multiplications and additions of an SM in a cycle, by wgmma (NVIDIA H100 whitepaper)."""
 
@@ -136,12 +137,12 @@ def explain(
     y, dtype_b = _matrix(name, "b", b, rank, element)
     if x.shape[1] != y.shape[0] or (x.matrices != y.matrices and 1 not in (x.matrices, y.matrices)):
         raise ValueError(f"{name}: expected matrices that can be multiplied, got {_shape(a)} and {_shape(b)}")
-    if dtype_a != dtype_b:
+    if not can_mix(dtype_a, dtype_b):
         raise ValueError(f"{name}: b: expected elements of {dtype_a}, as in a, got {dtype_b}")
     shape = (y.matrices if x.matrices == 1 else x.matrices, x.shape[0], y.shape[1])[3 - rank :]
     if 0 in (*shape, x.shape[1]):
         raise ValueError(f"{name}: expected matrices with elements, got {_shape(a)} and {_shape(b)}")
-    result = _dtype(dtype) if dtype is not None else "bfloat16" if dtype_a == "float8_e4m3fn" else dtype_a
+    result = _dtype(dtype) if dtype is not None else result_of(dtype_a)
     z, result = _matrix(name, "out", shape if out is None else out, rank, result)
     if (z.matrices, *z.shape)[3 - rank :] != shape:
         raise ValueError(f"{name}: out: expected shape {shape}, got {_shape(out)}")
@@ -149,7 +150,7 @@ def explain(
     extras = Extras(alpha, beta, c, bias, activation, hook)
     epilogue = ways.epilogue_of(extras, *z.shape, *of_bias)
     gpu, sms = (gpu, 132) if gpu else here()
-    way = ways.way_of(x, y, z, dtype_a, result, epilogue, gpu, sms)
+    way = ways.way_of(x, y, z, both(dtype_a, dtype_b), result, epilogue, gpu, sms)
     way = way._replace(folded=way.folded and z.matrices > 1)
     return _explained(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
 
@@ -215,7 +216,7 @@ def _shape(t: Any) -> tuple[int, ...]:
 def _dtype(dtype: object) -> str:
     """Return the name of an element type: ``torch.float16``, ``numpy.dtype("float16")``, ``"f16"``."""
     name = str(dtype).removeprefix("torch.")
-    return {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f8E4M3FN": "float8_e4m3fn"}.get(name, name)
+    return {short: long for long, short in OUTPUTS.items()}.get(name, name)
 
 
 def _matrix(call: str, name: str, t: Any, rank: int, element: str) -> tuple[Matrix, str]:

@@ -16,9 +16,12 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.elements import outputs_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.compiled import Runner, any_rows, runner
+from cute_dialect.op.dtypes import element_of, output_of
+from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.fused import Matrix, bias_mode, folds
 from cute_dialect.op.known import Extras
 from cute_dialect.op.model import best, costs_of
@@ -28,11 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Way", "choose", "element_of", "epilogue_of", "gpu_of", "output_of", "way_of", "with_epilogue"]
-
-_ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "f8E4M3FN"}
-_OUTPUTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
-"""Types that are multiplied, and those of results and biases, by torch's names."""
+__all__ = ["Way", "choose", "epilogue_of", "gpu_of", "way_of", "with_epilogue"]
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
@@ -66,22 +65,6 @@ def epilogue_of(
     )
 
 
-def output_of(dtype: str) -> str:
-    """Return the type of a result, or a bias, by torch's name.  Raises ValueError."""
-    found = _OUTPUTS.get(dtype.removeprefix("torch."))
-    if found is None:
-        raise ValueError(f"expected a result and a bias of {', '.join(_OUTPUTS)}, got {dtype}")
-    return found
-
-
-def element_of(dtype: str) -> str:
-    """Return the type of elements that are multiplied, by torch's name.  Raises ValueError."""
-    element = _ELEMENTS.get(dtype.removeprefix("torch."))
-    if element is None:
-        raise ValueError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
-    return element
-
-
 class Way(NamedTuple):
     """How a product is computed.
 
@@ -111,10 +94,13 @@ def way_of(
 ) -> Way:  # fmt: skip
     """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
 
-    ``dtype``, ``result``: of the factors and of ``out``, as torch names them; ``epilogue``: what becomes of the sums;
-    ``gpu``, ``sms``: as for :func:`choose`.  Raises ValueError for types and strides that there is no kernel for.
+    ``dtype``: of the factors, ``result``: of ``out``, as torch names them (:func:`cute_dialect.op.dtypes.both`);
+    ``epilogue``: what becomes of the sums; ``gpu``, ``sms``: as for :func:`choose`.  Raises ValueError for types and
+    strides that there is no kernel for.
     """
     element, output = element_of(dtype), output_of(result)
+    if output not in outputs_of(element):
+        raise DtypeError(f"expected a result of {', '.join(outputs_of(element))} for {element}, got {output}")
     m, n, k, matrices = *out.shape, a.shape[1], out.matrices
     by_row = epilogue is not None and (epilogue.bias == "m" or epilogue.hook is not None)
     folded = folds(a, b, out) and (matrices == 1 or not by_row)

@@ -117,6 +117,21 @@ def build_gemm(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_types(folder: str, chip: str) -> list[str]:
+    """The products of every type of elements: ``types/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from typed_products import texts
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, text in texts():
+        module = compile_cute(text, chip=chip, filename=f"{name}.mlir", keep_stages=False)
+        module.save(Path(folder) / "types" / name)
+        said.append(f"types/{name}: {module.report.strip()}")
+    return said
+
+
 def build_several(folder: str, chip: str) -> list[str]:
     """Host functions with several launches: ``several``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -148,7 +163,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several, build_sweep,
+        build_several, build_sweep, build_types,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

@@ -13,14 +13,13 @@ from math import gcd
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS, outputs_of, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 
 __all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once"]
 
 EVICT_FIRST = 0x12F0000000000000
 """The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
-
-BITS = {"f16": 16, "bf16": 16, "f8E4M3FN": 8, "f8E5M2": 8, "tf32": 32, "f32": 32}
 
 
 def at_once(sms: int, cluster: int) -> int:
@@ -39,7 +38,8 @@ def at_once(sms: int, cluster: int) -> int:
 class GemmConfig(NamedTuple):
     """The configuration of a kernel.
 
-    ``element``: of A and B; ``output``: of C; ``tile``: (M, N, K) of a block, elements: 64, 128, 192 or 256 rows,
+    ``element``: of A and B, two with an underscore where they differ (:mod:`cute_dialect.kernels.gemm.elements`);
+    ``output``: of C; ``tile``: (M, N, K) of a block, elements: 64, 128, 192 or 256 rows,
     columns in multiples of 16; ``cluster_m``: blocks along M that share B; ``cluster_n``: along N, that share A;
     ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is stored while the
     next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or ``n`` (other
@@ -79,6 +79,11 @@ class GemmConfig(NamedTuple):
     schedule: str = "cooperative"
     stream_k: bool = False
     buffers: int = 2
+
+    @property
+    def sums(self) -> str:
+        """The type of the sums."""
+        return sums_of(self.element)
 
     @property
     def bits(self) -> int:
@@ -164,16 +169,20 @@ class GemmConfig(NamedTuple):
         self.epilogue.check()
         if self.epilogue.active and self.fallback:
             raise ValueError("expected no epilogue with a fallback, whose kernel has none")
-        if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
-            raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
+        if self.element not in FACTORS:
+            raise ValueError(f"expected elements of {', '.join(FACTORS)}, got {self.element}")
+        if self.output not in outputs_of(self.element):
+            raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
         if k * self.bits != 1024:
             raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
         if self.schedule not in ("cooperative", "pingpong"):
             raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
             raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
-        if self.deferred and self.output == "f32":
-            raise ValueError("expected no deferred store of f32, whose sums would have to wait as they are")
+        if self.deferred and BITS[self.output] == 32:
+            raise ValueError(f"expected no deferred store of {self.output}, whose sums would have to wait as they are")
+        if self.promote and self.sums == "i32":
+            raise ValueError("expected no promotion of integers, whose sums are exact")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):
             raise ValueError(
                 f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
@@ -182,6 +191,8 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected a cluster of 1, 2, 4 or 8 blocks, got {self.cluster_m} x {self.cluster_n}")
         if m not in (64, 128, 192, 256) or n % 16 or not 16 <= n <= 256:
             raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and 16 to 256 columns, got {m} x {n}")
+        if BITS[self.output] == 8 and n % 32:
+            raise ValueError(f"expected a multiple of 32 columns of {self.output}, got {n}")
         registers = self.registers
         if registers > self.most_registers:
             raise ValueError(f"expected at most {self.most_registers} registers of sums, got {registers} for {m} x {n}")
@@ -192,7 +203,7 @@ class GemmConfig(NamedTuple):
             unit = 8 if k_major else gcd(size, 64)
             if size % (unit * blocks):
                 raise ValueError(f"expected {name} in {unit}s for each of {blocks} blocks that share them, got {size}")
-        if self.major_c not in ("m", "n") or (self.major_c == "m" and self.output == "f32"):
+        if self.major_c not in ("m", "n") or (self.major_c == "m" and BITS[self.output] != 16):
             raise ValueError(f"expected C along n, or along m of 16-bit elements, got {self.major_c} of {self.output}")
         if self.buffers < 1:
             raise ValueError(f"expected a staging buffer, got {self.buffers}")

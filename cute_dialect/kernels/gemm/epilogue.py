@@ -29,14 +29,14 @@ from functools import cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.elements import OUTPUTS, number
 
 __all__ = ["ACTIVATIONS", "Addends", "Epilogue", "Fused", "Hook"]
 
 Hook: TypeAlias = Callable[[Any, Any, Any], Any]
 """``hook(x, row, column)``"""
 
-BYTES = {"f16": 2, "bf16": 2, "f32": 4}
+BYTES = {name: bits // 8 for name, bits in OUTPUTS.items()}
 """Types of results and biases, and bytes of an element."""
 
 
@@ -86,6 +86,13 @@ class Epilogue(NamedTuple):
             parts.append(getattr(self.hook, "__name__", "hook"))
         return "-".join(parts)
 
+    @property
+    def whole(self) -> bool:
+        """Tell whether it makes integers of integers, exactly."""
+        integers = not self.bias or self.bias_type in ("i32", "i8", "ui8")
+        plain = self.hook is None and self.activation in ("", "relu")
+        return self.alpha == 1.0 and self.beta in (0.0, 1.0) and integers and plain
+
     def transposed(self) -> Epilogue:
         """Return the same of the transposed result: rows are its columns.
 
@@ -104,10 +111,10 @@ class Epilogue(NamedTuple):
             d = f"?{{div={16 // BYTES[output]}}}"
             strides = f"{d},1" if row_major else f"1,{d}"
             layout = f"(?,?,?):({strides},{d})" if batch else f"(?,?):({strides})"
-            found["source"] = cute.Tensor[type_of_mlir(output), layout, "align<16>"]
+            found["source"] = cute.Tensor[number(output), layout, "align<16>"]
         if self.bias:
             align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major else 1)
-            found["bias"] = cute.Tensor[type_of_mlir(self.bias_type), "?:1", f"align<{align}>"]
+            found["bias"] = cute.Tensor[number(self.bias_type), "?:1", f"align<{align}>"]
         return found | {name: cute.Float32 for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
     def check_shapes(self, C: Any, addends: Addends) -> None:
@@ -129,7 +136,9 @@ class Epilogue(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such an epilogue."""
         if self.bias not in ("", "m", "n") or self.bias_type not in BYTES:
-            raise ValueError(f"expected a bias along m or n of f16, bf16 or f32, got {self.bias!r} of {self.bias_type}")
+            raise ValueError(
+                f"expected a bias along m or n of {', '.join(BYTES)}, got {self.bias!r} of {self.bias_type}"
+            )
         if self.activation and self.activation not in ACTIVATIONS:
             raise ValueError(f"expected an activation of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
         for name in ("alpha", "beta"):
@@ -154,7 +163,7 @@ def _transposed(hook: Hook) -> Hook:
 
 def relu(x: Any) -> Any:
     """Return ``max(x, 0)``."""
-    return cute.max(x, 0.0)
+    return cute.max(x, 0 if x.is_integer else 0.0)
 
 
 def _sigmoid_times(x: Any, y: Any) -> Any:
@@ -201,10 +210,21 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "gelu": gelu, "gel
 
 
 class Fused:
-    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once."""
+    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
+    ``whole``: sums and result are integers, and so is all between where it is exact.
+    """
 
-    def __init__(self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True):
+    def __init__(self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False):
         self.epilogue, self.addends, self.pairs = epilogue, addends, pairs
+        self.compute = cute.Int32 if whole and epilogue.whole else cute.Float32
+
+    def taken(self, values: Any) -> Any:
+        """Return sums in the type that the epilogue computes in."""
+        if values.element_type is self.compute:
+            return values
+        found = cute.make_rmem_tensor_like(values, self.compute)
+        found.store(values.load().to(self.compute))
+        return found
 
     def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None) -> None:
         """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
@@ -248,7 +268,7 @@ class Fused:
         if self.epilogue.bias != "m":
             return None
         bias = self.addends.bias
-        return bias[cute.min(row, cute.size(bias) - 1)].to(cute.Float32)
+        return bias[cute.min(row, cute.size(bias) - 1)].to(self.compute)
 
     def column_bias(self, column: Any) -> Any:
         """Return the bias of two columns."""
@@ -268,7 +288,7 @@ class Fused:
             return None
         if not self.pairs:
             last = cute.size(line) - 1
-            return [line[cute.min(column + i, last)].to(cute.Float32) for i in range(2)]
+            return [line[cute.min(column + i, last)].to(self.compute) for i in range(2)]
         at = line.iterator + cute.min(column, cute.size(line) - 2)
         two = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
-        return two.load().to(cute.Float32)
+        return two.load().to(self.compute)

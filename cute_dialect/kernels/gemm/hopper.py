@@ -28,13 +28,14 @@ import re
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Fused
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
     as_read,
     check_arguments,
+    elements_of,
     layouts_of,
     load_map,
     ring_of,
@@ -75,7 +76,7 @@ def launch(
     A, B, C = as_read(c, A, B, C)
     m, n, k = c.tile
     mma = hopper.make_trivial_tiled_mma(
-        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (c.sharers, 1, 1), (64, n)
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), number(c.sums), (c.sharers, 1, 1), (64, n)
     )
     rings = ring_of(A, m, c), ring_of(B, n, c)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
@@ -145,7 +146,8 @@ def gemm(
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
-        result = Result(c, tmas_c, staging, products.sums, group, Fused(c.epilogue, addends, pairs=c.major_c == "n"))
+        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer)
+        result = Result(c, tmas_c, staging, products.sums, group, fused)
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
     if c.cluster > 1:
         cute.arch.cluster_arrive()
@@ -278,6 +280,5 @@ def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
     layouts, align = layouts_of(c), "align<16>"
     if c.fallback:  # any matrix
         layouts, align = [re.sub("{.*?}", "", x) for x in layouts], "align<1>"
-    elements = (c.element, c.element, c.output)
-    matrices = [cute.Tensor[type_of_mlir(e), layout, align] for e, layout in zip(elements, layouts)]
+    matrices = [cute.Tensor[number(e), layout, align] for e, layout in zip(elements_of(c), layouts)]
     return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)

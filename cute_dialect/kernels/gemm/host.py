@@ -6,8 +6,8 @@
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.result import swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
@@ -16,12 +16,18 @@ __all__ = [
     "arguments_of",
     "as_read",
     "check_arguments",
+    "elements_of",
     "layouts_of",
     "load_map",
     "ring_of",
     "store_map",
     "store_widths",
 ]
+
+
+def elements_of(c: GemmConfig) -> tuple[str, str, str]:
+    """Return the types of A, B and C."""
+    return *factors(c.element), c.output
 
 
 def layouts_of(c: GemmConfig) -> list[str]:
@@ -31,7 +37,7 @@ def layouts_of(c: GemmConfig) -> list[str]:
     ['(?,?):(?{div=8},1)', '(?,?):(1,?{div=8})', '(?,?):(?{div=8},1)']
     """
     found: list[str] = []
-    for element, row_major in zip((c.element, c.element, c.output), _row_major(c)):
+    for element, row_major in zip(elements_of(c), _row_major(c)):
         d = f"?{{div={128 // BITS[element]}}}"
         strides = f"{d},1" if row_major else f"1,{d}"
         found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
@@ -60,8 +66,8 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
     wanted, given = list(arguments_of(config)), [name for name, value in behind.items() if value is not None]
     if wanted != given:
         raise ValueError(f"expected {', '.join(wanted) or 'nothing'} behind C, got {', '.join(given) or 'nothing'}")
-    for name, x, element, row_major in zip("ABC", (A, B, C), (c.element, c.element, c.output), _row_major(c)):
-        kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (type_of_mlir(element),)
+    for name, x, element, row_major in zip("ABC", (A, B, C), elements_of(c), _row_major(c)):
+        kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (number(element),)
         if x.element_type not in kinds or cute.rank(x) != (3 if c.batch else 2):
             raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
         if x.leading_dim != row_major:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig
+from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -38,6 +39,10 @@ class Shared(NamedTuple):
 
     workspace: Any = None
     flags: Any = None
+
+    def of_sums(self, c: GemmConfig) -> Any:
+        """Return the workspace, whose words may hold sums of integers."""
+        return self.workspace if c.sums == "f32" else cute.recast_tensor(self.workspace, number(c.sums))
 
 
 class Tiles:

@@ -12,6 +12,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Fused
 from cute_dialect.kernels.gemm.parts import Place
 from cute_dialect.lang.nvgpu import cpasync
@@ -38,13 +39,15 @@ class ChunkStore:
     def __init__(self, tma: Any, chunk: int, *, transposed: bool = False):
         self.atom, self.coords = tma
         self.lane, self.chunk = cute.arch.lane_idx(), chunk
-        wide = self.atom.value_type is cute.Float32
-        store = cute.nvgpu.CopyUniversalOp() if wide else cute.nvgpu.warp.StMatrix8x8x16bOp(transposed, 4)
+        kind = self.atom.value_type
+        if kind.width == 16:
+            store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(transposed, 4), kind)
+        else:  # two neighbours at once: of bytes, and of words
+            pair = 2 * kind.width if kind.width == 8 else None
+            store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=pair)
         # A warp's part of an accumulator: 16 rows of a chunk.
         thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
-        self.copy = cute.make_tiled_copy(
-            cute.make_copy_atom(store, self.atom.value_type), thread_values, (16, chunk)
-        ).get_slice(self.lane)
+        self.copy = cute.make_tiled_copy(store, thread_values, (16, chunk)).get_slice(self.lane)
         self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
 
     def registers(self, values: Any, first: int) -> Any:
@@ -142,8 +145,8 @@ class Result:
         self.c, self.sums, self.fused, self.group = c, sums, fused, group
         kind = RowStore if c.major_c == "n" else ColumnStore
         self.stores = {w: kind(tma, w, memory, c.buffers * c.consumers, group) for w, tma in tmas.items()}
-        self.kind = next(iter(tmas.values()))[0].value_type
-        self.wide = self.kind is cute.Float32
+        self.kind = number(c.output)
+        self.wide = self.kind.width == 32
         self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind)
 
     @property
@@ -161,11 +164,13 @@ class Result:
         found = (self.row(place, atom), place.column * self.c.tile[1] + column)
         return found if place.matrix is None else (*found, place.matrix)
 
-    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> None:
-        """Apply the epilogue to some columns of the tile from one on."""
+    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> Any:
+        """Apply the epilogue to some columns of the tile from one on; returns them, in the type that it computes in."""
         if self.c.epilogue.active:
+            values = self.fused.taken(values)
             row, first, *_ = self.at(place, atom, column)
             self.fused.apply(values, columns, row + cute.arch.warp_idx() % 4 * 16, first, place.matrix)
+        return values
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """List the chunks of a warp group: instruction, first column, columns."""
@@ -179,13 +184,15 @@ class Result:
         """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
         if self.wide:
             return
-        columns = self.c.tile[1]
+        columns, found = self.c.tile[1], []
         for atom in cute.range_constexpr(self.c.atoms):
             start = self.sums.iterator + columns // 2 * atom
-            self.fuse(cute.make_tensor(start, cute.make_layout(columns // 2)), columns, place, atom, 0)
+            values = cute.make_tensor(start, cute.make_layout(columns // 2))
+            found.append(self.fuse(values, columns, place, atom, 0))
         for piece in cute.range_constexpr(len(self._pieces())):
-            sums, out = (self._registers(x, *self._pieces()[piece]) for x in (self.sums, self.out))
-            out.store(sums.load().to(self.kind))
+            atom, column, width = self._pieces()[piece]
+            sums = self.stores[width].registers(found[atom], column // 2)
+            self._registers(self.out, atom, column, width).store(rounded(sums, self.kind))
 
     def store(self, place: Place, half: int | None = None) -> None:
         """Store a tile, or its first (0) or second (1) half."""
@@ -196,10 +203,18 @@ class Result:
             atom, column, width = pieces[i]
             values = self._registers(self.out, atom, column, width)
             if self.wide:  # no sooner: what an epilogue loads would need registers
-                self.fuse(values, width, place, atom, column)
+                values = self.words(self.fuse(values, width, place, atom, column))
             # The tile before may have used the buffer of its first chunk last.
             under_way = buffers - 1 if i or len(pieces) % buffers == 0 else 0
             self.put(values, i % buffers, width, place, atom, column, under_way)
+
+    def words(self, values: Any) -> Any:
+        """Return values of 32 bits as those of the result."""
+        if values.element_type is self.kind:
+            return values
+        found = cute.make_rmem_tensor_like(values, self.kind)
+        found.store(rounded(values, self.kind))
+        return found
 
     def put(
         self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int

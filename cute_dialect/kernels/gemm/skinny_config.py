@@ -130,8 +130,12 @@ class SkinnyConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         self.epilogue.check()
-        if self.element not in BITS or self.output not in ("f16", "bf16", "f32"):
-            raise ValueError(f"expected elements of {', '.join(BITS)} and f16, bf16 or f32 out, got {self}")
+        if self.element not in ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2") or self.output not in (
+            "f16",
+            "bf16",
+            "f32",
+        ):
+            raise ValueError(f"expected elements of f16, bf16, tf32 or 8-bit floats, f16, bf16 or f32 out, got {self}")
         if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
             raise ValueError(f"expected 64, 128 or 192 rows and 8 to 256 columns, got {self.rows} x {self.columns}")
         if min(self.stages_a, self.stages) < 2:

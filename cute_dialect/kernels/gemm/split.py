@@ -16,6 +16,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.elements import rounded
 from cute_dialect.kernels.gemm.parts import Item, Shared, Tiles
 
 __all__ = ["Parts"]
@@ -55,7 +56,7 @@ class Parts:
         result, acc = role.result, role.products.acc
         place = self.tiles.place(self.first.tile)
         role.products.of_tile(role.consumer, self.first.steps)
-        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), acc.element_type, num_bits_per_copy=128)
         vectors = cute.make_layout((4, self.piece // 8), stride=(1, 4))
         for piece in cute.range_constexpr(self.pieces):
             sums = cute.make_tensor(acc.iterator + self.piece // 2 * piece, vectors)
@@ -77,10 +78,11 @@ class Parts:
     def _finish_piece(self, result: Any, place: Any, copy: Any, vectors: Any, piece: Any, number: int) -> None:
         """Add up and store one of them, so many after the first."""
         width, buffers = self.piece, self.c.buffers
-        total = cute.make_rmem_tensor(vectors, cute.Float32)
+        kind = result.sums.element_type
+        total = cute.make_rmem_tensor(vectors, kind)
         for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
             parts = range(first, min(first + _AT_ONCE, self.parts))
-            found = [cute.make_rmem_tensor(vectors, cute.Float32) if part else total for part in parts]
+            found = [cute.make_rmem_tensor(vectors, kind) if part else total for part in parts]
             for part, values in zip(parts, found):  # all loads before the first sum
                 cute.copy(copy, self._partials(piece, part), values)
             for part, values in zip(parts, found):
@@ -88,10 +90,10 @@ class Parts:
                     for i in range(width // 2):  # registers: the passes unroll it
                         total[i] = total[i] + values[i]
         column = piece * width
-        result.fuse(total, width, place, 0, column)
+        values = result.fuse(total, width, place, 0, column)
         layout = result.stores[width].values
         out = cute.make_rmem_tensor(layout, result.kind)
-        out.store(cute.make_tensor(total.iterator, layout).load().to(result.kind))
+        out.store(rounded(cute.make_tensor(values.iterator, layout), result.kind))
         result.put(out, number % buffers, width, place, 0, column, buffers - 1)
 
     def _partials(self, piece: Any, part: Any) -> Any:
@@ -100,7 +102,7 @@ class Parts:
         size = c.tile[0] * width  # f32 of a piece
         shape = (4, width // 8, 128, c.consumers, pieces, self.parts)
         strides = (1, 512, 4, 64 * width, size, size * pieces)
-        base = (self.memory.workspace.iterator + self.tile * (size * pieces * self.parts)).align(16)
+        base = (self.memory.of_sums(c).iterator + self.tile * (size * pieces * self.parts)).align(16)
         thread = cute.arch.thread_idx().x
         where = (None, None, thread % 128, thread // 128 - 1, piece, part)
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]

@@ -116,7 +116,7 @@ class Stream:
         m, n, _ = self.c.tile
         rows = m // self.c.consumers
         shape, strides = (4, self._vectors(), 128, self.c.consumers), (1, 512, 4, rows * n)
-        base = (self.memory.workspace.iterator + block * (m * n)).align(16)
+        base = (self.memory.of_sums(self.c).iterator + block * (m * n)).align(16)
         thread = cute.arch.thread_idx().x
         where = (None, None, thread % 128, thread // 128 - 1)
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
@@ -130,7 +130,7 @@ class Stream:
 
     def _give(self, acc: Any) -> None:
         """Give sums to the workspace, then the flag."""
-        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), acc.element_type, num_bits_per_copy=128)
         block = self._block(self.number)
         vectors = cute.make_layout((4, self._vectors()), stride=(1, 4))
         cute.copy(copy, cute.make_tensor(acc.iterator, vectors), self._partials(block))
@@ -141,7 +141,7 @@ class Stream:
 
     def _collect(self, acc: Any, tile: Any) -> None:
         """Add the sums of the blocks that have the rest of a tile."""
-        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), acc.element_type, num_bits_per_copy=128)
         units = self._units()
         # Stretches that begin before the tile ends: i * units / step < (tile + 1) * k_tiles.
         last = cute.ceil_div(_natural((tile + 1) * self.k_tiles * self.tiles.step), units)
@@ -157,7 +157,7 @@ class Stream:
             partials = self._partials(block)
             for first in cute.range_constexpr(0, self._vectors(), _AT_ONCE):
                 count = min(_AT_ONCE, self._vectors() - first)
-                found = cute.make_rmem_tensor(cute.make_layout((4, count), stride=(1, 4)), cute.Float32)
+                found = cute.make_rmem_tensor(cute.make_layout((4, count), stride=(1, 4)), acc.element_type)
                 there = cute.make_layout((4, count), stride=(1, 512))
                 cute.copy(copy, cute.make_tensor(partials.iterator + first * 512, there), found)
                 for i in range(4 * count):  # registers: the passes unroll it

@@ -110,7 +110,7 @@ def test_tensors_of_torch() -> None:
         (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: out: expected shape \(4, 4\), got \(4, 5\)"),
         (op.mm, ((0, 4), (4, 4)), {}, "mm: expected matrices with elements"),
         (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: b: expected elements of float16, as in a, got float64"),
-        (op.mm, ((8, 8), (8, 8)), {"element": "i8"}, "expected elements of float16, bfloat16"),
+        (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "expected elements of float16, bfloat16"),
         (op.mm, ((8, 8), (8, 8)), {"bias": (7,)}, r"expected a bias of shape \(8,\) or \(8, 1\), got \(7,\)"),
     ],
 )

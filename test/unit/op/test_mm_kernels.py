@@ -58,7 +58,7 @@ def test_types() -> None:
     ]
     assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"], ["f16", "f32"]]
     with pytest.raises(ValueError, match="expected a result and a bias of float16"):
-        ask(f32, f32, f32, "torch.float32", "torch.int32")
+        ask(f32, f32, f32, "torch.float32", "torch.int64")
     with pytest.raises(ValueError, match="expected elements of float16"):
         ask(f32, f32, f32, "torch.int32")
 

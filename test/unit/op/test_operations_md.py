@@ -32,7 +32,8 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     launched = put_in_place(monkeypatch)
     names: dict[str, Any] = {
         "op": op, "a": half(64, 72), "b": half(72, 96), "out": torch.zeros(64, 96).half(), "s": half(64, 96),
-        "v": half(96), "x": half(3, 64, 72), "y": half(3, 72, 96),
+        "v": half(96), "p": half(64, 72).to(torch.int8), "q": half(72, 96).to(torch.int8), "torch": torch,
+        "x": half(3, 64, 72), "y": half(3, 72, 96),
     }  # fmt: skip
     kinds = [kind for kind, _ in BLOCKS]
     assert kinds.count("python") >= 2 and set(kinds) == {"python", ""}
@@ -51,4 +52,8 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["c"].double(), x @ y[:1])
     exact = torch.nn.functional.gelu(0.5 * a @ b + 2 * s + v)
     assert float((names["d"].double() - exact).abs().max()) < 0.05
-    assert len(launched) == 5
+    exact = names["p"].double() @ names["q"].double()
+    assert torch.equal(names["i"].double(), exact) and names["i"].dtype == torch.int32
+    assert torch.equal(names["j"].double(), torch.round(0.25 * exact + v).clamp(-128, 127))
+    assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
+    assert len(launched) == 8

@@ -1,0 +1,89 @@
+"""The types of a GEMM's elements: of its factors, of their sums, of its results.
+
+Factors of two types are named by both: ``i8_ui8`` is A of signed and B of unsigned bytes.
+
+>>> factors("f16"), factors("i8_ui8"), swapped("i8_ui8")
+(('f16', 'f16'), ('i8', 'ui8'), 'ui8_i8')
+>>> sums_of("i8_ui8"), sums_of("f16"), sums_of("f16", "f16")
+('i32', 'f32', 'f16')
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
+
+__all__ = ["BITS", "FACTORS", "OUTPUTS", "factors", "number", "outputs_of", "rounded", "sums_of", "swapped"]
+
+_BYTES = (("i8", "ui8"), ("f8E4M3FN", "f8E5M2"))
+"""Types of eight bits, those that are multiplied with each other side by side."""
+
+FACTORS = {
+    "f16": 16, "bf16": 16, "tf32": 32,
+    **{a if a == b else f"{a}_{b}": 8 for group in _BYTES for a in group for b in group},
+}  # fmt: skip
+"""What A and B may be, and bits of an element."""
+
+OUTPUTS = {"f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8}
+"""What a result may be, and bits of an element."""
+
+BITS = {**OUTPUTS, **FACTORS}
+
+_LIMITS = {"i8": (-128, 127), "ui8": (0, 255)}
+
+
+def factors(element: str) -> tuple[str, str]:
+    """Return the types of A and B."""
+    a, _, b = element.partition("_")
+    return a, b or a
+
+
+def swapped(element: str) -> str:
+    """Return the factors of the swapped problem, whose A is this one's B."""
+    a, b = factors(element)
+    return element if a == b else f"{b}_{a}"
+
+
+def sums_of(element: str, accumulator: str = "") -> str:
+    """Return the type of the sums; ``accumulator``: what was asked for, if anything."""
+    return "i32" if factors(element)[0] in _BYTES[0] else accumulator or "f32"
+
+
+def outputs_of(element: str) -> tuple[str, ...]:
+    """Return the types of results.
+
+    >>> outputs_of("i8")
+    ('i32', 'i8', 'ui8', 'f16', 'bf16', 'f32')
+    """
+    if sums_of(element) == "i32":
+        return ("i32", "i8", "ui8", "f16", "bf16", "f32")
+    return ("f16", "bf16", "f32") if element == "tf32" else ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
+
+
+def number(name: str) -> Any:
+    """Return the number type of a name.
+
+    >>> number("ui8"), number("bf16")
+    (Uint8, BFloat16)
+    """
+    return type_of_mlir(name.removeprefix("u"), signed=not name.startswith("u"))
+
+
+def rounded(values: Any, kind: Any) -> Any:
+    """Return numbers in registers as those of a result: floats to nearest even, saturating where they become integers
+    of any size or floats of 8 bits; NaN as an integer is 0.
+    """
+    if not kind.is_integer or values.element_type is kind:
+        return values.load().to(kind)
+    found = cute.make_rmem_tensor_like(values, kind)
+    low, high = _LIMITS.get(f"{'' if kind.signed else 'u'}{kind.mlir_type}", (None, None))
+    for i in range(cute.size(values)):  # registers: the passes unroll it
+        x = values[i]
+        if not values.element_type.is_integer:
+            # Not fptosi, which is not defined for what does not fit.
+            x = cute.arch.inline_ptx("cvt.rni.s32.f32 $0, $1;", x, result=cute.Int32, side_effects=False)
+        found[i] = (x if low is None else cute.max(cute.min(x, high), low)).to(kind)
+    return found.load()

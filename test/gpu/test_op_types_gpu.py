@@ -1,0 +1,36 @@
+"""``op.mm`` of integers, 8-bit floats and their results on the GPU, against the exact product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from typed_products import CASES, TypedProduct, exact  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "types").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/types is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "types"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_product(case: TypedProduct) -> None:
+    a, b = case.operands("cuda")
+    more = case.more("cuda")
+    for _ in range(2):  # the second one is known
+        out = op.mm(a, b, **more)
+        assert out.dtype == case.out
+        assert torch.equal(out.double(), exact(case, a, b, more))
+
+
+def test_int_mm_is_torchs() -> None:
+    a, b = TypedProduct(torch.int8, torch.int8, torch.int32, (4096, 4096, 1024)).operands("cuda")
+    assert torch.equal(op.int_mm(a, b), torch._int_mm(a, b))

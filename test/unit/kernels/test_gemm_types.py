@@ -1,0 +1,137 @@
+"""The Hopper GEMM of every type but f16 and bf16 on the CPU interpreter: integers, 8-bit floats, their results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import factors
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.choice import Choice
+from cute_dialect.pipelines import compile
+
+BYTES = GemmConfig(element="i8", output="i32", tile=(128, 128, 128), cluster_m=1, deferred=False)
+DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i32": np.int32, "i8": np.int8,
+    "ui8": np.uint8, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+CHECKS = ("race", "uninit", "sync", "oob")
+
+
+def integers(element: str, rows: int, k: int, seed: int) -> np.ndarray:
+    """All values of a type of bytes."""
+    info = np.iinfo(DTYPES[element])
+    return np.random.default_rng(seed).integers(info.min, info.max + 1, (rows, k)).astype(DTYPES[element])
+
+
+def saturated(x: np.ndarray, output: str) -> np.ndarray:
+    """Floats or integers rounded to nearest even, within the range of a type; NaN is 0."""
+    info = np.iinfo(DTYPES[output])
+    exact = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1e30, neginf=-1e30)
+    return np.clip(np.rint(exact), info.min, info.max).astype(np.int64)
+
+
+def run(c: GemmConfig | SplitConfig, a: np.ndarray, b: np.ndarray, out: np.ndarray, *more: object) -> None:
+    compile(gemm_text(c), emit="base").kernel("launch")(a, b, out, *more, device="cpu", checks=CHECKS)
+
+
+@pytest.mark.parametrize("output", ["i32", "i8", "ui8", "f16", "bf16", "f32"])
+@pytest.mark.parametrize("element", ["i8", "ui8", "i8_ui8", "ui8_i8"])
+def test_integers_are_exact(element: str, output: str) -> None:
+    m, n, k = 72, 144, 144
+    of_a, of_b = factors(element)
+    a, b = integers(of_a, m, k, 1), integers(of_b, n, k, 2)
+    if output in ("f16", "i8", "ui8"):  # sums of every size, and those that are whole in 11 bits
+        a[:, 1:] //= 64
+        b[:, 1:] //= 64
+    exact = a.astype(np.int64) @ b.astype(np.int64).T
+    out = np.full((m, n), 99, DTYPES[output])
+    run(BYTES._replace(element=element, output=output, deferred=output in ("f16", "bf16", "i8", "ui8")), a, b, out)
+    if output in ("i8", "ui8"):
+        assert (exact > 127).any() and (out == saturated(exact, output)).all()
+    else:
+        assert (out == exact.astype(np.float32 if output != "i32" else np.int32).astype(DTYPES[output])).all()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tile": (64, 16, 128)},
+        {"tile": (64, 256, 128), "schedule": "pingpong", "sms": 1},
+        {"tile": (192, 96, 128), "sms": 2},
+        {"tile": (128, 256, 128), "cluster_m": 2},
+        {"tile": (64, 48, 128), "output": "f16", "major_c": "m"},
+        {"tile": (64, 96, 128), "output": "ui8", "deferred": True},
+    ],
+)
+def test_tiles_of_integers(changed: dict[str, Any]) -> None:
+    c = BYTES._replace(**changed)
+    m, n, k = 200, 272, 272
+    a, b = integers("i8", m, k, 3) // 32, integers("i8", n, k, 4) // 32
+    exact = a.astype(np.int64) @ b.astype(np.int64).T
+    out = np.full((m, n), 99, DTYPES[c.output], order="F" if c.major_c == "m" else "C")
+    run(c, a, b, out)
+    assert (out == (saturated(exact, c.output) if c.output == "ui8" else exact.astype(out.dtype))).all()
+
+
+def test_what_becomes_of_integers() -> None:
+    """Exactly, where integers are added; in f32, where there is a factor."""
+    m, n, k = 72, 144, 144
+    a, b = integers("i8", m, k, 1), integers("i8", n, k, 2)
+    c, bias = integers("i8", m, n, 5).astype(np.int32) * 1000003, integers("i8", n, 1, 6)[:, 0].astype(np.int32)
+    exact = a.astype(np.int64) @ b.astype(np.int64).T
+    out = np.zeros((m, n), np.int32)
+    run(
+        BYTES._replace(epilogue=Epilogue(beta=1.0, bias="n", bias_type="i32", activation="relu")), a, b, out, c, bias
+    )  # fmt: skip
+    assert (out == np.maximum(exact + c + bias, 0)).all()
+    scaled = BYTES._replace(epilogue=Epilogue(alpha="arg", bias="m", bias_type="f32"))
+    rows = np.linspace(-7, 7, m).astype(np.float32)
+    rows[3], rows[4], rows[5] = np.nan, np.inf, -np.inf
+    want = exact.astype(np.float32) * np.float32(2.0**-8) + rows[:, None]
+    for output in ("i32", "i8", "ui8"):
+        out = np.zeros((m, n), DTYPES[output])
+        run(scaled._replace(output=output), a, b, out, rows, 2.0**-8)
+        assert (out == saturated(want, output)).all()
+    halves = np.zeros((m, n), np.int8)
+    run(BYTES._replace(output="i8", epilogue=Epilogue(alpha=0.5)), a // 64, b // 64, halves)
+    sums = (a // 64).astype(np.int64) @ (b // 64).astype(np.int64).T
+    assert (halves == saturated(sums / 2, "i8")).all() and (sums % 2 == 1).any()
+
+
+@pytest.mark.parametrize("output", ["i32", "ui8"])
+def test_blocks_that_share_sums_of_integers(output: str) -> None:
+    m, n, k = 136, 272, 656
+    a, b = integers("ui8", m, k, 1), integers("i8", n, k, 2)
+    if output == "ui8":
+        a, b = a // 64, b // 32
+    exact = a.astype(np.int64) @ b.astype(np.int64).T
+    want = exact if output == "i32" else saturated(exact, output)
+    base = BYTES._replace(element="ui8_i8", output=output)
+    split, stream = SplitConfig(base, 3), base._replace(stream_k=True, sms=4)
+    for config, choice in ((split, Choice(base, 3)), (stream, Choice(stream))):
+        floats, counters = choice.workspace(m, n)
+        out = np.full((m, n), 99, DTYPES[output])
+        run(config, a, b, out, np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32))
+        assert (out == want).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"element": "i8_f16"}, "expected elements of f16, bf16, tf32, i8"),
+        ({"output": "f8E4M3FN"}, "expected a result of i32, i8, ui8, f16, bf16, f32, got f8E4M3FN"),
+        ({"deferred": True}, "expected no deferred store of i32"),
+        ({"promote": True}, "expected no promotion of integers"),
+        ({"output": "i8", "tile": (64, 48, 128)}, "expected a multiple of 32 columns of i8, got 48"),
+        ({"major_a": "m"}, "only 16-bit elements can be transposed"),
+    ],
+)
+def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        BYTES._replace(**changed).check()
