@@ -7,7 +7,8 @@ on the way out.  The last, perhaps incomplete part of K is taken first; so the l
 
 Kernels ``gemm_16``, ``gemm_8`` and ``gemm_4`` move 16, 8 and 4 bytes at a time, and take matrices whose strides,
 extents along the contiguous mode and addresses are multiples of that; ``gemm`` takes any, by loads of single elements.
-The launch takes the first whose promises hold.
+The launch takes the first whose promises hold.  What becomes of the sums is an epilogue, as of the Hopper GEMM
+(:mod:`~cute_dialect.kernels.gemm.epilogue`); results of another type than A and B go to C from registers.
 
     gemm = AmpereGemm()
     gemm(a, b, c)                        # torch tensors; compiled at the first call of a kind
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
@@ -31,11 +33,12 @@ __all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text"]
 class AmpereConfig(NamedTuple):
     """The configuration of a GEMM.
 
-    ``element``: of A, B and C, f16 or bf16; ``tile``: (M, N, K) of a block; ``warps``: along M and N; ``stages``: tiles
-    of K in shared memory; ``majors``: which index is contiguous in A and in B, "k" or "mn"; ``group``: rows of tiles
-    that are computed side by side, so that their B is shared in the L2 cache; ``vectors``: elements that one copy
-    moves, a kernel each; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or B, for all (of
-    matrices that are given it need not be said).
+    ``element``: of A and B, f16 or bf16; ``output``: of C, f16, bf16 or f32, by default as A and B; ``tile``: (M, N, K)
+    of a block; ``warps``: along M and N; ``stages``: tiles of K in shared memory; ``majors``: which index is contiguous
+    in A and in B, "k" or "mn"; ``group``: rows of tiles that are computed side by side, so that their B is shared in
+    the L2 cache; ``vectors``: elements that one copy moves, a kernel each; ``batch``: A, B and C have a third mode, of
+    matrices, which may be 1 in A or B, for all (of matrices that are given it need not be said); ``epilogue``: what
+    becomes of the sums.
     """
 
     element: str = "f16"
@@ -46,6 +49,13 @@ class AmpereConfig(NamedTuple):
     group: int = 8
     vectors: tuple[int, ...] = (8, 4, 2, 1)
     batch: bool = False
+    output: str = ""
+    epilogue: Epilogue = Epilogue()
+
+    @property
+    def result(self) -> str:
+        """The type of C."""
+        return self.output or self.element
 
     @property
     def threads(self) -> int:
@@ -56,8 +66,10 @@ class AmpereConfig(NamedTuple):
     def name(self) -> str:
         """``f16-128x128x32-3-kk``"""
         m, n, k = self.tile
-        batch = "-b" if self.batch else ""
-        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{batch}"
+        more = "-b" if self.batch else ""
+        more += f"-{self.output}" if self.result != self.element else ""
+        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
+        return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{more}"
 
 
 class AmpereGemm:
@@ -67,11 +79,17 @@ class AmpereGemm:
         self.config = config or AmpereConfig()
 
     @cute.jit(name="launch")
-    def __call__(self, A: cute.Tensor, B: cute.Tensor, C: cute.Tensor):
-        """Multiply matrices, or batches of them, their third mode."""
-        kinds = {x.element_type for x in (A, B, C)}
+    def __call__(
+        self, A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None,
+        bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+    ):  # fmt: skip
+        """Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants."""
+        kinds, addends = {x.element_type for x in (A, B)}, Addends(source, bias, alpha, beta)
         if len(kinds) > 1 or not kinds <= {cute.Float16, cute.BFloat16}:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
+        if C.element_type not in (cute.Float16, cute.BFloat16, cute.Float32):
+            raise TypeError(f"expected C of Float16, BFloat16 or Float32, got {C}")
+        self.config.epilogue.check_shapes(C, addends, pairs=False)
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
         assert A.shape[1] == B.shape[1], "A and B must have the same K"
@@ -89,35 +107,39 @@ class AmpereGemm:
         kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
         launches = []
         for vector in sorted(self.config.vectors, reverse=True):
-            promised = [cute.promise_vectors(x, vector) for x in (A, B, C)]
+            # A result of another type goes to C element by element.
+            given = [cute.promise_vectors(x, vector) for x in ((A, B, C) if C.element_type in kinds else (A, B))]
+            promised = given if len(given) == 3 else [*given, C]
             if all(x is not None for x in promised):
-                launches.append(kernels[vector](*promised, tiles))
+                launches.append(kernels[vector](*promised, tiles, addends))
                 if all(x is y for x, y in zip(promised, (A, B, C))):
                     break  # it takes them all
         launches[0].launch(grid=tiles.count(), block=self.config.threads, fallback=launches[1:])
 
     @cute.kernel
-    def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+    def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
         """Multiply matrices of whole vectors of 16 bytes."""
-        _multiply(self.config, A, B, C, tiles, 8)
+        _multiply(self.config, A, B, C, tiles, addends, 8)
 
     @cute.kernel
-    def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+    def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
         """Multiply matrices of whole vectors of 8 bytes."""
-        _multiply(self.config, A, B, C, tiles, 4)
+        _multiply(self.config, A, B, C, tiles, addends, 4)
 
     @cute.kernel
-    def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+    def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
         """Multiply matrices of whole vectors of 4 bytes."""
-        _multiply(self.config, A, B, C, tiles, 2)
+        _multiply(self.config, A, B, C, tiles, addends, 2)
 
     @cute.kernel
-    def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster):
+    def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
         """Multiply any matrices."""
-        _multiply(self.config, A, B, C, tiles, 1)
+        _multiply(self.config, A, B, C, tiles, addends, 1)
 
 
-def _multiply(c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, vector: int) -> None:
+def _multiply(
+    c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, vector: int
+) -> None:
     """Compute one tile; copies move ``vector`` elements."""
     m, n, k = c.tile
     if vector == 1:  # elements on their way are held in registers: not too many at a time
@@ -127,6 +149,8 @@ def _multiply(c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaste
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     for number in matrix:
         A, B, C = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B, C))
+        if addends.source is not None:
+            addends = addends._replace(source=addends.source[None, None, number])
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
     mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -177,7 +201,17 @@ def _multiply(c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaste
         read, write = (0 if x + 1 == c.stages else x + 1 for x in (read, write))
     _wait(vector, 0)
     cute.arch.sync_threads()
-    _store(c, C, acc, mma, buffer, (row, column), vector, thread)
+    fused, same = Fused(c.epilogue, addends), C.element_type == kind
+    if c.epilogue.active or not same:
+        ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
+        fused.apply_each(acc, ids)
+    if same:
+        _store(c, C, acc, mma, buffer, (row, column), vector, thread)
+        return
+    target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
+    for i in range(cute.size(acc)):  # registers: the passes unroll it
+        if cute.elem_less(ids[i], C.shape):
+            target[i] = acc[i].to(C.element_type)
 
 
 def _commit(vector: int) -> None:
@@ -327,8 +361,15 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
     if config.batch:
         rows, columns = f"(?,{d},?):({d},1,{d})", f"({d},?,?):(1,{d},{d})"
 
-    def matrix(layout: str) -> Any:
-        return cute.Tensor[type_of_mlir(config.element), layout, f"align<{2 * v}>"]
+    def matrix(layout: str, element: str = config.element) -> Any:
+        return cute.Tensor[type_of_mlir(element), layout, f"align<{2 * v}>"]
 
+    if config.result != config.element:  # element by element
+        rows_of_c = "(?,?,?):(?,1,?)" if config.batch else "(?,?):(?,1)"
+        c: Any = cute.Tensor[type_of_mlir(config.result), rows_of_c]
+    else:
+        c = matrix(rows)
     a, b = (rows if major == "k" else columns for major in config.majors)
-    return cute.trace(AmpereGemm(config), matrix(a), matrix(b), matrix(rows)).mlir(aliases=True, comments=True)
+    behind = config.epilogue.arguments(config.result, batch=config.batch, vectors=False)
+    traced = cute.trace(AmpereGemm(config), matrix(a), matrix(b), c, **behind)
+    return traced.mlir(aliases=True, comments=True)

@@ -681,7 +681,7 @@ module attributes {gpu.container_module} {
       gpu.return
     }
   }
-  // Multiply matrices, or batches of them, their third mode.
+  // Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants.
   func.func @launch(%A: !A, %B: !A, %C: !A) {
     %0 = cute.static : !cute.int_tuple<"(128,128)">
     %c1_i32 = arith.constant 1 : i32

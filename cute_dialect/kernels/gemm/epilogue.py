@@ -102,23 +102,25 @@ class Epilogue(NamedTuple):
         hook = None if self.hook is None else _transposed(self.hook)
         return self._replace(bias={"m": "n", "n": "m"}.get(self.bias, ""), hook=hook)
 
-    def arguments(self, output: str, *, batch: bool = False, row_major: bool = True) -> dict[str, Any]:
+    def arguments(
+        self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True
+    ) -> dict[str, Any]:  # fmt: skip
         """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
-        ``alpha``, ``beta`` those that there are.
+        ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes.
         """
         found: dict[str, Any] = {}
         if self.beta != 0.0:
-            d = f"?{{div={16 // BYTES[output]}}}"
+            d = f"?{{div={16 // BYTES[output]}}}" if vectors else "?"
             strides = f"{d},1" if row_major else f"1,{d}"
             layout = f"(?,?,?):({strides},{d})" if batch else f"(?,?):({strides})"
-            found["source"] = cute.Tensor[number(output), layout, "align<16>"]
+            found["source"] = cute.Tensor[number(output), layout, f"align<{16 if vectors else BYTES[output]}>"]
         if self.bias:
-            align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major else 1)
+            align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major and vectors else 1)
             found["bias"] = cute.Tensor[number(self.bias_type), "?:1", f"align<{align}>"]
         return found | {name: cute.Float32 for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
-    def check_shapes(self, C: Any, addends: Addends) -> None:
-        """Assert in a host function that the arguments fit D, which C is."""
+    def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True) -> None:
+        """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`."""
         m, n, *matrices = C.shape
         if addends.source is not None:
             rows, columns, *more = addends.source.shape
@@ -130,7 +132,7 @@ class Epilogue(NamedTuple):
             assert cute.size(addends.bias) == n, "bias must have a value for each column of C"
         elif self.bias == "m":
             assert cute.size(addends.bias) == m, "bias must have a value for each row of C"
-        if (addends.source is not None or self.bias == "n") and C.leading_dim == 1:
+        if (addends.source is not None or self.bias == "n") and C.leading_dim == 1 and pairs:
             assert n % 2 == 0, "C must have an even number of columns"
 
     def check(self) -> None:
@@ -260,6 +262,27 @@ class Fused:
                     if e.hook is not None:
                         x = e.hook(x, rows[half], at + i)
                     values[j * 4 + (2 * half + i)] = x
+
+    def apply_each(self, values: Any, ids: Any) -> None:
+        """Change registers one by one; ``ids``: the place of each in D, a matrix."""
+        e = self.epilogue
+        if not e.active:
+            return
+        alpha, beta = (getattr(self.addends, n) if getattr(e, n) == "arg" else getattr(e, n) for n in ("alpha", "beta"))
+        source, bias = self.addends.source, self.addends.bias
+        for i in range(cute.size(values)):  # registers: the passes unroll it
+            (row, column), x = ids[i], values[i]
+            if e.alpha != 1.0:
+                x = x * alpha
+            if source is not None:
+                added = source[cute.min(row, source.shape[0] - 1), cute.min(column, source.shape[1] - 1)]
+                added = added.to(self.compute)
+                x = x + added if e.beta == 1.0 else added * beta + x
+            if e.bias:
+                x = x + bias[cute.min(column if e.bias == "n" else row, cute.size(bias) - 1)].to(self.compute)
+            if e.activation:
+                x = ACTIVATIONS[e.activation](x)
+            values[i] = x if e.hook is None else e.hook(x, row, column)
 
     # What lies outside of D is not used, but must be readable: the last values stand for it.
 

@@ -11,10 +11,13 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, AmpereGemm, ampere_gemm_text
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.pipelines import compile
+from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import LaunchError
 
 CHECKS = ("race", "uninit", "sync", "oob")
+BIASED = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")
 
 
 def matrix(rows: int, columns: int, major: str, pad: int, seed: int) -> np.ndarray:
@@ -100,7 +103,9 @@ def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
 def test_other_matrices_are_refused() -> None:
     a = np.zeros((64, 64), np.float16)
     with pytest.raises(TypeError, match="matrices of one type, Float16 or BFloat16"):
-        AmpereGemm()(a, a, a.astype(np.float32), device="cpu")
+        AmpereGemm()(a, a.astype(np.float32), a, device="cpu")
+    with pytest.raises(TypeError, match="C of Float16, BFloat16 or Float32"):
+        AmpereGemm()(a, a, a.astype(np.float64), device="cpu")
     with pytest.raises(ValueError, match="C with contiguous rows"):
         AmpereGemm()(a, a, a.T, device="cpu")
     with pytest.raises(cute.LaunchError, match="A and B must have the same K"):
@@ -120,3 +125,26 @@ def test_the_launch_tells_which_copies_may_be() -> None:
     wanted = {"mma.sync": 64, "ldmatrix": 16, "cp.async.cg": 24, "cp.async.commit_group": 3, "bar.sync": 3}
     found = Counter(re.findall("|".join(map(re.escape, wanted)), made.ptx))
     assert found == wanted
+
+
+@pytest.mark.parametrize("output", ["", "f32", "bf16"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_becomes_of_the_sums(output: str, batch: bool) -> None:
+    """With arguments, odd sizes and another type of C."""
+    rng = np.random.default_rng(3)
+    config = AmpereConfig(tile=(64, 64, 32), batch=batch, output=output, epilogue=BIASED)
+    kind = numpy_dtype(config.result)
+    kernel = compile(ampere_gemm_text(config), emit="base").kernel("launch")
+    for (m, n, k), numbers in (((40, 88, 72), (2.0, 0.5)), ((33, 65, 7), (1.0, 1.0)), ((5, 3, 0), (0.5, 2.0))):
+        more = (3,) if batch else ()
+        a, b, c = (rng.integers(-2, 3, (*x, *more)) for x in ((m, k), (n, k), (m, n)))
+        bias = rng.integers(-2, 3, n).astype(np.float32)
+        d = np.full(c.shape, np.nan).astype(kind)
+        types = np.float16, np.float16, kind, kind
+        by_row = [x.transpose(2, 0, 1).copy().transpose(1, 2, 0) if batch else x for x in (a, b, d, c)]
+        given = [x.astype(t, "K") for x, t in zip(by_row, types)]
+        kernel(*given, bias, *numbers, device="cpu", checks=CHECKS)
+        sums = np.einsum("mk...,nk...->mn...", a, b)
+        wide = bias[:, None] if batch else bias
+        exact = np.maximum(numbers[0] * sums + numbers[1] * c + wide, 0)
+        np.testing.assert_array_equal(given[2], exact.astype(np.float32).astype(kind))
