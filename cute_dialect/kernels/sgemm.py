@@ -222,13 +222,19 @@ class Product:
             cute.copy(self.atom, sums, self.tC, pred=inside)
 
 
-def setup(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool) -> Any:
-    """Return how tiles of A (m, k) and of B, seen as (n, k), come to shared memory, and how they are multiplied."""
+def setup(
+    mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool, place: Any = None,
+    k_fast: tuple[bool, bool] = (True, False),
+) -> Any:  # fmt: skip
+    """Return how tiles of A (m, k) and of B, seen as (n, k), come to shared memory, and how they are multiplied.
+
+    ``place``: of this block's tile of C, if it is not to be asked for; ``k_fast``: which are contiguous along k.
+    """
     bm, bn, _ = rung.tile
     thread, _, _ = cute.arch.thread_idx()
-    row, column = block_tile(mC, rung)
-    load_a = Loader(rung, mA, row, bm, k_fast=True, vectors=vectors, thread=thread)
-    load_b = Loader(rung, transposed(mB), column, bn, k_fast=False, vectors=vectors, thread=thread)
+    row, column = block_tile(mC, rung) if place is None else place
+    load_a = Loader(rung, mA, row, bm, k_fast=k_fast[0], vectors=vectors, thread=thread)
+    load_b = Loader(rung, transposed(mB), column, bn, k_fast=k_fast[1], vectors=vectors, thread=thread)
     return load_a, load_b, Product(rung, mC, row, column, thread)
 
 
@@ -256,11 +262,16 @@ def multiply_tiles(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung
     product.store(product.acc)
 
 
-def multiply_stages(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool = False):
-    """Multiply tiles that come by ``cp.async`` while others are multiplied."""
+def multiply_stages(
+    mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool = False, place: Any = None,
+    k_fast: tuple[bool, bool] = (True, False),
+) -> Product:  # fmt: skip
+    """Multiply tiles that come by ``cp.async`` while others are multiplied; returns the sums.  ``place``, ``k_fast``:
+    see :func:`setup`.
+    """
     _, bn, bk = rung.tile
     stages = rung.stages
-    load_a, load_b, product = setup(mA, mB, mC, rung, vectors=vectors)
+    load_a, load_b, product = setup(mA, mB, mC, rung, vectors=vectors, place=place, k_fast=k_fast)
     sA = cute.smem_tensor(cute.Float32, cute.layout(rung.smem_a), swizzle=cute.make_swizzle(2, 4, 3))
     sB = cute.smem_tensor(cute.Float32, (bn, bk, stages))
 
@@ -283,7 +294,7 @@ def multiply_stages(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Run
         for k in range(bk // rung.k_step):
             product.step(sA[None, None, stage], sB[None, None, stage], k)
     cute.arch.cp_async_wait_group(0)
-    product.store(product.acc)
+    return product
 
 
 @cute.kernel(name="sgemm")
@@ -301,19 +312,22 @@ def tiled_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Conste
 @cute.kernel(name="sgemm", min_blocks=2)
 def staged(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
     """Multiply matrices of any rows by tiles that come ahead."""
-    multiply_stages(mA, mB, mC, RUNGS[name])
+    product = multiply_stages(mA, mB, mC, RUNGS[name])
+    product.store(product.acc)
 
 
 @cute.kernel(name="sgemm_v", min_blocks=2)
 def staged_v(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
     """Multiply matrices of whole vectors by tiles that come ahead."""
-    multiply_stages(mA, mB, mC, RUNGS[name], vectors=True)
+    product = multiply_stages(mA, mB, mC, RUNGS[name], vectors=True)
+    product.store(product.acc)
 
 
 @cute.kernel(name="sgemm_any", min_blocks=2)
 def staged_any(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, name: cute.Constexpr[str]):
     """Multiply matrices that TMA cannot describe."""
-    multiply_stages(mA, mB, mC, RUNGS[name])
+    product = multiply_stages(mA, mB, mC, RUNGS[name])
+    product.store(product.acc)
 
 
 # ---------------------------------------------------------------------------------------------------------- rung 8

@@ -30,24 +30,35 @@ QUAD = 4
 """k of A that a load of 128 bits brings."""
 
 
-def load_maps(mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int]) -> Any:
-    """Make on the host the tensor maps for tiles (m, k) of A, and (n, k) of B seen as (n, k), each with coordinates."""
+def load_maps(
+    mA: cute.Tensor, mB: cute.Tensor, tile: tuple[int, int, int], *, turned: bool = False, batch: bool = False
+) -> Any:  # fmt: skip
+    """Make on the host the tensor maps for tiles (m, k) of A, and (n, k) of B seen as (n, k), each with coordinates; of
+    batches, too.  ``turned``: B is given as (n, k).
+    """
     m, n, k = tile
-    sA = cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, cute.make_layout((m, k), (k, 1)))
-    sB = cute.make_layout((n, k), (1, n))
+    one = (1,) * batch
+    boxes = [cute.make_layout((m, k), (k, 1)), cute.make_layout((n, k), (1, n))]
+    if batch:
+        boxes = [cute.append_ones(box, 3) for box in boxes]
+    sA = cute.make_composed_layout(cute.make_swizzle(2, 4, 3), 0, boxes[0])
     load = cpasync.CopyBulkTensorTileG2SOp()
     return (
-        cpasync.make_tiled_tma_atom(load, mA, sA, (m, k), l2_promotion=256),
-        cpasync.make_tiled_tma_atom(load, cute.select(mB, [1, 0]), sB, (n, k), l2_promotion=256),
+        cpasync.make_tiled_tma_atom(load, mA, sA, (m, k, *one), l2_promotion=256),
+        cpasync.make_tiled_tma_atom(
+            load, mB if turned else cute.select(mB, [1, 0]), boxes[1], (n, k, *one), l2_promotion=256
+        ),
     )
 
 
 class Slots:
     """The slots of shared memory that TMA fills, and the barriers that say they are full."""
 
-    def __init__(self, loads: Any, tile: tuple[int, int, int], stages: int, row: Any, column: Any):
+    def __init__(self, loads: Any, tile: tuple[int, int, int], stages: int, row: Any, column: Any, matrix: Any = None):
         m, n, k = tile
         (self.atom_a, coords_a), (self.atom_b, coords_b) = loads
+        if matrix is not None:  # of a batch: the last one stands for those that follow
+            coords_a, coords_b = (x[None, None, cute.min(matrix, x.shape[2] - 1)] for x in (coords_a, coords_b))
         self.stages, self.bytes = stages, 4 * (m + n) * k
         self.tiles = cute.ceil_div(coords_a.shape[1], k)
         self.gA = cute.local_tile(coords_a, (m, k), (row, None))

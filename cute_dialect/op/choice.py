@@ -55,7 +55,8 @@ class TableError(ValueError):
 
 class Problem(NamedTuple):
     """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
-    ``n``); so many ``matrices`` of a batch.
+    ``n``); so many ``matrices`` of a batch; ``sums``: how they are added up, ``f16`` in f16, ``two`` in two levels,
+    else as is usual.
     """
 
     m: int
@@ -66,12 +67,14 @@ class Problem(NamedTuple):
     major_a: str = "k"
     major_b: str = "k"
     matrices: int = 1
+    sums: str = ""
 
     @property
     def key(self) -> str:
         """Its name in a table."""
         sizes = (self.m, self.n, self.k) if self.matrices == 1 else (self.matrices, self.m, self.n, self.k)
-        return f"{self.element}-{self.output}-{self.major_a}{self.major_b} {'x'.join(map(str, sizes))}"
+        types = f"{self.element}{':' * (self.sums != '')}{self.sums}-{self.output}"
+        return f"{types}-{self.major_a}{self.major_b} {'x'.join(map(str, sizes))}"
 
     @classmethod
     def of_key(cls, key: str) -> Problem:
@@ -80,11 +83,12 @@ class Problem(NamedTuple):
         >>> Problem.of_key("tf32-f32-kk 128x8192x4096") == Problem(128, 8192, 4096, "tf32", "f32")
         True
         """
-        found = re.fullmatch(r"(\w+)-(\w+)-([km])([kn]) (?:([1-9]\d*)x)?([1-9]\d*)x([1-9]\d*)x([1-9]\d*)", key)
+        extents = r"(?:([1-9]\d*)x)?([1-9]\d*)x([1-9]\d*)x([1-9]\d*)"
+        found = re.fullmatch(rf"(\w+)(?::(\w+))?-(\w+)-([km])([kn]) {extents}", key)
         if found is None:
             raise ValueError(f"expected a problem like f16-f16-kk 128x8192x4096, got {key!r}")
-        element, output, major_a, major_b, matrices, m, n, k = found.groups()
-        return cls(int(m), int(n), int(k), element, output, major_a, major_b, int(matrices or 1))
+        element, sums, output, major_a, major_b, matrices, m, n, k = found.groups()
+        return cls(int(m), int(n), int(k), element, output, major_a, major_b, int(matrices or 1), sums or "")
 
 
 def swapped_majors(major_a: str, major_b: str) -> tuple[str, str]:
@@ -126,8 +130,8 @@ class Choice(NamedTuple):
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
         ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the swapped
-        problem); ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2
-        first; ``u``: staging buffers of a consumer.
+        problem); ``a``: sums in f16; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile;
+        ``h``: B leaves the L2 first; ``u``: staging buffers of a consumer.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -136,7 +140,7 @@ class Choice(NamedTuple):
         shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
-            ("w", self.swapped),
+            ("w", self.swapped), ("a", c.accumulator == "f16"),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (

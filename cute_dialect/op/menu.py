@@ -132,7 +132,7 @@ class Menu:
 def menu(problem: Problem, sms: int = 132) -> Menu:
     """Return all kernels for the types and majors of a problem; which suit its size :func:`suits` says."""
     p = problem
-    return _menu(p.element, p.output, p.major_a, p.major_b, p.matrices > 1, sms)
+    return _menu(p.element, p.output, p.major_a, p.major_b, p.matrices > 1, sms, p.sums)
 
 
 def forget() -> None:
@@ -141,8 +141,11 @@ def forget() -> None:
 
 
 @cache
-def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sms: int) -> Menu:
-    base = GemmConfig(element=element, output=output, major_a=major_a, major_b=major_b, batch=batch, sms=sms)
+def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sms: int, sums: str) -> Menu:
+    base = GemmConfig(
+        element=element, output=output, major_a=major_a, major_b=major_b, batch=batch, sms=sms,
+        promote=sums == "two", accumulator="f16" if sums == "f16" else "",
+    )  # fmt: skip
     found: list[Sequence[float]] = []
     for swapped in (False, True) if BITS[output] == 16 else (False,):
         # Lines of B along N lie in shared memory in 32 elements at least.
@@ -150,7 +153,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
         for rows, most in ((64, 256), (128, 256), (192, 192)):  # 256 rows are no faster than 256 columns
             for columns in range(max(step, 16 if rows < 192 else 64), most + 1, step):
                 found += _of_tile(base, rows, columns, swapped)
-    if (major_a, major_b) == ("k", "k") and not batch:
+    if (major_a, major_b) == ("k", "k") and not batch and not sums:
         found += _few_rows(element, output)
     return Menu(found, base)
 
@@ -167,7 +170,9 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192))
         if columns % (units[1] * m) == 0 and rows % (units[0] * n) == 0
     ]  # fmt: skip
-    can_wait = not wide and sums * 3 // 2 <= most
+    can_wait = not wide and not base.promote and sums * 3 // 2 <= most
+    if base.promote and sums * 2 > most:
+        return found
 
     def add(
         consumers: int, way: int, m: int, n: int, deferred: bool = False, parts: int = 1, finishers: int = 1
@@ -182,11 +187,11 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):
             add(consumers, WHOLE, m, n, can_wait)
-    if rows <= 128 and area <= 128 * 128:
+    if rows <= 128 and area <= 128 * 128 and not base.promote:
         for m, n in clusters:
             if m * n <= 4 and max(m, n) <= 2:
                 add(2, TURNS, m, n)
-    if base.batch:
+    if base.batch or base.promote or base.accumulator:
         return found
     # Two blocks share what is more of the operands; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]

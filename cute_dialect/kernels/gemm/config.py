@@ -54,7 +54,8 @@ class GemmConfig(NamedTuple):
     (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the first to leave the L2 (where B is read
     once).  ``epilogue``: what becomes of the sums, see :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the
     file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
-    each consumer, through which its results go.
+    each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
+    registers, and an error that grows with K.
     """
 
     element: str = "f16"
@@ -79,11 +80,12 @@ class GemmConfig(NamedTuple):
     schedule: str = "cooperative"
     stream_k: bool = False
     buffers: int = 2
+    accumulator: str = ""
 
     @property
     def sums(self) -> str:
         """The type of the sums."""
-        return sums_of(self.element)
+        return sums_of(self.element, self.accumulator)
 
     @property
     def bits(self) -> int:
@@ -154,8 +156,8 @@ class GemmConfig(NamedTuple):
     @property
     def registers(self) -> int:
         """Registers of a thread that hold sums, and results that wait to be stored."""
-        sums = self.atoms * self.tile[1] // 2
-        waiting = sums * BITS[self.output] // 32 if self.deferred else 0
+        sums = self.atoms * self.tile[1] // 2 // (2 if self.sums == "f16" else 1)
+        waiting = self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
         return sums * (2 if self.promote else 1) + waiting
 
     @property
@@ -181,8 +183,12 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
         if self.deferred and BITS[self.output] == 32:
             raise ValueError(f"expected no deferred store of {self.output}, whose sums would have to wait as they are")
-        if self.promote and self.sums == "i32":
-            raise ValueError("expected no promotion of integers, whose sums are exact")
+        if self.promote and self.sums != "f32":
+            raise ValueError(f"expected sums in f32 to promote, got {self.sums}")
+        if self.accumulator and (self.accumulator, self.element) != ("f16", "f16"):
+            raise ValueError(f"expected sums in f32 for {self.element}, got {self.accumulator}")
+        if self.accumulator and self.stream_k:
+            raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):
             raise ValueError(
                 f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
@@ -257,6 +263,8 @@ class SplitConfig(NamedTuple):
         base.check()
         if base.batch or base.promote or base.deferred or base.atoms != 1:
             raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
+        if base.accumulator:
+            raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if base.schedule != "cooperative" or base.stream_k:
             raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
         if self.parts < 2:

@@ -60,6 +60,8 @@ def outputs_of(element: str) -> tuple[str, ...]:
     """
     if sums_of(element) == "i32":
         return ("i32", "i8", "ui8", "f16", "bf16", "f32")
+    if element == "f32":
+        return ("f32",)
     return ("f16", "bf16", "f32") if element == "tf32" else ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
 
 

@@ -121,13 +121,47 @@ def test_blocks_that_share_sums_of_integers(output: str) -> None:
         assert (out == want).all()
 
 
+HALF = GemmConfig(accumulator="f16", cluster_m=1)
+SUMS_IN_F16 = {
+    "deferred": (HALF, (200, 264, 136)),
+    "alone": (HALF._replace(tile=(128, 128, 64), deferred=False, output="bf16"), (72, 136, 72)),
+    "turns": (HALF._replace(tile=(64, 128, 64), deferred=False, schedule="pingpong", sms=1), (200, 264, 136)),
+    "f32": (HALF._replace(tile=(64, 64, 64), deferred=False, output="f32"), (72, 136, 72)),
+    "fused": (HALF._replace(epilogue=Epilogue(alpha=0.5, bias="n")), (72, 264, 136)),
+    "256 columns, 256 rows": (HALF._replace(tile=(256, 256, 64), stages=3, buffers=1, deferred=False), (264, 264, 72)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_IN_F16)
+def test_sums_in_f16(name: str) -> None:
+    """Exact while sums fit in 11 bits; with more they are rounded at each step, or leave the range."""
+    c, (m, n, k) = SUMS_IN_F16[name]
+    c.check()
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(np.float16) for rows in (m, n))
+    out = np.full((m, n), 99, DTYPES[c.output])
+    bias = np.arange(n).astype(np.float32) % 64
+    run(c, a, b, out, *([bias] if c.epilogue.active else []))
+    exact = a.astype(np.float64) @ b.astype(np.float64).T
+    exact = exact / 2 + bias if c.epilogue.active else exact
+    assert (out == exact.astype(DTYPES[c.output])).all()
+    ones, out = np.full((m, k), 64, np.float16), np.zeros((m, n), DTYPES[c.output])
+    run(c, ones, np.full((n, k), 64, np.float16), out, *([bias] if c.epilogue.active else []))
+    assert np.isinf(out.astype(np.float64)).all()
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ({"element": "bf16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16"}, "expected sums in f32"),
+        (
+            {"element": "f16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16", "promote": True},
+            "to promote",
+        ),
         ({"element": "i8_f16"}, "expected elements of f16, bf16, tf32, i8"),
         ({"output": "f8E4M3FN"}, "expected a result of i32, i8, ui8, f16, bf16, f32, got f8E4M3FN"),
         ({"deferred": True}, "expected no deferred store of i32"),
-        ({"promote": True}, "expected no promotion of integers"),
+        ({"promote": True}, "expected sums in f32 to promote, got i32"),
         ({"output": "i8", "tile": (64, 48, 128)}, "expected a multiple of 32 columns of i8, got 48"),
         ({"major_a": "m"}, "only 16-bit elements can be transposed"),
     ],

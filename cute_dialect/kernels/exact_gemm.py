@@ -1,0 +1,152 @@
+"""GEMM of f32 on plain FMAs: ``C[M,N] = A[M,K] * B[N,K]^T``, each sum in f32, each product as exact as an FMA is.
+
+Any strides with a contiguous mode, any extents, batches, the epilogues of the Hopper GEMM
+(:mod:`cute_dialect.kernels.gemm.epilogue`).  Where A is contiguous along K, B along N, and TMA can read both, the
+kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else elements come one by one, by
+``cp.async``, which also transposes.
+
+    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+
+>>> ExactConfig(major_b="k", batch=True).name
+'f32-f32-kk-exact-b'
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, Fused
+from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
+from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
+from cute_dialect.lang import utils
+
+__all__ = ["ExactConfig", "exact_gemm_text", "launch"]
+
+_FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]
+
+
+class ExactConfig(NamedTuple):
+    """``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
+    third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums.
+    """
+
+    major_a: str = "k"
+    major_b: str = "n"
+    batch: bool = False
+    epilogue: Epilogue = Epilogue()
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        return f"f32-f32-{self.major_a}{self.major_b}-exact{more}"
+
+
+DEFAULT = ExactConfig()
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
+    for x in (A, B, C):
+        if x.element_type is not cute.Float32:
+            raise TypeError(f"expected matrices of Float32, got {x}")
+    if C.leading_dim == 0:
+        raise ValueError(f"expected C with contiguous rows, got {C}")
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    matrices = C.shape[2] if config.batch else None
+    if config.batch:
+        for name, x in (("A", A), ("B", B)):
+            assert cute.Boolean(x.shape[2] == matrices) | (x.shape[2] == 1), (
+                f"{name} must have as many matrices as C, or one for all"
+            )
+    addends = Addends(source, bias, alpha, beta)
+    config.epilogue.check_shapes(C, addends, pairs=False)
+    (bm, bn, _) = _FAST.tile
+    raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (bm, bn)), matrices=matrices)
+    other, sizes = exact_any(A, B, C, raster, addends, config), {"grid": raster.count(), "block": _ANY.threads}
+    if (A.leading_dim, B.leading_dim) == (1, 0):
+        by_rows, by_columns = "(?,?{div=4}):(?{div=4},1)", "(?{div=4},?):(1,?{div=4})"
+        if config.batch:
+            by_rows, by_columns = "(?,?{div=4},?):(?{div=4},1,?{div=4})", "(?{div=4},?,?):(1,?{div=4},?{div=4})"
+        promised = [cute.promise(x, layout, align=16) for x, layout in zip((A, B, C), (by_rows, by_columns, by_rows))]
+        vA, vB, vC = (x.view for x in promised)
+        exact_tma(load_maps(vA, vB, _FAST.tile, turned=True, batch=config.batch), vC, raster, addends, config).launch(
+            grid=raster.count(), block=_FAST.threads, fallback=other.on(**sizes)
+        )
+    else:
+        other.launch(**sizes)
+
+
+@cute.kernel(name="gemm", min_blocks=2)
+def exact_tma(
+    loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[Any]
+):  # fmt: skip
+    """Compute a tile of C; TMA brings those of A and B."""
+    thread, _, _ = cute.arch.thread_idx()
+    row, column, *matrix = raster.place(cute.arch.block_idx().x)
+    C, addends = _of_matrix(C, addends, matrix)
+    product = Product(_FAST, C, row, column, thread)
+    slots = Slots(loads, _FAST.tile, _FAST.stages, row, column, *matrix)
+    multiply_ahead(slots, product.mma, product.acc, thread)
+    # The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
+    sums = cute.make_fragment_like(product.acc)
+    for i in range(cute.size(sums)):
+        sums[i] = product.acc[i] + 0.0
+    _fuse(config, addends, product, sums)
+    product.store(sums)
+
+
+@cute.kernel(name="gemm_any", min_blocks=2)
+def exact_any(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends,
+    config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute a tile of C, of matrices of any strides."""
+    row, column, *matrix = raster.place(cute.arch.block_idx().x)
+    C, addends = _of_matrix(C, addends, matrix)
+    A, B = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B) for number in matrix) if matrix else (A, B)
+    k_fast = A.leading_dim == 1, B.leading_dim == 1
+    product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=(row, column), k_fast=k_fast)
+    _fuse(config, addends, product, product.acc)
+    product.store(product.acc)
+
+
+def _of_matrix(C: Any, addends: Addends, matrix: Any) -> Any:
+    """Return the matrix of a batch, and what is added to it."""
+    for number in matrix:
+        C = C[None, None, number]
+        if addends.source is not None:
+            addends = addends._replace(source=addends.source[None, None, number])
+    return C, addends
+
+
+def _fuse(config: ExactConfig, addends: Addends, product: Product, sums: Any) -> None:
+    """Apply the epilogue to this thread's sums."""
+    if config.epilogue.active:
+        tile = cute.local_tile(
+            cute.make_identity_tensor(product.mC.shape), product.rung.tile[:2], (product.row, product.column)
+        )
+        Fused(config.epilogue, addends).apply_each(sums, product.part.partition_C(tile))
+
+
+def exact_gemm_text(config: ExactConfig | None = None) -> str:
+    """Return kernels and host function as text: ``launch(A, B, C)``, then the arguments of the epilogue."""
+    c = config or DEFAULT
+    c.epilogue.check()
+    batch = ",?" if c.batch else ""
+    rows, columns = f"(?,?{batch}):(?,1{batch})", f"(?,?{batch}):(1,?{batch})"
+
+    def matrix(row_major: bool) -> Any:
+        return cute.Tensor[cute.Float32, rows if row_major else columns]
+
+    behind = c.epilogue.arguments("f32", batch=c.batch, vectors=False)
+    traced = cute.trace(launch, matrix(c.major_a == "k"), matrix(c.major_b == "k"), matrix(True), **behind, config=c)
+    return traced.mlir(aliases=True, comments=True)

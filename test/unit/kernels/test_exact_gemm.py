@@ -1,0 +1,73 @@
+"""The GEMM of f32 on FMAs, on the CPU interpreter: majors, edges, batches, epilogues, against float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.pipelines import compile
+
+CHECKS = ("race", "uninit", "sync", "oob")
+
+
+def data(m: int, n: int, k: int, matrices: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(m + n + k)
+    return tuple(rng.standard_normal((matrices, rows, k)).astype(np.float32) for rows in (m, n))  # type: ignore
+
+
+def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
+    return x if k_major else x.transpose(0, 2, 1).copy().transpose(0, 2, 1)
+
+
+def near(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
+    """Within what any order of rounded sums allows."""
+    wide = a.astype(np.float64), b.astype(np.float64).transpose(0, 2, 1)
+    bound = a.shape[2] * 2.0**-24 * (np.abs(wide[0]) @ np.abs(wide[1])) + 1e-30
+    return bool((np.abs(got - wide[0] @ wide[1]) <= bound).all())
+
+
+@pytest.mark.parametrize(
+    ("major_a", "major_b", "shape", "kernel"),
+    [
+        ("k", "n", (132, 140, 36), "gemm"), ("k", "n", (37, 41, 19), "gemm_any"),
+        ("k", "k", (132, 140, 36), "gemm_any"),
+        ("m", "n", (129, 131, 33), "gemm_any"), ("m", "k", (130, 7, 1), "gemm_any"), ("k", "n", (4, 4, 4), "gemm"),
+    ],
+)  # fmt: skip
+def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kernel: str) -> None:
+    module = compile(exact_gemm_text(ExactConfig(major_a, major_b)))
+    assert module.report.count("0 bytes spilled, 0 bytes stack") == (2 if (major_a, major_b) == ("k", "n") else 1)
+    a, b = data(*shape)
+    c = np.full(shape[:2], np.nan, np.float32)
+    given = with_major(a, major_a == "k")[0], with_major(b, major_b == "k")[0], c
+    launch = module.kernel("launch")
+    launch(*given, device="cpu", checks=CHECKS)
+    assert near(c[None], a, b) and launch.plan(*given).kernel == kernel
+
+
+@pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
+@pytest.mark.parametrize("shared", ["", "a", "b"])
+def test_batches(shape: tuple[int, int, int], shared: str) -> None:
+    m, n, k = shape
+    kernel = compile(exact_gemm_text(ExactConfig(batch=True)), emit="base").kernel("launch")
+    a, b = data(m, n, k, 3)
+    a, b = a[:1] if shared == "a" else a, b[:1] if shared == "b" else b
+    c = np.full((3, m, n), np.nan, np.float32)
+    kernel(a.transpose(1, 2, 0), with_major(b, False).transpose(1, 2, 0), c.transpose(1, 2, 0), device="cpu")
+    assert near(c, np.broadcast_to(a, (3, m, k)), np.broadcast_to(b, (3, n, k)))
+
+
+@pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
+def test_what_becomes_of_the_sums(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    epilogue = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")
+    a, b = (np.round(x * 2) for x in data(m, n, k))
+    rng = np.random.default_rng(1)
+    source, bias = (rng.integers(-9, 9, s).astype(np.float32) for s in ((m, n), (n,)))
+    c = np.full((m, n), np.nan, np.float32)
+    kernel = compile(exact_gemm_text(ExactConfig(epilogue=epilogue)), emit="base").kernel("launch")
+    kernel(a[0], with_major(b, False)[0], c, source, bias, 0.5, 2.0, device="cpu", checks=CHECKS)
+    exact = a[0].astype(np.float64) @ b[0].astype(np.float64).T
+    assert (c == np.maximum(0.5 * exact + 2 * source + bias, 0)).all()
