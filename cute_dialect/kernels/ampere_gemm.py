@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, Fused
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 

@@ -17,7 +17,8 @@ kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else 
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, Fused
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils

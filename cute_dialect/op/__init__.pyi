@@ -1,6 +1,7 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
 """The public names of the operations: each from the module that defines it."""
 
+from cute_dialect.op import epilogue as epilogue
 from cute_dialect.op.background import (
     Prefetch as Prefetch,
     prefetch as prefetch,

@@ -121,8 +121,12 @@ class Runner:
 
     def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
         """Return the epilogue's arguments as the kernel takes them: the source like the result."""
-        if not self._swapped or self.choice.config.epilogue.beta == 0.0:
+        epilogue = self.choice.config.epilogue
+        if not self._swapped or (epilogue.graph is None and epilogue.beta == 0.0):
             return given
+        if epilogue.graph is not None:
+            kinds = [x.kind for x in epilogue.graph.inputs] + ["aux"] * (len(given) - len(epilogue.graph.inputs))
+            return tuple([t.transpose(0, 1) if kind == "aux" else t for kind, t in zip(kinds, given)])  # type: ignore[attr-defined]
         source, *others = given
         return source.transpose(0, 1), *others  # type: ignore[attr-defined]
 

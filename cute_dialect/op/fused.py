@@ -8,8 +8,11 @@ has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, arrays_of_torch
+from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
+from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -121,19 +124,8 @@ def unfused(
     """Compute ``out = activation(alpha * product + beta * c + bias)`` by torch, in f32, or exactly where all are
     integers.  Raises ValueError for activations that the kernels do not know.
     """
-    import torch
-
-    def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.gelu(x, approximate="tanh")
-
-    functions: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-        "relu": torch.relu,
-        "gelu": torch.nn.functional.gelu,
-        "gelu_tanh": gelu_tanh,
-        "silu": torch.nn.functional.silu,
-    }
-    if activation and activation not in functions:
-        raise ValueError(f"expected an activation of {', '.join(functions)}, got {activation!r}")
+    if activation and activation not in PLAIN:
+        raise EpilogueError(unknown_activation(activation))
     every = [t for t in (product, c, bias, out) if t is not None]
     whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
     wide = torch.float32 if not whole or any(t.is_floating_point() for t in every) else torch.int64
@@ -143,7 +135,10 @@ def unfused(
     if bias is not None:
         bias_mode(tuple(bias.shape), *out.shape[-2:])
         x = x + bias.to(wide)
-    return out.copy_(_saturated(functions[activation](x) if activation else x, out.dtype))
+    if activation:
+        f = ACTIVATIONS[activation]
+        x = f.of_arrays(arrays_of_torch(), x, *f.defaults)
+    return out.copy_(_saturated(x, out.dtype))
 
 
 def _saturated(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import outputs_of
-from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.epilogue import PLAIN, Epilogue, unknown_activation
 from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.compiled import Runner, any_rows, runner
 from cute_dialect.op.dtypes import element_of, output_of
-from cute_dialect.op.errors import DtypeError
+from cute_dialect.op.errors import DtypeError, EpilogueError
 from cute_dialect.op.fused import Matrix, bias_mode, folds
 from cute_dialect.op.known import Extras
 from cute_dialect.op.model import best, costs_of
@@ -54,6 +54,8 @@ def epilogue_of(
     """
     if extras.plain:
         return None
+    if extras.activation and extras.activation not in PLAIN:
+        raise EpilogueError(unknown_activation(extras.activation))
     none = extras.c is None or extras.beta == 0.0
     return Epilogue(
         alpha=1.0 if extras.alpha == 1.0 else "arg",
@@ -102,7 +104,7 @@ def way_of(
     if output not in outputs_of(element):
         raise DtypeError(f"expected a result of {', '.join(outputs_of(element))} for {element}, got {output}")
     m, n, k, matrices = *out.shape, a.shape[1], out.matrices
-    by_row = epilogue is not None and (epilogue.bias == "m" or epilogue.hook is not None)
+    by_row = epilogue is not None and epilogue.by_row
     folded = folds(a, b, out) and (matrices == 1 or not by_row)
     if folded:
         m, matrices = m * matrices, 1
@@ -115,7 +117,7 @@ def way_of(
         wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
         copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
     problem = Problem(m, n, k, element, output, *majors, matrices)
-    by_torch = epilogue is not None and (not readable or n % 2 != 0)
+    by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
         if output != element and not by_torch:
             raise ValueError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")

@@ -1,8 +1,7 @@
-"""The epilogue of a GEMM, before its sums are stored: ``D = f(alpha * A B + beta * S + bias)``.
+"""The epilogue of a GEMM, before its sums are stored: ``D = f(alpha * A B + beta * S + bias)``, or a graph.
 
-The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
-matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column
-``8 j + 2 (l % 4) + e``.  An epilogue changes them there, in f32, before they are rounded.
+Whatever it is, a kernel is given a graph of it (:mod:`cute_dialect.kernels.epilogue_graph`), which
+:mod:`cute_dialect.kernels.gemm.fused` evaluates.
 
 >>> fused = Epilogue(alpha="arg", bias="n", activation="gelu")
 >>> fused.name, list(fused.arguments("f16"))
@@ -25,13 +24,15 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Output
 from cute_dialect.kernels.gemm.elements import OUTPUTS, number
 
-__all__ = ["ACTIVATIONS", "Addends", "Epilogue", "Fused", "Hook"]
+__all__ = ["Addends", "Epilogue", "Hook"]
 
 Hook: TypeAlias = Callable[[Any, Any, Any], Any]
 """``hook(x, row, column)``"""
@@ -42,13 +43,19 @@ BYTES = {name: bits // 8 for name, bits in OUTPUTS.items()}
 
 class Addends(NamedTuple):
     """What an epilogue takes besides the sums; None for what it has not: ``source`` like D, ``bias`` a vector,
-    ``alpha`` and ``beta`` numbers.
+    ``alpha`` and ``beta`` numbers; ``operands``: a graph's inputs.
     """
 
     source: Any = None
     bias: Any = None
     alpha: Any = None
     beta: Any = None
+    operands: Any = None
+
+    def in_order(self) -> tuple[Any, ...]:
+        """Return those that there are, in the order of the graph's inputs."""
+        given = (self.source, self.bias, self.alpha, self.beta)
+        return tuple([x for x in given if x is not None]) if self.operands is None else tuple(self.operands)
 
 
 class Epilogue(NamedTuple):
@@ -56,7 +63,8 @@ class Epilogue(NamedTuple):
 
     ``alpha``, ``beta``: numbers, or ``"arg"`` for an f32 argument of that name of the launch; ``beta = 0``: no ``S``.
     ``bias``: ``"n"``, a value for each column, ``"m"``, for each row, or none; ``bias_type``: f16, bf16 or f32.
-    ``activation``: one of ``ACTIVATIONS`` or none.
+    ``activation``: one of ``ACTIVATIONS`` or none, of no parameters but defaults.  ``graph``: all that happens; then
+    nothing else is given.
     """
 
     alpha: float | str = 1.0
@@ -65,6 +73,7 @@ class Epilogue(NamedTuple):
     bias_type: str = "f32"
     activation: str = ""
     hook: Hook | None = None
+    graph: Graph | None = None
 
     @property
     def active(self) -> bool:
@@ -84,6 +93,8 @@ class Epilogue(NamedTuple):
             parts.append(self.activation)
         if self.hook is not None:
             parts.append(getattr(self.hook, "__name__", "hook"))
+        if self.graph is not None:
+            parts.append(self.graph.name)
         return "-".join(parts)
 
     @property
@@ -91,7 +102,14 @@ class Epilogue(NamedTuple):
         """Tell whether it makes integers of integers, exactly."""
         integers = not self.bias or self.bias_type in ("i32", "i8", "ui8")
         plain = self.hook is None and self.activation in ("", "relu")
-        return self.alpha == 1.0 and self.beta in (0.0, 1.0) and integers and plain
+        return self.alpha == 1.0 and self.beta in (0.0, 1.0) and integers and plain and self.graph is None
+
+    @property
+    def by_row(self) -> bool:
+        """Tell whether rows of the result differ, so that the matrices of a batch may not be taken for one."""
+        if self.graph is not None:
+            return self.graph.by_row
+        return self.bias == "m" or self.hook is not None
 
     def transposed(self) -> Epilogue:
         """Return the same of the transposed result: rows are its columns.
@@ -100,7 +118,17 @@ class Epilogue(NamedTuple):
         'm'
         """
         hook = None if self.hook is None else _transposed(self.hook)
-        return self._replace(bias={"m": "n", "n": "m"}.get(self.bias, ""), hook=hook)
+        graph = None if self.graph is None else self.graph.transposed()
+        return self._replace(bias={"m": "n", "n": "m"}.get(self.bias, ""), hook=hook, graph=graph)
+
+    def as_graph(self, *, pairs: bool = True, batch: bool = False) -> Graph | None:
+        """Return the graph that a kernel evaluates; None for nothing.
+
+        ``pairs``: neighbours of a row are read at once; ``batch``: of the kernel's result.
+        """
+        if self.graph is not None or not self.active:
+            return self.graph
+        return _as_graph(self, pairs, batch)
 
     def arguments(
         self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True
@@ -108,6 +136,10 @@ class Epilogue(NamedTuple):
         """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
         ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes.
         """
+        if self.graph is not None:
+            stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs) for x in self.graph.outputs[1:]]
+            operands = tuple([_annotation(x) for x in (*self.graph.inputs, *stored)])
+            return {"operands": operands} if operands else {}
         found: dict[str, Any] = {}
         if self.beta != 0.0:
             d = f"?{{div={16 // BYTES[output]}}}" if vectors else "?"
@@ -122,6 +154,9 @@ class Epilogue(NamedTuple):
     def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True) -> None:
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`."""
         m, n, *matrices = C.shape
+        if self.graph is not None:
+            _check_operands(self.graph, addends.in_order(), m, n, matrices)
+            return
         if addends.source is not None:
             rows, columns, *more = addends.source.shape
             assert rows == m, "source and C must have the same M"
@@ -137,16 +172,86 @@ class Epilogue(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError unless there is such an epilogue."""
+        if self.graph is not None and self != Epilogue(graph=self.graph):
+            raise ValueError(f"expected a graph alone: it is all that happens, got {self._replace(graph=None)}")
         if self.bias not in ("", "m", "n") or self.bias_type not in BYTES:
             raise ValueError(
                 f"expected a bias along m or n of {', '.join(BYTES)}, got {self.bias!r} of {self.bias_type}"
             )
-        if self.activation and self.activation not in ACTIVATIONS:
-            raise ValueError(f"expected an activation of {', '.join(ACTIVATIONS)}, got {self.activation!r}")
+        if self.activation and self.activation not in PLAIN:
+            raise ValueError(unknown_activation(self.activation))
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "arg":
                 raise ValueError(f'expected a number or "arg" for {name}, got {value!r}')
+
+
+PLAIN = tuple(sorted([name for name, f in ACTIVATIONS.items() if f.arity == 1 + len(f.parameters)]))
+"""Activations of an element alone."""
+
+
+def unknown_activation(name: object) -> str:
+    """Return what is said of an activation that there is none of.
+
+    >>> unknown_activation("swish").rpartition(", ")[2]
+    'got "swish"; silu is x * sigmoid(x)'
+    """
+    also = "; silu is x * sigmoid(x)" if name in ("swish", "swiglu") else ""
+    return f'expected an activation of {", ".join(PLAIN)}, got "{name}"{also}'
+
+
+@lru_cache(maxsize=1024)
+def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
+    """Return a linear combination, its activation and its hook as a graph; inputs are as in :class:`Addends`."""
+    make = Builder()
+    source = make.load(Input("aux", batch=batch, pairs=pairs)) if e.beta != 0.0 else None
+    bias = make.load(Input({"n": "row", "m": "column"}[e.bias], e.bias_type, pairs=pairs)) if e.bias else None
+    alpha, beta = (
+        make.load(Input("scalar", number=True)) if x == "arg" else make.constant(float(x)) for x in (e.alpha, e.beta)
+    )
+    x = make.accum()
+    if e.alpha != 1.0:
+        x = make.call("multiply", x, alpha)
+    if source is not None:
+        x = make.call("add", x, source) if e.beta == 1.0 else make.call("multiply_add", source, beta, x)
+    if bias is not None:
+        x = make.call("add", x, bias)
+    if e.activation:
+        f = ACTIVATIONS[e.activation]
+        x = make.call(e.activation, x, *[make.constant(y) for y in f.defaults])
+    if e.hook is not None:
+        x = make.hook(e.hook, x)
+    return Graph(tuple(make.nodes), tuple(make.inputs), (Output(x),))
+
+
+def _annotation(x: Input) -> Any:
+    """Return the annotation of a graph's input."""
+    kind = number(x.element)
+    if x.number:
+        return kind(0.0)
+    if x.kind == "aux":
+        d = "?{div=2}" if x.pairs else "?"
+        strides = {"n": f"{d},1", "m": f"1,{d}", "": "?,?"}[x.order]
+        layout = f"(?,?,?):({strides},{d})" if x.batch else f"(?,?):({strides})"
+    else:
+        d = "1" if x.order or x.kind == "scalar" else "?"
+        layout = f"(?,?):({d},{'?{div=2}' if x.pairs else '?'})" if x.batch else f"?:{d}"
+    return cute.Tensor[kind, layout, f"align<{kind.width // 8 * (2 if x.pairs else 1)}>"]
+
+
+def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, matrices: list[Any]) -> None:
+    """Assert in a host function that the memory of a graph's inputs fits D."""
+    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs) for x in graph.outputs[1:]]
+    for i, (x, t) in enumerate(zip((*graph.inputs, *stored), operands)):
+        if x.number:
+            continue
+        extents = {"aux": (m, n), "row": (n,), "column": (m,), "matrix": tuple(matrices) or (1,), "scalar": (1,)}
+        wanted = (*extents[x.kind], *(matrices if x.batch else ()))
+        shape: tuple[Any, ...] = t.shape if cute.rank(t) > 1 else (t.shape,)
+        for have, want in zip(shape, wanted):
+            assert have == want, f"operand {i} of the epilogue, {x.kind}, must have the extents of C"
+        if x.pairs:
+            assert n % 2 == 0, "C must have an even number of columns"
 
 
 @cache
@@ -158,160 +263,3 @@ def _transposed(hook: Hook) -> Hook:
         return hook(x, column, row)
 
     return of_column
-
-
-# ------------------------------------------------------------------------------------------------------- activations
-
-
-def relu(x: Any) -> Any:
-    """Return ``max(x, 0)``."""
-    return cute.max(x, 0 if x.is_integer else 0.0)
-
-
-def _sigmoid_times(x: Any, y: Any) -> Any:
-    """Return ``x / (1 + 2^y)``; an infinite power gives 0."""
-    return x * cute.arch.rcp_approx(cute.arch.exp2(y) + 1.0)
-
-
-_LOG2_E = 1.4426950408889634
-
-
-def silu(x: Any) -> Any:
-    """Return ``x / (1 + e^-x)``."""
-    return _sigmoid_times(x, x * -_LOG2_E)
-
-
-def gelu_tanh(x: Any) -> Any:
-    """Return ``x (1 + tanh u) / 2 = x / (1 + e^-2u)`` with ``u = sqrt(2 / pi) (x + 0.044715 x^3)``."""
-    scale = -2 * 0.7978845608028654 * _LOG2_E
-    return _sigmoid_times(x, x * (x * x * (0.044715 * scale) + scale))
-
-
-_ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-"""``1 - erf(z) = t (a1 + t (a2 + ...)) e^(-z^2)``, ``t = 1 / (1 + 0.3275911 z)``, within 1.5e-7 (Abramowitz and Stegun,
-7.1.26).
-"""
-
-
-def gelu(x: Any) -> Any:
-    """Return ``x (1 + erf(x / sqrt 2)) / 2``; the tail of negative ``x`` is not a difference of near numbers."""
-    z = cute.max(x, x * -1.0) * 0.7071067811865476
-    t = cute.arch.rcp_approx(z * 0.3275911 + 1.0)
-    total = cute.Float32(0.5 * _ERF[-1])
-    for a in reversed(_ERF[:-1]):
-        total = total * t + 0.5 * a
-    tail = total * t * cute.arch.exp2(z * z * -_LOG2_E)
-    return x * (tail if x < 0.0 else 1.0 - tail)
-
-
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
-"""Name to function; ``gelu`` is the one with erf, ``gelu_tanh`` the approximation that torch calls ``tanh``."""
-
-
-# ------------------------------------------------------------------------------------------------------ in the kernel
-
-
-class Fused:
-    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
-    ``whole``: sums and result are integers, and so is all between where it is exact.
-    """
-
-    def __init__(self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False):
-        self.epilogue, self.addends, self.pairs = epilogue, addends, pairs
-        self.compute = cute.Int32 if whole and epilogue.whole else cute.Float32
-
-    def taken(self, values: Any) -> Any:
-        """Return sums in the type that the epilogue computes in."""
-        if values.element_type is self.compute:
-            return values
-        found = cute.make_rmem_tensor_like(values, self.compute)
-        found.store(values.load().to(self.compute))
-        return found
-
-    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None) -> None:
-        """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
-
-        ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch.
-        """
-        e, lane = self.epilogue, cute.arch.lane_idx()
-        if not e.active:
-            return
-        alpha, beta = self.addends.alpha if e.alpha == "arg" else e.alpha, e.beta
-        beta = self.addends.beta if beta == "arg" else beta
-        rows = [row + lane // 4 + 8 * half for half in range(2)]
-        lines = [self.line(r, matrix) for r in rows]
-        of_row = [self.row_bias(r) for r in rows]
-        first = column + lane % 4 * 2
-        for j in range(columns // 8):  # registers: the passes unroll it
-            at = first + j * 8
-            of_column = self.column_bias(at)
-            for half in cute.range_constexpr(2):
-                added = self.pair(lines[half], at)
-                for i in cute.range_constexpr(2):
-                    x = values[j * 4 + (2 * half + i)]
-                    if e.alpha != 1.0:
-                        x = x * alpha
-                    if added is not None:
-                        x = x + added[i] if e.beta == 1.0 else added[i] * beta + x
-                    if e.bias == "n":
-                        x = x + of_column[i]
-                    elif e.bias == "m":
-                        x = x + of_row[half]
-                    if e.activation:
-                        x = ACTIVATIONS[e.activation](x)
-                    if e.hook is not None:
-                        x = e.hook(x, rows[half], at + i)
-                    values[j * 4 + (2 * half + i)] = x
-
-    def apply_each(self, values: Any, ids: Any) -> None:
-        """Change registers one by one; ``ids``: the place of each in D, a matrix."""
-        e = self.epilogue
-        if not e.active:
-            return
-        alpha, beta = (getattr(self.addends, n) if getattr(e, n) == "arg" else getattr(e, n) for n in ("alpha", "beta"))
-        source, bias = self.addends.source, self.addends.bias
-        for i in range(cute.size(values)):  # registers: the passes unroll it
-            (row, column), x = ids[i], values[i]
-            if e.alpha != 1.0:
-                x = x * alpha
-            if source is not None:
-                added = source[cute.min(row, source.shape[0] - 1), cute.min(column, source.shape[1] - 1)]
-                added = added.to(self.compute)
-                x = x + added if e.beta == 1.0 else added * beta + x
-            if e.bias:
-                x = x + bias[cute.min(column if e.bias == "n" else row, cute.size(bias) - 1)].to(self.compute)
-            if e.activation:
-                x = ACTIVATIONS[e.activation](x)
-            values[i] = x if e.hook is None else e.hook(x, row, column)
-
-    # What lies outside of D is not used, but must be readable: the last values stand for it.
-
-    def row_bias(self, row: Any) -> Any:
-        """Return the bias of a row."""
-        if self.epilogue.bias != "m":
-            return None
-        bias = self.addends.bias
-        return bias[cute.min(row, cute.size(bias) - 1)].to(self.compute)
-
-    def column_bias(self, column: Any) -> Any:
-        """Return the bias of two columns."""
-        return self.pair(self.addends.bias, column) if self.epilogue.bias == "n" else None
-
-    def line(self, row: Any, matrix: Any) -> Any:
-        """Return a row of the source."""
-        source = self.addends.source
-        if source is None:
-            return None
-        at = cute.min(row, source.shape[0] - 1)
-        return source[at, None] if matrix is None else source[at, None, matrix]
-
-    def pair(self, line: Any, column: Any) -> Any:
-        """Return two neighbours of a vector as f32, the first in an even place."""
-        if line is None:
-            return None
-        if not self.pairs:
-            last = cute.size(line) - 1
-            return [line[cute.min(column + i, last)].to(self.compute) for i in range(2)]
-        at = line.iterator + cute.min(column, cute.size(line) - 2)
-        two = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
-        return two.load().to(self.compute)

@@ -30,7 +30,8 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends, Fused
+from cute_dialect.kernels.gemm.epilogue import Addends
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
     as_read,
@@ -64,11 +65,14 @@ def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
     flags: cute.Tensor | None = None, counters: cute.Tensor | None = None, source: cute.Tensor | None = None,
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
-    config: cute.Constexpr[Any] = DEFAULT,
+    operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration; what stands behind C is for those that want it."""
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
-    addends, shared = Addends(source, bias, alpha, beta), Shared(workspace, counters if flags is None else flags)
+    addends, shared = (
+        Addends(source, bias, alpha, beta, operands),
+        Shared(workspace, counters if flags is None else flags),
+    )
     behind = {"workspace": workspace, "flags": flags, "counters": counters, **addends._asdict()}
     check_arguments(config, A, B, C, behind)
     c.epilogue.check_shapes(C, addends)
@@ -146,7 +150,8 @@ def gemm(
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
-        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer)
+        whole = number(c.output).is_integer
+        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch)
         result = Result(c, tmas_c, staging, products.sums, group, fused)
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
     if c.cluster > 1:

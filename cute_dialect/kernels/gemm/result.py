@@ -13,7 +13,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.epilogue import Fused
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.parts import Place
 from cute_dialect.lang.nvgpu import cpasync
 

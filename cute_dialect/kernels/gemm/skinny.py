@@ -25,7 +25,8 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Addends, Fused
+from cute_dialect.kernels.gemm.epilogue import Addends
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.parts import Operand
 from cute_dialect.kernels.gemm.result import ChunkStore
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
@@ -42,7 +43,8 @@ SW128 = cute.make_swizzle(3, 4, 3)
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
+    config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch a block a tile; what stands behind C are the arguments of the epilogue."""
     c = config
@@ -57,7 +59,7 @@ def launch(
         assert k_tiles >= c.parts, f"K has fewer than {c.parts} stages"
     if c.live:
         assert A.shape[0] <= c.live, f"A has more than {c.live} rows"
-    addends = Addends(source, bias, alpha, beta)
+    addends = Addends(source, bias, alpha, beta, operands)
     c.epilogue.check_shapes(C, addends)
     k = warpgroup.OperandMajorMode.K
     mma = hopper.make_trivial_tiled_mma(

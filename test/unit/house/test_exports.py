@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = {
     "cute_dialect.algebra": "Layout", "cute_dialect.arch": "ATOMS", "cute_dialect.interp": "run_kernel",
     "cute_dialect.lang": "Int32", "cute_dialect.lang.nvgpu": "CopyUniversalOp", "cute_dialect.op": "mm",
+    "cute_dialect.op.epilogue": "trace",
 }  # fmt: skip
 """Package -> one of its names."""
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, Fused
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
 
 FUNCTIONS = {
     "": lambda x: x,

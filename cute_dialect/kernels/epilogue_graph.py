@@ -1,0 +1,250 @@
+"""What becomes of the sums of a product, as a graph: values over (row, column) of D, each computed once.
+
+A graph is data.  Its nodes are in an order in which each comes after its operands; ``nodes[i].op`` is one of
+
+    accum                  the sums
+    constant               ``value``: a number, as a text that is exact
+    load                   ``value``: the number of an input
+    row, column, matrix    where the element lies in D (i32)
+    hook                   ``value``: a function in the language, of the operands; it has no reference
+    a name of FUNCTIONS    of the operands
+
+>>> make = Builder()
+>>> bias = make.load(Input("row", "f32"))
+>>> graph = make.graph([Output(make.call("relu", make.call("add", make.accum(), bias)))])
+>>> [n.op for n in graph.nodes], graph.name[:2]
+(['accum', 'load', 'add', 'relu'], 'g-')
+
+Its name is that of its structure: what the variables are called, and in which order independent statements stand, makes
+no other graph; a constant does.
+"""
+
+# Values of a graph are arrays of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY
+
+__all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate"]
+
+KINDS = ("scalar", "matrix", "row", "column", "aux")
+
+
+class Input(NamedTuple):
+    """Memory, or a number, that is read.
+
+    ``kind``: ``scalar``: one for all; ``matrix``: one a matrix of a batch; ``row``: one a column of D, which all rows
+    share; ``column``: one a row of D; ``aux``: one an element.  ``element``: its type; ``number``: a scalar that is an
+    argument of the launch, not memory.  ``batch``: there is one of it for each matrix.  ``order``: the index of D that
+    is contiguous, n or m, or none; ``pairs``: neighbours along n can be read at once.
+    """
+
+    kind: str
+    element: str = "f32"
+    number: bool = False
+    batch: bool = False
+    order: str = ""
+    pairs: bool = False
+
+    def transposed(self) -> Input:
+        """Return how the transposed result reads it."""
+        kind = {"row": "column", "column": "row"}.get(self.kind, self.kind)
+        return self._replace(kind=kind, pairs=False, order={"n": "m", "m": "n"}.get(self.order, ""))
+
+
+class Node(NamedTuple):
+    """A value: an operation, of earlier nodes; ``value``: see the module."""
+
+    op: str
+    operands: tuple[int, ...] = ()
+    value: Any = None
+
+
+class Output(NamedTuple):
+    """A result: a node's values; of all but D, where they go: ``element``, ``batch``, ``order`` and ``pairs`` as of an
+    :class:`Input`.
+    """
+
+    node: int
+    element: str = ""
+    batch: bool = False
+    order: str = ""
+    pairs: bool = False
+
+    def transposed(self) -> Output:
+        """Return how the transposed result is stored."""
+        return self._replace(order={"n": "m", "m": "n"}.get(self.order, ""), pairs=False)
+
+
+class Graph(NamedTuple):
+    """Nodes, what they read, and what is stored; the first output is D."""
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def name(self) -> str:
+        """Names it in a kernel's name."""
+        return _name(self)
+
+    @property
+    def places(self) -> bool:
+        """Tell whether it asks where an element lies."""
+        return any(n.op in ("row", "column", "matrix") for n in self.nodes)
+
+    @property
+    def by_row(self) -> bool:
+        """Tell whether rows of D differ, so that the matrices of a batch may not be taken for one."""
+        return (
+            self.places or len(self.outputs) > 1
+            or any(x.kind in ("column", "matrix", "aux") or x.batch for x in self.inputs)
+        )  # fmt: skip
+
+    @property
+    def zero_factor(self) -> int | None:
+        """The input in memory of which, where it is 0, nothing is left of what it multiplies; None: there is none."""
+        for node in self.nodes:
+            if node.op == "scaled" and self.nodes[node.operands[0]].op == "load":
+                index = self.nodes[node.operands[0]].value
+                if not self.inputs[index].number and self.inputs[index].kind == "scalar":
+                    return index
+        return None
+
+    def transposed(self) -> Graph:
+        """Return the same of the transposed result: rows are its columns."""
+        other = {"row": "column", "column": "row"}
+        nodes = tuple([n._replace(op=other.get(n.op, n.op)) for n in self.nodes])
+        inputs = tuple([x.transposed() for x in self.inputs])
+        return Graph(nodes, inputs, tuple([x.transposed() for x in self.outputs]))
+
+    def with_zero(self, index: int) -> tuple[Graph, tuple[int, ...]]:
+        """Return the graph where an input is 0, and the numbers of the inputs that it still has."""
+        make = Builder()
+        make.inputs += self.inputs
+        for node in self.nodes:
+            if node == Node("load", (), index):
+                node = Node("constant", (), exact(0.0))
+            if node.op == "scaled" and make.nodes[node.operands[0]] == Node("constant", (), exact(0.0)):
+                node = Node("constant", (), exact(0.0))
+            make.nodes.append(node)
+        return make.graph(self.outputs), make.kept
+
+
+@lru_cache(maxsize=1024)
+def _name(graph: Graph) -> str:
+    return "g-" + sha256(repr(graph).encode()).hexdigest()[:12]
+
+
+def exact(value: float) -> str:
+    """Return a number as a text, which tells zeros, and not NaN, apart.
+
+    >>> exact(-0.0), exact(0.5), exact(float("nan"))
+    ('-0x0.0p+0', '0x1.0000000000000p-1', 'nan')
+    """
+    return value.hex()
+
+
+class Builder:
+    """Makes a graph; a node that is there already is not made again."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[Input] = []
+        self.kept: tuple[int, ...] = ()
+        self._found: dict[Node, int] = {}
+
+    def _add(self, node: Node) -> int:
+        found = self._found.get(node)
+        if found is None:
+            found = self._found[node] = len(self.nodes)
+            self.nodes.append(node)
+        return found
+
+    def accum(self) -> int:
+        """Return the sums."""
+        return self._add(Node("accum"))
+
+    def constant(self, value: bool | int | float) -> int:
+        """Return a constant; integers stay integers."""
+        if isinstance(value, bool):
+            return self._add(Node("constant", (), value))
+        return self._add(Node("constant", (), value if isinstance(value, int) else exact(value)))
+
+    def load(self, input: Input) -> int:
+        """Return a new input's values."""
+        self.inputs.append(input)
+        return self._add(Node("load", (), len(self.inputs) - 1))
+
+    def place(self, index: str) -> int:
+        """Return the ``row``, ``column`` or ``matrix`` of the element."""
+        return self._add(Node(index))
+
+    def call(self, name: str, *operands: int) -> int:
+        """Return a function's value."""
+        assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
+        return self._add(Node(name, operands))
+
+    def hook(self, function: Callable[..., Any], x: int) -> int:
+        """Return the value of a function in the language, of a value, its row and its column."""
+        return self._add(Node("hook", (x, self.place("row"), self.place("column")), function))
+
+    def graph(self, outputs: Sequence[Output]) -> Graph:
+        """Return the graph of some results: of the nodes and inputs those that they need, in the order in which these
+        are found going from results to operands; ``kept`` are the inputs' numbers here.
+        """
+        numbers: dict[int, int] = {}
+        inputs: dict[int, int] = {}
+        nodes: list[Node] = []
+
+        def visit(i: int) -> int:
+            if i not in numbers:
+                node = self.nodes[i]
+                operands = tuple([visit(x) for x in node.operands])
+                value = node.value
+                if node.op == "load":
+                    value = inputs.setdefault(value, len(inputs))
+                numbers[i] = len(nodes)
+                nodes.append(Node(node.op, operands, value))
+            return numbers[i]
+
+        made = tuple([x._replace(node=visit(x.node)) for x in outputs])
+        self.kept = tuple(inputs)
+        return Graph(tuple(nodes), tuple([self.inputs[i] for i in inputs]), made)
+
+
+def constant_of(node: Node) -> bool | int | float:
+    """Return a constant's value."""
+    return float.fromhex(node.value) if isinstance(node.value, str) else node.value
+
+
+def evaluate(
+    graph: Graph, accum: Any, inputs: Sequence[Any], arrays: Any = NUMPY, place: Callable[[str], Any] | None = None
+) -> list[Any]:
+    """Return the values of all nodes, of arrays that broadcast to those of the sums; ``arrays``: functions of their
+    library; ``place``: gives the array of row, column or matrix numbers.
+    """
+    import numpy as np
+
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            if node.op == "accum":
+                found = accum
+            elif node.op == "constant":
+                found = constant_of(node)
+            elif node.op == "load":
+                found = inputs[node.value]
+            elif node.op in ("row", "column", "matrix"):
+                assert place is not None
+                found = place(node.op)
+            else:
+                found = FUNCTIONS[node.op].of_arrays(arrays, *[values[i] for i in node.operands])
+            values.append(found)
+    return values

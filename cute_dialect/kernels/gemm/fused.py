@@ -1,0 +1,216 @@
+"""Epilogues in a kernel: a graph is evaluated over the registers of a warp, in f32, before they are rounded.
+
+The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
+matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column
+``8 j + 2 (l % 4) + e``.  What is one for all is read once; what is one a row, once for these columns; what is one a
+column, for two neighbours at once, as are elements of matrices, where their memory allows it.
+"""
+
+# Operators and element types are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
+from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_of
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+
+__all__ = ["Fused", "element_of"]
+
+_OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
+    FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
+)
+"""Functions whose operands are made floats."""
+
+
+class Fused:
+    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
+    ``whole``: sums and result are integers, and so is all between where it is exact.
+    """
+
+    def __init__(
+        self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False, batch: bool = False
+    ):  # fmt: skip
+        graph, operands = epilogue.as_graph(pairs=pairs, batch=batch), addends.in_order()
+        self.compute = cute.Int32 if whole and epilogue.whole else cute.Float32
+        self.whole, self.without, self.factor = None, None, None
+        if graph is not None:
+            stored = operands[len(graph.inputs) :]
+            self.whole = Evaluation(graph, operands, stored, self.compute)
+            factor = graph.zero_factor
+            if factor is not None:
+                less, kept = graph.with_zero(factor)
+                self.factor = self.whole.scalars[factor]
+                self.without = Evaluation(less, [operands[i] for i in kept], stored, self.compute)
+
+    def taken(self, values: Any) -> Any:
+        """Return sums in the type that the epilogue computes in."""
+        if values.element_type is self.compute:
+            return values
+        found = cute.make_rmem_tensor_like(values, self.compute)
+        found.store(values.load().to(self.compute))
+        return found
+
+    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None) -> None:
+        """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
+
+        ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch.
+        """
+        if self.without is not None:  # one question for all loads
+            if self.factor != 0.0:
+                self.whole.apply(values, columns, row, column, matrix)
+            else:
+                self.without.apply(values, columns, row, column, matrix)
+        elif self.whole is not None:
+            self.whole.apply(values, columns, row, column, matrix)
+
+    def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
+        """Change registers one by one; ``ids``: the place of each in D, a matrix."""
+        if self.without is not None:
+            if self.factor != 0.0:
+                self.whole.apply_each(values, ids, matrix)
+            else:
+                self.without.apply_each(values, ids, matrix)
+        elif self.whole is not None:
+            self.whole.apply_each(values, ids, matrix)
+
+
+class Evaluation:
+    """A graph and what it reads and stores, in a kernel."""
+
+    def __init__(self, graph: Graph, operands: Any, stored: Any, compute: Any):
+        self.graph, self.operands, self.stored, self.compute = graph, operands, stored, compute
+        self.scalars = [
+            None if x.kind != "scalar" else t if x.number else t[0].to(compute) for x, t in zip(graph.inputs, operands)
+        ]
+
+    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
+        """Do as :meth:`Fused.apply`."""
+        lane = cute.arch.lane_idx()
+        rows = [row + lane // 4 + 8 * half for half in range(2)]
+        held = [self._of_row(r, matrix) for r in rows]
+        first = column + lane % 4 * 2
+        for j in range(columns // 8):  # registers: the passes unroll it
+            at = first + j * 8
+            of_columns = self._of_columns(at, matrix)
+            for half in cute.range_constexpr(2):
+                elements = self._elements(held[half], of_columns, at)
+                found = []
+                for i in cute.range_constexpr(2):
+                    place = {"row": rows[half], "column": at + i, "matrix": matrix}
+                    n = j * 4 + (2 * half + i)
+                    found.append(evaluated(self.graph, values[n], elements[i], place))
+                    values[n] = self.compute(found[i][self.graph.outputs[0].node])
+                for x, t in zip(self.graph.outputs[1:], self.stored):
+                    store_two([f[x.node] for f in found], t[None, None, matrix] if x.batch else t, x, rows[half], at)
+
+    def apply_each(self, values: Any, ids: Any, matrix: Any) -> None:
+        """Do as :meth:`Fused.apply_each`."""
+        for i in range(cute.size(values)):  # registers: the passes unroll it
+            row, column = ids[i]
+            held, columns = self._of_row(row, matrix), self._of_columns(column, matrix, alone=True)
+            elements = [
+                both if x.kind == "row" else element_of(line, column, self.compute) if x.kind == "aux" else line
+                for x, line, both in zip(self.graph.inputs, held, columns)
+            ]
+            found = evaluated(self.graph, values[i], elements, {"row": row, "column": column, "matrix": matrix})
+            values[i] = self.compute(found[self.graph.outputs[0].node])
+            for x, t in zip(self.graph.outputs[1:], self.stored):
+                to = t[None, None, matrix] if x.batch else t
+                if (row < to.shape[0]) & (column < to.shape[1]):
+                    to[row, column] = cute.Float32(found[x.node]).to(to.element_type)
+
+    # What lies outside of D is not used, but must be readable: the last values stand for it.
+
+    def _of_row(self, row: Any, matrix: Any) -> list[Any]:
+        """Return of each input its value in a row of D, or its line there."""
+        found = []
+        for x, t, scalar in zip(self.graph.inputs, self.operands, self.scalars):
+            if x.kind == "scalar":
+                found.append(scalar)
+            elif x.kind == "matrix":
+                found.append(t[0 if matrix is None else matrix].to(self.compute))
+            elif x.kind == "row":
+                found.append(None)
+            else:
+                t = t[(*(None,) * (1 if x.kind == "column" else 2), matrix)] if x.batch else t
+                rows = cute.size(t) if x.kind == "column" else t.shape[0]
+                at = cute.min(row, rows - 1)
+                found.append(t[at].to(self.compute) if x.kind == "column" else t[at, None])
+        return found
+
+    def _of_columns(self, column: Any, matrix: Any, *, alone: bool = False) -> list[Any]:
+        """Return of each input that is one a column its two values; ``alone``: the first."""
+        found = []
+        for x, t in zip(self.graph.inputs, self.operands):
+            line = t[None, matrix] if x.batch and x.kind == "row" else t
+            if x.kind != "row":
+                found.append(None)
+            elif alone:
+                found.append(element_of(line, column, self.compute))
+            else:
+                found.append(two(line, column, x, self.compute))
+        return found
+
+    def _elements(self, of_row: list[Any], of_columns: list[Any], column: Any) -> list[list[Any]]:
+        """Return of each input its values in two neighbours of a row."""
+        pairs = []
+        for x, held, both in zip(self.graph.inputs, of_row, of_columns):
+            pairs.append(
+                both if x.kind == "row" else two(held, column, x, self.compute) if x.kind == "aux" else [held, held]
+            )
+        return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> None:
+    """Store two neighbours of a row, what of them lies inside."""
+    rows, columns = to.shape
+    kind = to.element_type
+    if x.pairs:
+        if (row < rows) & (column < columns):
+            both = cute.make_rmem_tensor(2, kind)
+            for i in cute.range_constexpr(2):
+                both[i] = cute.Float32(values[i]).to(kind)
+            start = (to[row, None].iterator + column).align(2 * kind.width // 8)
+            cute.make_tensor(start, cute.make_layout(2)).store(both.load())
+    else:
+        for i in cute.range_constexpr(2):
+            if (row < rows) & (column + i < columns):
+                to[row, column + i] = cute.Float32(values[i]).to(kind)
+
+
+def element_of(line: Any, at: Any, compute: Any) -> Any:
+    """Return an element of a vector; of what lies behind it the last one."""
+    return line[cute.min(at, cute.size(line) - 1)].to(compute)
+
+
+def two(line: Any, column: Any, x: Input, compute: Any) -> Any:
+    """Return two neighbours of a vector, the first in an even place."""
+    if not x.pairs:
+        return [element_of(line, column + i, compute) for i in range(2)]
+    at = line.iterator + cute.min(column, cute.size(line) - 2)
+    pair = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
+    return pair.load().to(compute)
+
+
+def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[str, Any]) -> list[Any]:
+    """Return the values of all nodes for an element."""
+    values: list[Any] = []
+    for node in graph.nodes:
+        if node.op == "accum":
+            values.append(accum)
+        elif node.op == "constant":
+            values.append(constant_of(node))
+        elif node.op == "load":
+            values.append(inputs[node.value])
+        elif node.op in place:
+            values.append(place[node.op])
+        elif node.op == "hook":
+            values.append(node.value(*[values[i] for i in node.operands]))
+        else:
+            operands = [values[i] for i in node.operands]
+            if node.op in _OF_FLOATS:
+                operands = [x if isinstance(x, cute.Float32) else cute.Float32(x) for x in operands]
+            values.append(FUNCTIONS[node.op].in_kernel(*operands))
+    return values

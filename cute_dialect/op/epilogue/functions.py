@@ -1,0 +1,78 @@
+"""Functions of elements that epilogues use; they take numbers, arrays of numpy, tensors of torch, and stand-ins of a
+trace, so that a function written with them is its own reference.
+
+>>> relu(-2.0), clamp(7.0, 0.0, 6.0)
+(0.0, 6.0)
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cute_dialect.kernels import epilogue_functions as table
+from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
+from cute_dialect.op.epilogue import proxy
+
+__all__ = [
+    "ACTIVATIONS", "abs", "clamp", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
+    "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
+    "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
+    "log", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "mish", "multiply_add", "prelu", "relu",
+    "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh", "where",
+]  # fmt: skip
+
+
+def _function(name: str) -> Callable[..., Any]:
+    f = table.FUNCTIONS[name]
+
+    def of(*operands: Any) -> Any:
+        operands = (*operands, *f.defaults[len(operands) - f.arity :]) if len(operands) < f.arity else operands
+        if any(isinstance(x, proxy.Proxy) for x in operands):
+            return proxy.call(name, *operands)
+        if len(operands) != f.arity:
+            raise TypeError(f"{name}: expected {f.arity} operands, got {len(operands)}")
+        if any(type(x).__module__.startswith("torch") for x in operands):
+            return f.of_arrays(arrays_of_torch(), *operands)
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            found = f.of_arrays(NUMPY, *operands)
+        return found if any(isinstance(x, np.ndarray) for x in operands) else found.item()
+
+    of.__name__ = of.__qualname__ = name
+    of.__doc__ = f"Return ``{name}`` of elements."
+    return of
+
+
+abs, sqrt, rsqrt, exp, exp2, log, erf, maximum, minimum, where, multiply_add = (
+    _function(n)
+    for n in ("abs", "sqrt", "rsqrt", "exp", "exp2", "log", "erf", "maximum", "minimum", "where", "multiply_add")
+)
+logical_and, logical_or, logical_not = (_function(n) for n in ("logical_and", "logical_or", "logical_not"))
+identity, relu, leaky_relu, prelu, relu6, hardsigmoid, hardswish, sigmoid = (
+    _function(n) for n in ("identity", "relu", "leaky_relu", "prelu", "relu6", "hardsigmoid", "hardswish", "sigmoid")
+)
+silu, tanh, gelu, gelu_tanh, softplus, elu, mish, square_relu = (
+    _function(n) for n in ("silu", "tanh", "gelu", "gelu_tanh", "softplus", "elu", "mish", "square_relu")
+)
+d_identity, d_relu, d_leaky_relu, d_relu6, d_hardsigmoid, d_hardswish, d_sigmoid = (
+    _function(n)
+    for n in ("d_identity", "d_relu", "d_leaky_relu", "d_relu6", "d_hardsigmoid", "d_hardswish", "d_sigmoid")
+)
+d_silu, d_tanh, d_gelu, d_gelu_tanh, d_softplus, d_elu, d_mish, d_square_relu = (
+    _function(n)
+    for n in ("d_silu", "d_tanh", "d_gelu", "d_gelu_tanh", "d_softplus", "d_elu", "d_mish", "d_square_relu")
+)
+
+ACTIVATIONS: Mapping[str, Callable[..., Any]] = {n: globals()[n] for n in table.ACTIVATIONS}
+"""The activations by name; each has a gradient ``d_…`` (but prelu)."""
+
+
+def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+    """Return elements between two bounds, each of which may be None."""
+    x = x if low is None else maximum(x, low)
+    return x if high is None else minimum(x, high)

@@ -1,0 +1,291 @@
+"""Stand-ins for arrays while an epilogue is traced: operators, and functions of numpy and torch, make nodes."""
+
+# Operands are anything that users write.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NoReturn
+
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS
+from cute_dialect.kernels.epilogue_graph import Builder
+from cute_dialect.op.errors import EpilogueError
+
+__all__ = ["Needed", "Proxy", "call"]
+
+
+class Needed(Exception):
+    """Numbers whose values the function asks for."""
+
+    def __init__(self, names: frozenset[str]):
+        super().__init__(", ".join(sorted(names)))
+        self.names = sorted(names)
+
+
+class NoSuchAttribute(EpilogueError, AttributeError):
+    """Report an attribute that values of a trace do not have."""
+
+
+OF_NUMPY = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "true_divide": "divide",
+    "floor_divide": "floor_divide", "remainder": "remainder", "negative": "negative", "absolute": "abs",
+    "fabs": "abs", "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "log": "log", "maximum": "maximum",
+    "minimum": "minimum", "tanh": "tanh", "less": "less", "less_equal": "less_equal", "greater": "greater",
+    "greater_equal": "greater_equal", "equal": "equal", "not_equal": "not_equal", "logical_and": "logical_and",
+    "logical_or": "logical_or", "logical_not": "logical_not", "bitwise_and": "logical_and", "where": "where",
+    "bitwise_or": "logical_or", "invert": "logical_not",
+}  # fmt: skip
+"""Functions of numpy -> ours."""
+
+OF_TORCH = {
+    **OF_NUMPY, "abs": "abs", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
+    "rsqrt": "rsqrt", "relu": "relu", "sigmoid": "sigmoid", "silu": "silu", "gelu": "gelu", "erf": "erf",
+    "softplus": "softplus", "mish": "mish", "hardswish": "hardswish", "hardsigmoid": "hardsigmoid", "relu6": "relu6",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+"""Functions of torch -> ours."""
+
+
+class Proxy:
+    """A value of the graph; ``shape``: of the array that it stands for; ``needs``: numbers of Python that are all that
+    it depends on; ``name``: of the argument that it is.
+    """
+
+    __slots__ = ("make", "name", "needs", "node", "shape", "what")
+    __array_priority__ = 1000
+
+    def __init__(
+        self, what: str, make: Builder, node: int, shape: tuple[int, ...], needs: frozenset[str] = frozenset(),
+        name: str = "",
+    ):  # fmt: skip
+        self.what, self.make, self.node, self.shape, self.needs, self.name = what, make, node, shape, needs, name
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the array."""
+        return len(self.shape)
+
+    def _value(self, use: str) -> NoReturn:
+        """Refuse, or ask for, the value."""
+        if self.needs:
+            raise Needed(self.needs)
+        raise EpilogueError(
+            f"{self.what}: expected what is known while tracing for {use}, got a value of the kernel: "
+            "where(condition, x, y) chooses by element"
+        )
+
+    def __bool__(self) -> bool:
+        self._value("`if`, `while`, `and`, `or`, `not`")
+
+    def __float__(self) -> float:
+        self._value("float()")
+
+    def __int__(self) -> int:
+        self._value("int()")
+
+    def __index__(self) -> int:
+        self._value("an index")
+
+    def __len__(self) -> int:
+        self._value("len()")
+
+    def __iter__(self) -> NoReturn:
+        self._value("a loop")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        self._value("an index")
+
+    def __array__(self, *args: object, **more: object) -> NoReturn:
+        raise EpilogueError(f"{self.what}: expected functions of elements that the tracer knows, got one of numpy")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in OF_TORCH:
+            return partial(call, OF_TORCH[name], self)
+        if name in ("clamp", "clip"):
+            return partial(_clamped, self)
+        raise NoSuchAttribute(f"{self.what}: expected an attribute that values of a trace have, got .{name}")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **more: Any) -> Any:
+        name = OF_NUMPY.get(function.__name__)
+        if name is None or method != "__call__" or more:
+            raise unknown(self.what, f"numpy.{function.__name__}")
+        return call(name, *inputs)
+
+    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> Any:
+        name = OF_NUMPY.get(function.__name__)
+        if function.__name__ == "clip" and not kwargs and len(args) == 3:
+            return clamp(*args)
+        if name is None or kwargs:
+            raise unknown(self.what, f"numpy.{function.__name__}")
+        return call(name, *args)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: object, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = OF_TORCH.get(function.__name__.strip("_")), dict(kwargs or {})
+        what = next((x.what for x in (*args, *kwargs.values()) if isinstance(x, Proxy)), "epilogue")
+        kwargs.pop("inplace", None)
+        approximate = kwargs.pop("approximate", "none")
+        if function.__name__ in ("clamp", "clip"):
+            return clamp(*args, *(kwargs.get(n) for n in ("min", "max")[len(args) - 1 :]))
+        if name is None or kwargs:
+            raise unknown(what, f"torch.{function.__name__}")
+        if name == "gelu" and approximate == "tanh":
+            name = "gelu_tanh"
+        return call(name, *args)
+
+    def __add__(self, other: Any) -> Any:
+        return call("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return call("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return call("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return call("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return call("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return call("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return call("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return call("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return call("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return call("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return call("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return call("remainder", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        if not isinstance(other, int) or not 1 <= other <= 8:
+            raise EpilogueError(f"{self.what}: expected a power of 1 to 8, got {other!r}")
+        found: Any = self
+        for bit in bin(other)[3:]:
+            found = found * found
+            found = found * self if bit == "1" else found
+        return found
+
+    def __neg__(self) -> Any:
+        return call("negative", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return call("abs", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return call("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return call("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return call("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return call("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return call("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return call("not_equal", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return call("logical_and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return call("logical_or", self, other)
+
+    def __invert__(self) -> Any:
+        return call("logical_not", self)
+
+
+def unknown(what: str, name: str) -> EpilogueError:
+    """Return the error for a function that there is not."""
+    return EpilogueError(f"{what}: expected functions of op.epilogue, arithmetic and comparisons, got {name}")
+
+
+def call(name: str, *operands: Any) -> Any:
+    """Return the value of a function, of stand-ins and numbers."""
+    proxies = [x for x in operands if isinstance(x, Proxy)]
+    what, make = proxies[0].what, proxies[0].make
+    nodes: list[int] = []
+    for x in operands:
+        if isinstance(x, Proxy):
+            nodes.append(x.node)
+        elif isinstance(x, bool | int | float):
+            nodes.append(make.constant(x))
+        elif hasattr(x, "item") and getattr(x, "shape", None) == ():
+            nodes.append(make.constant(x.item()))
+        else:
+            raise EpilogueError(
+                f"{what}: expected numbers and arguments of the function as operands of {name}, got "
+                f"{type(x).__name__}: arrays are passed as arguments"
+            )
+    if len(nodes) != FUNCTIONS[name].arity:
+        raise EpilogueError(f"{what}: expected {FUNCTIONS[name].arity} operands of {name}, got {len(nodes)}")
+    if name == "multiply" and len(proxies) == 2:
+        name, nodes = _scaled(proxies, nodes)
+    return Proxy(what, make, make.call(name, *nodes), _shape(what, proxies), _needs(proxies))
+
+
+def _scaled(proxies: list[Any], nodes: list[int]) -> tuple[str, list[int]]:
+    """Return the product of beta and C, of which nothing is read where beta is 0."""
+    names = [x.name for x in proxies]
+    if names in (["beta", "C"], ["C", "beta"], ["beta", "c"], ["c", "beta"]):
+        scalar = names.index("beta")
+        if not proxies[scalar].shape or all(n == 1 for n in proxies[scalar].shape):
+            return "scaled", [nodes[scalar], nodes[1 - scalar]]
+    return "multiply", nodes
+
+
+def _needs(proxies: list[Any]) -> frozenset[str]:
+    """Return the numbers that a value depends on, if it depends on nothing else."""
+    found = [x.needs for x in proxies]
+    return frozenset().union(*found) if all(found) else frozenset()
+
+
+def _shape(what: str, proxies: list[Any]) -> tuple[int, ...]:
+    """Return the shape that operands expand to."""
+    rank = max(len(x.shape) for x in proxies)
+    found = [1] * rank
+    for x in proxies:
+        for i, n in enumerate((*(1,) * (rank - len(x.shape)), *x.shape)):
+            if found[i] != n and 1 not in (found[i], n):
+                shapes = " and ".join(str(tuple(x.shape)) for x in proxies)
+                raise EpilogueError(f"{what}: expected operands whose shapes expand to one, got {shapes}")
+            found[i] = max(found[i], n)
+    return tuple(found)
+
+
+def _clamped(x: Any, low: Any = None, high: Any = None, **by: Any) -> Any:
+    """Return what ``x.clamp(min=…, max=…)`` of torch does."""
+    return clamp(x, by.get("min", low), by.get("max", high))
+
+
+def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+    """Return elements between two bounds, each of which may be None."""
+    x = x if low is None else call("maximum", x, low)
+    return x if high is None else call("minimum", x, high)

@@ -1,0 +1,305 @@
+"""Tracing: a Python function is run once with stand-ins for arrays, and what it does is written down as a graph.
+
+    def example(accum, alpha, C, beta, aux, bias):
+        F = alpha * accum + (beta * C + aux)
+        E = relu(F + 1) + bias
+        D = E + F
+        return D, F
+
+    traced = trace(example, {"accum": FakeTensor("f32", (128, 256)), "alpha": 0.5, "C": c, …})
+
+The function itself, run on arrays of numpy or torch, is the reference.
+"""
+
+# Arrays are of any library, functions are of users.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue_functions import NUMPY
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output, evaluate
+from cute_dialect.op.epilogue.proxy import Needed, Proxy
+from cute_dialect.op.errors import EpilogueError
+
+__all__ = ["FakeTensor", "Traced", "trace"]
+
+ELEMENTS = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "uint8": "ui8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "i1", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
+}  # fmt: skip
+"""Names that libraries give to element types -> ours."""
+
+
+def element_name(dtype: object) -> str:
+    """Return our name of an element type of any library.
+
+    >>> element_name("torch.float16"), element_name("f32")
+    ('f16', 'f32')
+    """
+    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
+    return ELEMENTS.get(name, name)
+
+
+class FakeTensor(NamedTuple):
+    """An array that is only described: its element type, its shape, its contiguous index (``row`` or ``column``)."""
+
+    element: str
+    shape: tuple[int, ...]
+    layout: str = "row"
+
+
+class Argument(NamedTuple):
+    """An argument of a traced function: its name and what it was in the trace, the graph's input ``number``."""
+
+    name: str
+    number: int
+    kind: str
+    batch: bool
+
+
+class Traced:
+    """An epilogue: a graph, the names of its arguments and results; made by :func:`trace`.
+
+    ``name``: of the function; ``graph``; ``arguments``: what the graph reads; ``results``: names of its outputs, D the
+    first; ``returned``: the same in the function's order; ``fixed``: numbers that are constants of the graph.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], graph: Graph, arguments: Sequence[Argument], results: Sequence[str],
+        returned: Sequence[str], form: str, fixed: Mapping[str, Any], parameters: Sequence[str],
+    ):  # fmt: skip
+        self.returned = tuple(returned)
+        self.function, self.graph, self.arguments, self.results = function, graph, tuple(arguments), tuple(results)
+        self.form, self.fixed, self.parameters = form, dict(fixed), tuple(parameters)
+
+    @cached_property
+    def name(self) -> str:
+        """The function's name."""
+        return name_of(self.function)
+
+    @property
+    def key(self) -> str:
+        """The name of the graph: equal where the kernels are."""
+        return self.graph.name
+
+    def __repr__(self) -> str:
+        return f"<epilogue {self.name}({', '.join(self.parameters)}) -> {', '.join(self.results)}: {self.key}>"
+
+    def __str__(self) -> str:
+        lines = [f"epilogue {self.name}: {self.key}"]
+        names = {a.number: a.name for a in self.arguments}
+        for i, node in enumerate(self.graph.nodes):
+            operands = ", ".join(f"%{x}" for x in node.operands)
+            value = ""
+            if node.op == "load":
+                x = self.graph.inputs[node.value]
+                value = f"{names[node.value]}: {x.kind} of {x.element}"
+            elif node.value is not None:
+                value = repr(_shown(node))
+            lines.append(f"  %{i} = {node.op} {operands}{value}".rstrip())
+        lines += [f"  {name} = %{x.node}" for name, x in zip(self.results, self.graph.outputs)]
+        return "\n".join(lines)
+
+    def reference(self, accum: Any, **arguments: Any) -> Any:
+        """Return what the function gives for arrays, of numpy or torch."""
+        return self.function(accum, **{name: arguments[name] for name in self.parameters if name != "accum"})
+
+    def evaluate(self, accum: Any, inputs: Sequence[Any], arrays: Any = NUMPY, place: Any = None) -> dict[str, Any]:
+        """Return the results of the graph by name, of arrays that broadcast; ``inputs``: as ``arguments``."""
+        values = evaluate(self.graph, accum, inputs, arrays, place)
+        return {name: values[x.node] for name, x in zip(self.results, self.graph.outputs)}
+
+    def formed(self, results: Mapping[str, Any]) -> Any:
+        """Return results as the function returns them: one, a tuple, or a dict."""
+        if self.form == "dict":
+            return {name: results[name] for name in self.returned}
+        found = tuple([results[name] for name in self.returned])
+        return found if self.form == "tuple" else found[0]
+
+
+def _shown(node: Node) -> object:
+    from cute_dialect.kernels.epilogue_graph import constant_of
+
+    return constant_of(node) if node.op == "constant" else node.value
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a function."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+class _Given(NamedTuple):
+    """What there is to know of an argument: its shape (None: a number), its element type."""
+
+    shape: tuple[int, ...] | None
+    element: str
+    number: Any = None
+
+
+def given(value: Any, what: str) -> _Given:
+    """Return what there is to know of an example.  Raises EpilogueError for what is none."""
+    if isinstance(value, bool | int | float):
+        return _Given(None, "f32", value)
+    if isinstance(value, FakeTensor):
+        return _Given(tuple(value.shape), element_name(value.element))
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        raise EpilogueError(f"{what}: expected a number, an array or a FakeTensor, got {type(value).__name__}")
+    return _Given(tuple(shape), element_name(dtype))
+
+
+def broadcast_kind(shape: Sequence[int], result: Sequence[int]) -> tuple[str, bool] | None:
+    """Return how memory of a shape is read for a result of (M, N) or (L, M, N), and whether there is one of it for each
+    matrix; None where it does not fit.
+
+    >>> broadcast_kind((256,), (128, 256)), broadcast_kind((4, 128, 1), (4, 128, 256)), broadcast_kind((3,), (2, 4))
+    (('row', False), ('column', True), None)
+    """
+    if len(shape) > len(result):
+        return ("scalar", False) if all(n == 1 for n in shape) else None
+    full = (*(1,) * (len(result) - len(shape)), *shape)
+    if any(have not in (1, want) for have, want in zip(full, result)):
+        return None
+    rows, columns = full[-2] != 1, full[-1] != 1
+    batch = len(full) == 3 and full[0] != 1
+    kind = {(True, True): "aux", (True, False): "column", (False, True): "row", (False, False): "scalar"}[rows, columns]
+    return ("matrix", False) if kind == "scalar" and batch else (kind, batch)
+
+
+def trace(
+    function: Callable[..., Any],
+    examples: Mapping[str, Any],
+    element_compute: str = "f32",
+    runtime: Sequence[str] | None = None,
+) -> Traced:
+    """Trace what becomes of the sums, ``accum``: run the function once with stand-ins.
+
+    ``examples``: an array, a :class:`FakeTensor` or a number for each parameter; only shapes matter of arrays: (N,) or
+    (1, N) is a value a column, (M, 1) one a row, (M, N) one an element, one element one for all; of a batch with L
+    before them, or one for all matrices.  Python's numbers are arguments of the kernel where it only computes with
+    them, and constants of it where the function asks for their value (``if``, ``range``, ``math.sqrt``); ``runtime``:
+    the names of those that are arguments, all others are constants.
+
+    Raises EpilogueError for what cannot be traced.
+    """
+    if element_compute not in ("f32", "float32"):
+        raise EpilogueError(f"epilogue {name_of(function)}: expected element_compute of f32, got {element_compute!r}")
+    constants = [
+        name for name, x in examples.items()
+        if isinstance(x, bool | int) or (isinstance(x, float) and runtime is not None and name not in runtime)
+    ]  # fmt: skip
+    if runtime is not None:
+        constants = [name for name in constants if name not in runtime]
+    while True:
+        try:
+            return _traced(function, examples, constants)
+        except Needed as e:
+            constants += e.names
+
+
+def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants: Sequence[str]) -> Traced:
+    what = f"epilogue {name_of(function)}"
+    parameters = list(inspect.signature(function).parameters)
+    missing = [n for n in parameters if n not in examples]
+    if missing:
+        names = ", ".join(n for n in parameters if n != "accum")
+        said = ", ".join(f'"{n}"' for n in missing)
+        raise EpilogueError(f"{what}: expected arguments {names}; got no {said}")
+    if "accum" not in parameters:
+        raise EpilogueError(f"{what}: expected a parameter accum, the sums, got ({', '.join(parameters)})")
+    sums = given(examples["accum"], f"{what}: accum")
+    if sums.shape is None or len(sums.shape) not in (2, 3):
+        raise EpilogueError(f"{what}: expected accum of (M, N) or (L, M, N), got {sums.shape or 'a number'}")
+    make = Builder()
+    arguments: dict[str, Any] = {}
+    loads: list[Argument] = []
+    for name in parameters:
+        if name == "accum":
+            arguments[name] = Proxy(what, make, make.accum(), sums.shape)
+            continue
+        x = given(examples[name], f"{what}: {name}")
+        if name in constants and x.shape is None:
+            arguments[name] = x.number
+            continue
+        kind, batch = ("scalar", False) if x.shape is None else _kind(what, name, x.shape, sums.shape)
+        node = make.load(Input(kind, x.element, number=x.shape is None, batch=batch))
+        loads.append(Argument(name, len(make.inputs) - 1, kind, batch))
+        needs = frozenset((name,)) if x.shape is None else frozenset[str]()
+        if x.element == "i1":
+            node = make.call("not_equal", node, make.constant(0))
+        arguments[name] = Proxy(what, make, node, x.shape or (), needs, name)
+    found = function(**arguments)
+    form, results = _results(what, function, found)
+    outputs: list[Output] = []
+    names = ["D", *(n for n in results if n != "D")]
+    for name in names:
+        x = results[name]
+        if not isinstance(x, Proxy):
+            raise EpilogueError(
+                f"{what}: expected a result {name} that is computed from the arguments, got {type(x).__name__}"
+            )
+        outputs.append(Output(x.node))
+    graph = make.graph(outputs)
+    kept = [loads[i]._replace(number=number) for number, i in enumerate(make.kept)]
+    return Traced(
+        function, graph, kept, names, list(results), form, {n: examples[n] for n in constants if n in parameters},
+        parameters,
+    )  # fmt: skip
+
+
+def _kind(what: str, name: str, shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[str, bool]:
+    found = broadcast_kind(shape, result)
+    if found is None:
+        raise EpilogueError(f"{what}: expected {name} of a shape that expands to {result}, got {shape}")
+    return found
+
+
+def _results(what: str, function: Callable[..., Any], found: Any) -> tuple[str, dict[str, Any]]:
+    """Return the form and the results by name, in the function's order."""
+    if isinstance(found, Mapping):
+        form, results = "dict", {str(k): v for k, v in found.items()}
+    elif isinstance(found, tuple | list):
+        names = returned_names(function, len(found))
+        form, results = "tuple", dict(zip(names, found))
+        if len(results) != len(found):
+            raise EpilogueError(f"{what}: expected results of different names, got {', '.join(names)}")
+    else:
+        form, results = "one", {"D": found}
+    if "D" not in results:
+        raise EpilogueError(f"{what}: expected a result D, got {', '.join(results) or 'none'}")
+    return form, results
+
+
+def returned_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Return the names in ``return D, F``; where they are no variables, D, then D1, D2 and so on.
+
+    >>> def f(x):
+    ...     D = E = x
+    ...     return E, D
+    >>> returned_names(f, 2)
+    ['E', 'D']
+    """
+    made = ["D", *(f"D{i}" for i in range(1, count))]
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return made
+    before: list[str | None] = []
+    for step in dis.get_instructions(code):
+        if step.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")):
+            names: Any = step.argval
+            before += names if isinstance(names, tuple) else [names]
+        elif step.opname == "BUILD_TUPLE" and step.arg == count:
+            found = before[-count:]
+            if len(found) == count and None not in found:
+                return [str(n) for n in found]
+            before = []
+        else:
+            before.append(None)
+    return made

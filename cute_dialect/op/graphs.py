@@ -1,0 +1,247 @@
+"""A traced epilogue and the arrays of a call: what the kernel computes, what it reads and what it writes."""
+
+# Arrays are of torch or numpy.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue_functions import arrays_of_torch
+from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, evaluate
+from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, element_name, trace
+from cute_dialect.op.errors import DeviceError, EpilogueError
+
+__all__ = ["Bound", "bound", "traced_of"]
+
+STORED = ("f16", "bf16", "f32")
+"""Types of results besides D."""
+
+
+class Bound(NamedTuple):
+    """A graph with the arrays of a call: those of its inputs (or numbers), then those of its results but D.
+
+    ``results``: all of them by name, D as it was given.
+    """
+
+    traced: Traced
+    graph: Graph
+    inputs: tuple[Any, ...]
+    stored: tuple[Any, ...]
+    results: dict[str, Any]
+
+    @property
+    def operands(self) -> list[Any]:
+        """What the launch takes behind the matrices."""
+        return [*self.inputs, *self.stored]
+
+    def by_torch(self, sums: Any) -> None:
+        """Compute the results from the sums, f32 of the shape of D, by torch."""
+        import torch
+
+        def place(index: str) -> Any:
+            axis = {"matrix": -3, "row": -2, "column": -1}[index]
+            if -axis > sums.dim():
+                return torch.zeros((), dtype=torch.int64, device=sums.device)
+            shape = [1] * sums.dim()
+            shape[axis] = -1
+            return torch.arange(sums.shape[axis], device=sums.device).view(shape)
+
+        def spread(x: Input, t: Any) -> Any:
+            if x.number:
+                return torch.tensor(float(t), device=sums.device)
+            t = t.to(torch.float32) if x.element not in ("ui8", "i32", "i64") else t
+            if x.batch:  # as the kernel reads it: matrices come last
+                t = t.permute(t.dim() - 1, *range(t.dim() - 1))
+            if x.kind == "row":
+                return t.unsqueeze(-2)
+            if x.kind == "column":
+                return t.unsqueeze(-1)
+            return t.view(-1, 1, 1) if x.kind == "matrix" else t
+
+        inputs = [spread(x, t) for x, t in zip(self.graph.inputs, self.inputs)]
+        values = evaluate(self.graph, sums, inputs, arrays_of_torch(), place)
+        for name, x in zip(self.traced.results, self.graph.outputs):
+            self.results[name].copy_(torch.as_tensor(values[x.node]).expand(sums.shape))
+
+
+def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:
+    """Return a traced epilogue for results of a shape: as it is, or of a function.  Raises EpilogueError."""
+    if not isinstance(epilogue, Traced):
+        if not isinstance(epilogue, Callable):
+            raise EpilogueError(
+                f"{call}: epilogue: expected a function or what op.epilogue.trace returns, got {epilogue!r}"
+            )
+        traced = trace(epilogue, {**args, "accum": FakeTensor("f32", tuple(shape))})
+    else:
+        traced = epilogue
+    missing = [n for n in traced.parameters if n not in args and n != "accum"]
+    if missing:
+        wanted = ", ".join(n for n in traced.parameters if n != "accum")
+        lacking = ", ".join(f'"{n}"' for n in missing)
+        raise EpilogueError(f"epilogue {traced.name}: expected arguments {wanted}; got no {lacking}")
+    others = [n for n in args if n not in traced.parameters and n not in traced.results]
+    if others:
+        raise EpilogueError(
+            f"epilogue {traced.name}: expected arguments of its parameters {', '.join(traced.parameters)} and results "
+            f"{', '.join(traced.results)}, got {', '.join(others)}"
+        )
+    changed = {n: args[n] for n, value in traced.fixed.items() if not _same(args[n], value)}
+    if changed:  # constants of the graph: it is another one
+        examples = {**args, "accum": FakeTensor("f32", tuple(shape))}
+        traced = trace(traced.function, examples, runtime=[a.name for a in traced.arguments])
+    return traced
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Tell whether constants are the same, zeros with their signs."""
+    return type(x) is type(y) and repr(x) == repr(y)
+
+
+def alone(call: str, extras: Any) -> None:
+    """Check that an epilogue is all that becomes of the sums.  Raises EpilogueError."""
+    for name in ("c", "bias", "activation", "hook", "alpha"):
+        value = getattr(extras, name)
+        if value is not None and not (isinstance(value, str | float | int) and value in ("", 1.0)):
+            raise EpilogueError(
+                f"{call}: expected epilogue alone (it has all of alpha, c, bias, activation), got {name} too"
+            )
+
+
+def bound(
+    traced: Traced, args: Mapping[str, Any], d: Any, make: Callable[[tuple[int, ...]], Any]
+) -> Bound:  # fmt: skip
+    """Return an epilogue with its arrays, for a result ``d``; ``make`` gives memory for another of a shape.
+
+    Raises EpilogueError.
+    """
+    shape = tuple(d.shape)
+    inputs: list[Input] = []
+    arrays: list[Any] = []
+    for argument, x in zip(traced.arguments, traced.graph.inputs):
+        read, array = _input(traced, argument, x, args[argument.name], shape, d)
+        inputs.append(read)
+        arrays.append(array)
+    results, stored = {"D": d}, list[Any]()
+    outputs = [traced.graph.outputs[0]]
+    for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
+        t = args.get(name)
+        t = make(shape) if t is None else t
+        if tuple(t.shape) != shape:
+            raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
+        _on_device(traced, name, t, d)
+        element = element_name(t.dtype)
+        if element not in STORED:
+            raise EpilogueError(
+                f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED)}, got {element}"
+            )
+        results[name] = t
+        batch = len(shape) == 3 and shape[0] > 1
+        view = _view(t, (batch, True, True))
+        order, pairs = _order(view, "aux")
+        outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs))
+        stored.append(view)
+    graph = Graph(traced.graph.nodes, tuple(inputs), tuple(outputs))
+    for i in reversed(range(len(inputs))):  # what 0 leaves of is not read
+        zero = inputs[i].number and float(arrays[i]) == 0.0
+        if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
+            graph, kept = graph.with_zero(i)
+            arrays = [arrays[k] for k in kept]
+    return Bound(traced, graph, tuple(arrays), tuple(stored), results)
+
+
+_SHAPES = {"aux": "(M, N)", "row": "(1, N)", "column": "(M, 1)", "scalar": "one element", "matrix": "(L, 1, 1)"}
+
+
+def _input(
+    traced: Traced, argument: Argument, x: Input, value: Any, shape: tuple[int, ...], d: Any
+) -> tuple[Input, Any]:
+    """Return how an argument is read, and the array as the kernel takes it."""
+    what = f"epilogue {traced.name}"
+    if isinstance(value, bool | int | float):
+        if x.kind != "scalar":
+            raise EpilogueError(
+                f"{what}: {argument.name} is a number here and {_SHAPES[x.kind]} in the trace: trace again"
+            )
+        return Input("scalar", number=True), float(value)
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        raise EpilogueError(f"{what}: {argument.name}: expected a number or an array, got {type(value).__name__}")
+    _on_device(traced, argument.name, value, d)
+    have, matrices = tuple(value.shape), shape[0] if len(shape) == 3 else 1
+    full = (*(1,) * (3 - len(have)), *have)
+    m, n = shape[-2:]
+    wanted = {"aux": (m, n), "row": (1, n), "column": (m, 1)}.get(x.kind, (1, 1))
+    fits = full[-2:] == wanted and len(full) == 3 and (full[0] == 1 or (full[0] == matrices and x.kind != "scalar"))
+    if not fits and not (x.kind == "scalar" and prod(have) == 1):
+        found = broadcast_kind(have, shape)
+        if found is None:
+            raise EpilogueError(f"{what}: expected {argument.name} of a shape that expands to {shape}, got {have}")
+        raise EpilogueError(
+            f"{what}: {argument.name} is {_SHAPES[found[0]]} here and {_SHAPES[x.kind]} in the trace: trace again"
+        )
+    value = _as_bytes(value)
+    element = element_name(value.dtype)
+    if x.kind in ("scalar", "matrix"):
+        flat = value.reshape(-1)
+        if x.kind == "matrix" and matrices > 1 and flat.shape[0] == 1:
+            raise EpilogueError(f"{what}: {argument.name} is one element here and (L, 1, 1) in the trace: trace again")
+        return Input(x.kind, element, order="n" if _strides(flat)[0] == 1 else ""), flat
+    batch = full[0] > 1
+    kept = {"aux": (True, True), "row": (False, True), "column": (True, False)}[x.kind]
+    view = _view(value, (batch, *kept))
+    order, pairs = _order(view, x.kind)
+    return Input(x.kind, element, False, batch, order, pairs), view
+
+
+def _view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
+    """Return an array without the modes that are not kept, of (L, M, N), and that of matrices the last."""
+    view = t[tuple([slice(None) if keep else 0 for keep in kept])[3 - len(t.shape) :]]
+    if not kept[0]:
+        return view
+    axes = (*range(1, len(view.shape)), 0)
+    return view.permute(axes) if hasattr(view, "permute") else view.transpose(axes)
+
+
+def _order(view: Any, kind: str) -> tuple[str, bool]:
+    """Return the contiguous index of an array, n or m, and whether neighbours along n can be read at once."""
+    strides, modes = _strides(view), {"aux": "mn", "row": "n", "column": "m"}[kind]
+    for mode in "nm":
+        if mode in modes and strides[modes.index(mode)] == 1:
+            others = [s for i, s in enumerate(strides) if i != modes.index(mode)]
+            even = all(s % 2 == 0 for s in others) and view.shape[modes.index(mode)] % 2 == 0
+            item = view.element_size() if hasattr(view, "element_size") else view.itemsize
+            return mode, mode == "n" and even and _address(view) % (2 * item) == 0
+    return "", False
+
+
+def _on_device(traced: Traced, name: str, t: Any, d: Any) -> None:
+    """Check that an array is where the result is.  Raises DeviceError."""
+    if getattr(t, "device", None) != getattr(d, "device", None):
+        raise DeviceError(
+            f"epilogue {traced.name}: expected {name} on {d.device}, as the result is, got one on {t.device}"
+        )
+
+
+def _as_bytes(t: Any) -> Any:
+    """Return truths as bytes, and what else there is as it is."""
+    if element_name(t.dtype) != "i1":
+        return t
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.uint8)
+    return t.view("uint8")
+
+
+def _strides(t: Any) -> tuple[int, ...]:
+    """Return an array's strides in elements."""
+    if hasattr(t, "stride"):
+        return tuple(t.stride())
+    return tuple([s // t.itemsize for s in t.strides])
+
+
+def _address(t: Any) -> int:
+    return t.data_ptr() if hasattr(t, "data_ptr") else t.ctypes.data

@@ -1,0 +1,158 @@
+"""Epilogues that are graphs, in every kernel of products, on the CPU interpreter: exactly what numpy computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Output, evaluate
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.op.choice import Choice
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.binding import LaunchError
+
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
+SINGLE = GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64))
+
+
+def everything() -> Graph:
+    """One of each: alpha accum + scaled(beta, C) + row, column, matrix of another type; a used-twice node; a place; a
+    second result.
+    """
+    make = Builder()
+    alpha, beta = make.load(Input("scalar", number=True)), make.load(Input("scalar", "f16"))
+    c = make.load(Input("aux", "f16", order="n", pairs=True))
+    aux = make.load(Input("aux", "f32"))
+    row, column = make.load(Input("row", "bf16", order="n")), make.load(Input("column", "i8", order="m"))
+    x = make.call("multiply_add", alpha, make.accum(), make.call("scaled", beta, c))
+    f = make.call("add", make.call("add", x, row), make.call("multiply", column, make.constant(2)))
+    below = make.call("less_equal", make.place("column"), make.place("row"))
+    e = make.call("where", below, make.call("relu", f), make.constant(-1.0))
+    d = make.call("subtract", make.call("add", e, f), aux)
+    return make.graph([Output(d), Output(f, "f32", order="n", pairs=True), Output(e, "bf16", order="m")])
+
+
+KERNELS: dict[str, Any] = {
+    "cooperative": SINGLE,
+    "cluster, deferred": GemmConfig(),
+    "pingpong": SINGLE._replace(schedule="pingpong"),
+    "f32": SINGLE._replace(output="f32"),
+    "columns": SINGLE._replace(major_c="m"),
+    "stream": SINGLE._replace(stream_k=True, sms=2),
+    "split": SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, cluster_n=1), 2),
+    "few rows": SkinnyConfig(columns=64, stages_a=2, stages=4),
+    "few rows, parts": SkinnyConfig(columns=128, stages_a=2, stages=4, parts=2),
+}
+
+
+def arrays_of(graph: Graph, m: int, n: int, rng: np.random.Generator) -> list[Any]:
+    """What a graph reads, small integers, then what it writes."""
+    found: list[Any] = []
+    shapes = {"aux": (m, n), "row": (n,), "column": (m,), "scalar": (1,)}
+    for x in graph.inputs:
+        order = "F" if x.order == "m" and x.kind == "aux" else "C"
+        values = rng.integers(-2, 3, shapes[x.kind]).astype(DTYPES[x.element], order=order)
+        if x.kind == "aux" and not x.order:  # no contiguous mode
+            values = np.repeat(values, 2, axis=1)[:, ::2]
+        found.append(2.0 if x.number else values)
+    for x in graph.outputs[1:]:
+        found.append(np.full((m, n), np.nan, DTYPES[x.element], order="F" if x.order == "m" else "C"))
+    return found
+
+
+def expected(graph: Graph, product: np.ndarray, inputs: list[Any]) -> list[np.ndarray]:
+    """The results in float64."""
+    m, n = product.shape
+    read = []
+    for x, value in zip(graph.inputs, inputs):
+        t = np.asarray(value).astype(np.float64)
+        read.append(t[:, None] if x.kind == "column" else t)
+    place = {"row": np.arange(m)[:, None], "column": np.arange(n)[None, :]}
+    values = evaluate(graph, product, read, place=place.__getitem__)
+    return [np.broadcast_to(values[x.node], (m, n)) for x in graph.outputs]
+
+
+def run(config: Any, graph: Graph, m: int, n: int, k: int, **checks: Any) -> None:
+    """Run a kernel on small integers, and compare exactly."""
+    rng = np.random.default_rng(m + n + k)
+    e = Epilogue(graph=graph)
+    workspace: tuple[Any, ...] = ()
+    if isinstance(config, SkinnyConfig):
+        base, text = config.base, few_rows_text(config._replace(epilogue=e))
+    elif isinstance(config, SplitConfig):
+        config = config._replace(base=config.base._replace(epilogue=e))
+        base, text = config.base, gemm_text(config)
+        floats, counters = Choice(base, config.parts).workspace(m, n)
+        workspace = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+    else:
+        base = config._replace(epilogue=e)
+        text = gemm_text(base)
+        if base.stream_k:
+            floats, counters = Choice(base).workspace(m, n)
+            workspace = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+    a, b = (rng.integers(-2, 3, (x, k)).astype(np.float16) for x in (m, n))
+    order = "F" if base.major_c == "m" else "C"
+    out = np.full((m, n), np.nan, DTYPES[base.output], order=order)
+    operands = arrays_of(graph, m, n, rng)
+    wanted = expected(graph, a.astype(np.float64) @ b.T.astype(np.float64), operands[: len(graph.inputs)])
+    kernel = compile(text, emit="base").kernel("launch")
+    kernel(a, b, out, *workspace, *operands, device="cpu", **checks)
+    for got, want in zip((out, *operands[len(graph.inputs) :]), wanted):
+        assert (got.astype(np.float64) == want).all()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel(name: str) -> None:
+    config = KERNELS[name]
+    columns = isinstance(config, GemmConfig) and config.major_c == "m"
+    run(config, everything().transposed() if columns else everything(), 136 if "few" not in name else 100, 136, 200)
+
+
+def test_edges_and_races() -> None:
+    """Odd extents are no vectors of neighbours; what lies outside is neither read nor written."""
+    graph = everything()
+    odd = Graph(
+        graph.nodes,
+        tuple(x._replace(pairs=False) for x in graph.inputs),
+        tuple(x._replace(pairs=False) for x in graph.outputs),
+    )
+    # TMA stores rows of whole 16 bytes: the strides are, the extents are not.
+    m, n, k = 33, 37, 72
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, (x, k)).astype(np.float16) for x in (m, n))
+    out = np.full((m, 40), np.nan, np.float16)[:, :n]
+    operands = arrays_of(odd, m, n, rng)
+    wanted = expected(odd, a.astype(np.float64) @ b.T.astype(np.float64), operands[: len(odd.inputs)])
+    kernel = compile(gemm_text(SINGLE._replace(epilogue=Epilogue(graph=odd))), emit="base").kernel("launch")
+    kernel(a, b, out, *operands, device="cpu", checks=("race", "uninit", "oob", "sync"))
+    for got, want in zip((out, *operands[len(odd.inputs) :]), wanted):
+        assert (got.astype(np.float64) == want).all()
+
+
+def test_names_and_zero() -> None:
+    graph = everything()
+    assert graph.name == everything().name != graph.transposed().name
+    assert graph.transposed().transposed().nodes == graph.nodes
+    assert Epilogue(graph=graph).name == graph.name
+    without, kept = graph.with_zero(1)  # beta is 0: C is not read
+    assert (
+        [graph.inputs[i].kind for i in kept] == ["scalar", "row", "column", "aux"] == [x.kind for x in without.inputs]
+    )
+
+
+def test_what_does_not_fit() -> None:
+    make = Builder()
+    graph = make.graph([Output(make.call("add", make.accum(), make.load(Input("row", "f32", order="n"))))])
+    kernel = compile(gemm_text(SINGLE._replace(epilogue=Epilogue(graph=graph))), emit="base").kernel("launch")
+    a, b, d = (np.zeros(x, np.float16) for x in ((64, 64), (128, 64), (64, 128)))
+    with pytest.raises(LaunchError, match="operand 0 of the epilogue, row, must have the extents of C"):
+        kernel(a, b, d, np.zeros(120, np.float32), device="cpu")
+    with pytest.raises(ValueError, match="expected a graph alone"):
+        gemm_text(SINGLE._replace(epilogue=Epilogue(graph=graph, bias="n")))

@@ -1,0 +1,178 @@
+"""``mm`` and ``bmm`` with epilogues that are functions, with CPU tensors and the interpreter in the GPU's place: the
+function itself, on f64 tensors, is the reference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from products_on_the_cpu import put_in_place  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import ways  # noqa: E402
+from cute_dialect.op.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.epilogue import FakeTensor, gelu, relu, trace, where  # noqa: E402
+from cute_dialect.op.errors import DeviceError, EpilogueError  # noqa: E402
+from cute_dialect.op.menu import menu  # noqa: E402
+
+f16, f32 = torch.float16, torch.float32
+
+
+@pytest.fixture(autouse=True)
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that ran, on the interpreter."""
+    return put_in_place(monkeypatch)
+
+
+def integers(*shape: int, dtype: torch.dtype = f16, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randint(-2, 3, shape, generator=generator).to(dtype)
+
+
+def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> Any:
+    F = alpha * accum + (beta * C + aux)
+    E = relu(F + 1) + bias
+    D = E + F
+    return D, F
+
+
+def doubles(args: dict[str, Any]) -> dict[str, Any]:
+    return {n: x.double() if isinstance(x, torch.Tensor) and x.dtype != torch.bool else x for n, x in args.items()}
+
+
+def check(found: Any, function: Any, a: torch.Tensor, b: torch.Tensor, args: dict[str, Any]) -> None:
+    wanted = function(a.double() @ b.double(), **doubles(args))
+    both = [(found, wanted)] if isinstance(found, torch.Tensor) else list(zip(found, wanted))
+    for got, want in both:
+        assert torch.equal(got.double(), want.expand(got.shape))
+
+
+def arguments(*shape: int) -> dict[str, Any]:
+    return {
+        "alpha": 0.5, "C": integers(*shape), "beta": 2.0, "aux": integers(*shape, dtype=f32, seed=1),
+        "bias": integers(shape[-1], seed=2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_product(monkeypatch: pytest.MonkeyPatch, launched: list[str], swapped: bool) -> None:
+    """The kernel of either order, plain and traced; the same structure is the same kernel."""
+
+    def chosen(problem: Problem, *_: object, **__: object) -> Choice:
+        found = menu(problem)
+        return found.choice(
+            next(i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == (64, 96) and found.swapped[i] == swapped)
+        )
+
+    monkeypatch.setattr(ways, "choose", chosen)
+    a, b = integers(40, 72), integers(72, 88)
+    args = arguments(40, 88)
+    check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
+    examples = {**args, "accum": FakeTensor("f32", (40, 88))}
+    graph = trace(example, examples)
+    args = {**args, "alpha": torch.tensor([0.25]), "aux": integers(40, 88)[:, :1].expand(40, 88)}
+    f = torch.full((88, 40), float("nan"), dtype=f32).t()
+    d, same = op.mm(a, b, epilogue=graph, args={**args, "F": f}, dtype=torch.bfloat16)
+    assert same is f and d.dtype == torch.bfloat16
+    check((d, f), example, a, b, args)
+    assert len(launched) == 2 and launched[0] != launched[1]
+
+
+def test_beta_of_zero_reads_nothing() -> None:
+    a, b = integers(40, 72), integers(72, 88)
+    args = {**arguments(40, 88), "beta": 0.0}
+    want = example(a.double() @ b.double(), **doubles(args))
+    args["C"] = torch.full((40, 88), float("nan"), dtype=f16)
+    for beta in (0.0, torch.zeros(1), torch.zeros((), dtype=f16)):
+        d, f = op.mm(a, b, epilogue=example, args={**args, "beta": beta})
+        assert torch.equal(d.double(), want[0]) and torch.equal(f.double(), want[1])
+
+
+def test_batches(launched: list[str]) -> None:
+    a, b = integers(3, 40, 72), integers(3, 72, 88)
+
+    def f(accum: Any, per: Any, row: Any, column: Any, skip: Any, shared: Any, mask: Any) -> Any:
+        return where(mask, accum * per + row, column) + skip - shared
+
+    args = {
+        "per": integers(3, 1, 1, dtype=f32), "row": integers(3, 1, 88), "column": integers(3, 40, 1),
+        "skip": integers(3, 88, 40).mT, "shared": integers(40, 88), "mask": integers(40, 88) > 0,
+    }  # fmt: skip
+    check(op.bmm(a, b, epilogue=f, args=args), f, a, b, args)
+    one = {**args, "per": 2.0, "row": args["row"][:1], "column": args["column"][0], "skip": args["skip"][:1]}
+    check(op.bmm(a[:1], b[:1], epilogue=f, args=one), f, a[:1], b[:1], one)
+    # One matrix for all and nothing that rows differ in: one product.
+    check(op.bmm(a, b[:1], epilogue=lambda accum, v: accum + v, args={"v": args["row"][0, 0]}),
+          lambda accum, v: accum + v, a, b[:1], {"v": args["row"][0, 0]})  # fmt: skip
+    assert ["b" in name.split("-")[4] for name in launched] == [True, False, False]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(39, 87, 71), (17, 33, 5), (8, 8, 0)])
+def test_rows_that_tma_cannot_read(m: int, n: int, k: int) -> None:
+    a, b, args = integers(m, k), integers(k, n), arguments(m, n)
+    check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
+
+
+def test_f32_and_odd_results() -> None:
+    a, b, args = integers(39, 72, dtype=f32), integers(72, 87, dtype=f32), arguments(39, 87)
+    check(op.mm(a, b, epilogue=example, args=args), example, a, b, args)
+
+
+def test_constants_of_another_value_are_another_graph() -> None:
+    def f(accum: Any, times: Any) -> Any:
+        for _ in range(times):
+            accum = accum + 1.0
+        return accum
+
+    a, b = integers(40, 72), integers(72, 88)
+    graph = trace(f, {"accum": FakeTensor("f32", (40, 88)), "times": 1})
+    for times in (1, 3):
+        check(op.mm(a, b, epilogue=graph, args={"times": times}), f, a, b, {"times": times})
+
+
+def test_what_does_not_fit(launched: list[str]) -> None:
+    a, b, args = integers(40, 72), integers(72, 88), arguments(40, 88)
+    graph = trace(example, {**args, "accum": FakeTensor("f32", (40, 88))})
+    rows = integers(40, 1)
+    without = {n: x for n, x in args.items() if n != "bias"}
+    for more, said in (
+        ({"args": without}, 'epilogue example: expected arguments alpha, C, beta, aux, bias; got no "bias"'),
+        ({"args": {**args, "bias": rows}}, "bias is (M, 1) here and (1, N) in the trace: trace again"),
+        ({"args": {**args, "bias": 1.0}}, "epilogue example: bias is a number here and (1, N) in the trace"),
+        ({"args": {**args, "alpha": rows}}, "epilogue example: alpha is (M, 1) here and one element in the trace"),
+        ({"args": {**args, "aux": integers(40, 87)}}, "epilogue example: expected aux of a shape that expands to"),
+        ({"args": {**args, "other": 1.0}}, "epilogue example: expected arguments of its parameters"),
+        ({"args": {**args, "aux": "x"}}, "epilogue example: aux: expected a number or an array, got str"),
+        ({"args": {**args, "F": integers(40, 80)}}, "expected F of shape (40, 88), got (40, 80)"),
+        ({"args": {**args, "F": integers(40, 88).int()}}, "expected a result F of f16, bf16, f32, got i32"),
+        ({"args": args, "bias": args["bias"]}, "mm: expected epilogue alone (it has all of alpha, c, bias, "
+         "activation), got bias too"),
+        ({"args": args, "activation": "relu"}, "got activation too"),
+        ({"args": args, "alpha": 2.0}, "got alpha too"),
+        ({"epilogue": "relu"}, "mm: epilogue: expected a function or what op.epilogue.trace returns, got 'relu'"),
+    ):  # fmt: skip
+        with pytest.raises(EpilogueError) as e:
+            op.mm(a, b, **{"epilogue": graph, **more})  # type: ignore[arg-type]
+        assert said in str(e.value)
+    with pytest.raises(DeviceError, match="expected aux on cpu, as the result is, got one on meta"):
+        op.mm(a, b, epilogue=graph, args={**args, "aux": args["aux"].to("meta")})
+    with pytest.raises(EpilogueError, match=r'got "swish"; silu is x \* sigmoid'):
+        op.mm(integers(3, 5), integers(5, 7), activation="swish")
+    assert launched == []
+
+
+def test_normal_data() -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(s, generator=generator).half() for s in ((72, 200), (200, 136)))
+    bias = torch.randn(136, generator=generator)
+
+    def f(accum: Any, bias: Any) -> Any:
+        return gelu(accum / 10.0 + bias)
+
+    want = f(a.double() @ b.double(), bias.double())
+    got = op.mm(a, b, epilogue=f, args={"bias": bias})
+    assert float((got.double() - want).abs().max()) < 2e-3
