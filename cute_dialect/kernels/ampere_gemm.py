@@ -28,7 +28,7 @@ from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text"]
+__all__ = ["AmpereConfig", "AmpereGemm", "Operand", "ampere_gemm_text"]
 
 
 class AmpereConfig(NamedTuple):
@@ -157,8 +157,8 @@ def _multiply(
     mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
     size = max((m + n) * k * c.stages, m * n)
     buffer = cute.smem_tensor(kind, cute.make_layout(size), 1024, cute.make_swizzle(3, 4, 3)).iterator
-    a = _Operand(c, A, m, row, buffer, vector, thread)
-    b = _Operand(c, B, n, column, buffer + m * k * c.stages, vector, thread)
+    a = Operand(c, A, m, row, buffer, vector, thread)
+    b = Operand(c, B, n, column, buffer + m * k * c.stages, vector, thread)
     load_a, load_b = cute.make_tiled_copy_A(a.matrices, mma), cute.make_tiled_copy_B(b.matrices, mma)
     from_a, from_b = load_a.get_slice(thread).partition_S(a.ring), load_b.get_slice(thread).partition_S(b.ring)
     part = mma.get_slice(thread)
@@ -266,20 +266,21 @@ def _place(i: Any, first: int, second: int) -> Any:
     return (None, 0, i) if first == 1 else (None, i % first, i // first)
 
 
-class _Operand:
-    """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies."""
+class Operand:
+    """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies, ``vector``
+    elements at once.
+    """
 
     def __init__(self, c: AmpereConfig, matrix: Any, rows: int, tile: Any, buffer: Any, vector: int, thread: Any):
         kind, depth, contiguous = matrix.element_type, c.tile[2], _contiguous(matrix)
-        self.vector, self.matrices = vector, cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
+        bits = kind.width * vector
+        self.direct, self.matrices = bits >= 32, self.fragments(kind, contiguous)
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind)
-        if vector > 1:
-            mode = LoadCacheMode.GLOBAL if vector == 8 else LoadCacheMode.ALWAYS
-            atom = cute.make_copy_atom(cpasync.CopyG2SOp(mode), kind, num_bits_per_copy=16 * vector)
+        if self.direct:
+            mode = LoadCacheMode.GLOBAL if bits == 128 else LoadCacheMode.ALWAYS
+            atom = cute.make_copy_atom(cpasync.CopyG2SOp(mode), kind, num_bits_per_copy=bits)
         self.copy = _tile_copy(atom, (rows, depth), contiguous, vector, c.threads).get_slice(thread)
-        stages = cute.make_layout(c.stages, stride=rows * depth)
-        one = _rows(rows, depth) if contiguous == 1 else cute.select(_rows(depth, rows), [1, 0])
-        self.ring = cute.make_tensor(buffer, cute.append(one, stages))
+        self.ring = cute.make_tensor(buffer, self.layout(rows, depth, contiguous, c.stages))
         self.source = self.copy.partition_S(cute.local_tile(matrix, (rows, depth), (tile, None)))
         self.target = self.copy.partition_D(self.ring)
         ids = cute.local_tile(cute.make_identity_tensor(matrix.shape), (rows, depth), (tile, 0))
@@ -292,6 +293,18 @@ class _Operand:
         for i in range(self.first):
             self.flags[0, i, 0] = self.ids[0, i, 0][0] < matrix.shape[0]
 
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
+
+    @staticmethod
+    def layout(rows: int, depth: int, contiguous: int, stages: int) -> Any:
+        """Return the layout of the ring: (rows, K, stages)."""
+        behind = cute.make_layout(stages, stride=rows * depth)
+        one = _rows(rows, depth) if contiguous == 1 else cute.select(_rows(depth, rows), [1, 0])
+        return cute.append(one, behind)
+
     def flags_of_last(self, left: Any) -> Any:
         """Return flags for the last tile of K, of which ``left`` columns are left."""
         flags = cute.make_rmem_tensor((1, self.first, self.second), cute.Boolean)
@@ -302,7 +315,7 @@ class _Operand:
 
     def move(self, tile: Any, stage: Any, flags: Any) -> None:
         """Move a tile of K into a stage; zeros where a flag is false."""
-        if self.vector > 1:
+        if self.direct:
             cute.copy(self.copy, self.source[None, None, None, tile], self.target[None, None, None, stage], pred=flags)
         else:
             held = self.held()
@@ -311,7 +324,7 @@ class _Operand:
 
     def held(self) -> Any:
         """Return zeroed registers for a tile on its way, where cp.async cannot bring it."""
-        if self.vector > 1:
+        if self.direct:
             return None
         held = cute.make_rmem_tensor_like(self.target[None, None, None, 0])
         held.fill(0)

@@ -27,7 +27,9 @@ FACTORS = {
 }  # fmt: skip
 """What A and B may be, and bits of an element."""
 
-OUTPUTS = {"f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8}
+OUTPUTS = {
+    "f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f64": 64,
+}  # fmt: skip
 """What a result may be, and bits of an element."""
 
 BITS = {**OUTPUTS, **FACTORS}
@@ -60,8 +62,8 @@ def outputs_of(element: str) -> tuple[str, ...]:
     """
     if sums_of(element) == "i32":
         return ("i32", "i8", "ui8", "f16", "bf16", "f32")
-    if element == "f32":
-        return ("f32",)
+    if element in ("f32", "f64"):
+        return (element,)
     return ("f16", "bf16", "f32") if element == "tf32" else ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
 
 

@@ -1,0 +1,277 @@
+"""GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits.
+
+It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`): ``cp.async`` fills a ring of stages, kernels
+``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements, and the launch takes the first whose promises hold; so
+it takes any rows, majors and extents.  ``ldmatrix`` transposes only 16 bits, so fragments come by plain loads of shared
+memory, whose rows are padded so that a warp's reach all banks once.
+
+    element      multiplied as                    sums    results
+    f64          16x8x8 of f64                    f64     f64
+    tf32         16x8x8 of f32, rounded           f32     f32, f16, bf16
+    i8, ui8      16x8x32, signs of their own      i32     i32, i8, ui8, f16, bf16, f32
+    8-bit float  16x8x16 of f16, exactly          f32     f16, bf16, f32, e4m3, e5m2
+
+    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+
+>>> WarpConfig("i8_ui8", "i32", ("k", "mn")).name
+'i8_ui8-i32-km-warps'
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.ampere_gemm import Operand
+from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded
+from cute_dialect.lang import utils
+from cute_dialect.lang.nvgpu import warp
+
+__all__ = ["WarpConfig", "launch", "warp_gemm_text"]
+
+
+class WarpConfig(NamedTuple):
+    """``element``: of A and B, two with an underscore where they differ; ``output``: of C; ``majors``: which index is
+    contiguous in A and in B, "k" or "mn"; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or
+    B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
+    memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements.
+    """
+
+    element: str = "f64"
+    output: str = "f64"
+    majors: tuple[str, str] = ("k", "k")
+    batch: bool = False
+    tile: tuple[int, int] = (128, 128)
+    warps: tuple[int, int] = (4, 2)
+    stages: int = 3
+    vectors: tuple[int, ...] = (16, 8, 4, 1)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps[0] * self.warps[1]
+
+    @property
+    def depth(self) -> int:
+        """K of a stage: 128 bytes, 64 of 8-bit elements."""
+        return max(64, 1024 // BITS[self.element]) if BITS[self.element] == 8 else 1024 // BITS[self.element]
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        majors = "".join(x[0] for x in self.majors)
+        return f"{self.element}-{self.output}-{majors}-warps{'-b' * self.batch}"
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        if self.element not in BITS or BITS[self.element] == 16 or self.element in ("f32", "i32"):
+            raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
+        if self.output not in outputs_of(self.element):
+            raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+
+
+DEFAULT = WarpConfig()
+
+
+@cute.jit
+def launch(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, config: cute.Constexpr[Any] = DEFAULT):
+    """Launch a block a tile of C."""
+    c = config
+    if C.leading_dim == 0:
+        raise ValueError(f"expected C with contiguous rows, got {C}")
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    matrices = C.shape[2] if c.batch else None
+    if c.batch:
+        for name, x in (("A", A), ("B", B)):
+            several = cute.Boolean(x.shape[2] == matrices)
+            assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
+    tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], c.tile), matrices=matrices)
+    kernels = {16: gemm_16, 8: gemm_8, 4: gemm_4, 1: gemm}
+    launches = []
+    for size in sorted(c.vectors, reverse=True):
+        vector = max(1, size * 8 // A.element_type.width)
+        promised = [cute.promise_vectors(x, vector) for x in (A, B)]
+        if all(x is not None for x in promised):
+            launches.append(kernels[size](*promised, C, tiles, c))
+            if all(x is y for x, y in zip(promised, (A, B))):
+                break  # it takes them all
+    launches[0].launch(grid=tiles.count(), block=c.threads, fallback=launches[1:])
+
+
+@cute.kernel
+def gemm_16(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+    """Multiply matrices of whole vectors of 16 bytes."""
+    _multiply(config, A, B, C, tiles, 16)
+
+
+@cute.kernel
+def gemm_8(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+    """Multiply matrices of whole vectors of 8 bytes."""
+    _multiply(config, A, B, C, tiles, 8)
+
+
+@cute.kernel
+def gemm_4(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+    """Multiply matrices of whole vectors of 4 bytes."""
+    _multiply(config, A, B, C, tiles, 4)
+
+
+@cute.kernel
+def gemm(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+    """Multiply any matrices."""
+    _multiply(config, A, B, C, tiles, 1)
+
+
+class _Instruction(NamedTuple):
+    """An ``mma.sync``: its op, the K of one, and the type that A and B have in registers."""
+
+    op: Any
+    depth: int
+    kinds: tuple[Any, Any]
+
+
+def _instruction(element: str) -> _Instruction:
+    a, b = (number(x) for x in factors(element))
+    if element == "f64":
+        return _Instruction(warp.MmaF64Op((16, 8, 8)), 8, (a, b))
+    if element == "tf32":
+        return _Instruction(warp.MmaTF32Op((16, 8, 8)), 8, (cute.TFloat32,) * 2)
+    if a.is_integer:
+        return _Instruction(warp.MmaI8Op(a, b, (16, 8, 32)), 32, (a, b))
+    return _Instruction(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)), 16, (cute.Float16,) * 2)
+
+
+class _Ring(Operand):
+    """A or B in a kernel; the rows of its stages are padded."""
+
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        # Neighbours along K in a register: four of 8-bit integers, two of floats, which become f16.
+        neighbours = 1 if contiguous == 0 or kind.width > 8 else 4 if kind.is_integer else 2
+        bits = kind.width * neighbours
+        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
+
+    @staticmethod
+    def pad(width: int, contiguous: int) -> int:
+        """Return elements between rows: a warp reads 8 rows of 16 bytes, or 4 lines of 32."""
+        return (32 if width == 64 or (contiguous == 0 and width == 32) else 16) * 8 // width
+
+    def layout(self, rows: int, depth: int, contiguous: int, stages: int) -> Any:
+        """Return the layout of the ring: (rows, K, stages)."""
+        line = (depth if contiguous == 1 else rows) + self.pad(self.kind.width, contiguous)
+        strides = (line, 1, rows * line) if contiguous == 1 else (1, line, depth * line)
+        return cute.make_layout((rows, depth, stages), stride=strides)
+
+    def __init__(self, c: Any, matrix: Any, rows: int, tile: Any, vector: int, thread: Any):
+        self.kind = matrix.element_type
+        contiguous = 0 if matrix.leading_dim == 0 else 1
+        layout = self.layout(rows, c.tile[2], contiguous, c.stages)
+        buffer = cute.smem_tensor(self.kind, layout, 128).iterator
+        super().__init__(c, matrix, rows, tile, buffer, vector, thread)
+
+    def fragment(self, part: Any, registers: Any, kind: Any) -> None:
+        """Bring a part of a stage to registers, as numbers of the type that is multiplied."""
+        if self.kind is kind:
+            cute.copy(self.matrices, part, registers)
+            return
+        held = cute.make_rmem_tensor_like(registers, self.kind)
+        cute.copy(self.matrices, part, held)
+        registers.store(held.load().to(kind))
+
+
+class _Shape(NamedTuple):
+    """What a ring asks of a configuration."""
+
+    tile: tuple[int, int, int]
+    stages: int
+    threads: int
+
+
+def _multiply(c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, size: int) -> None:
+    """Compute one tile; copies move ``size`` bytes, or an element."""
+    (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c.element)
+    vector = max(1, size * 8 // A.element_type.width)
+    # Elements on their way are held in registers: not too many at a time.
+    depth = min(c.depth, 32) if size == 1 else c.depth
+    shape = _Shape((m, n, depth), c.stages, c.threads)
+    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    for number_ in matrix:
+        A, B, C = (x[None, None, cute.min(number_, x.shape[2] - 1)] for x in (A, B, C))
+    mma = cute.make_tiled_mma(instruction.op, (*c.warps, 1))
+    a, b = _Ring(shape, A, m, row, vector, thread), _Ring(shape, B, n, column, vector, thread)
+    part = mma.get_slice(thread)
+    from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
+    acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
+    acc.fill(0)
+
+    k_tiles = cute.ceil_div(A.shape[1], depth)
+    last = k_tiles - 1
+    left = cute.min(A.shape[1] - last * depth, A.shape[1])  # nothing, if K is 0
+    for x in (a, b):
+        x.move(last, 0, x.flags_of_last(left))
+    _commit(a)
+    for stage in cute.range_constexpr(1, c.stages - 1):
+        if stage < k_tiles:
+            for x in (a, b):
+                x.move(stage - 1, stage, x.flags)
+        _commit(a)
+    read, write = cute.Int32(0), cute.Int32(c.stages - 1)
+    for i in range(k_tiles):
+        _wait(a, c.stages - 2)
+        cute.arch.sync_threads()
+        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        ahead = i + (c.stages - 1)
+        more = ahead < k_tiles
+        held = [x.held() for x in (a, b)]
+        if more:
+            for x, h in zip((a, b), held):
+                x.begin(ahead - 1, write, h)
+        _commit(a)
+        rA = mma.make_fragment_A(mma.partition_shape_A((m, depth)))
+        rB = mma.make_fragment_B(mma.partition_shape_B((n, depth)))
+        for j in range(depth // instruction.depth):
+            a.fragment(from_a[None, None, j, read], rA[None, None, j], instruction.kinds[0])
+            b.fragment(from_b[None, None, j, read], rB[None, None, j], instruction.kinds[1])
+            cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
+        if more:
+            for x, h in zip((a, b), held):
+                x.end(write, h)
+        read, write = (0 if x + 1 == c.stages else x + 1 for x in (read, write))
+    _wait(a, 0)
+    kind = number(c.output)
+    ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
+    target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
+    out = cute.make_rmem_tensor_like(acc, kind)
+    out.store(rounded(acc, kind))
+    for i in range(cute.size(acc)):  # registers: the passes unroll it
+        if cute.elem_less(ids[i], C.shape):
+            target[i] = out[i]
+
+
+def _commit(x: Operand) -> None:
+    """Commit a stage's copies, where they are asynchronous."""
+    if x.direct:
+        cute.arch.cp_async_commit_group()
+
+
+def _wait(x: Operand, stages: int) -> None:
+    """Wait until all but so many stages are there."""
+    if x.direct:
+        cute.arch.cp_async_wait_group(stages)
+
+
+def warp_gemm_text(config: WarpConfig | None = None) -> str:
+    """Return kernels and host function as text: ``launch(A, B, C)``, for any matrices of these majors."""
+    c = config or DEFAULT
+    c.check()
+    batch = ",?" if c.batch else ""
+    rows, columns = f"(?,?{batch}):(?,1{batch})", f"(?,?{batch}):(1,?{batch})"
+    a, b = (
+        cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
+        for e, major in zip(factors(c.element), c.majors)
+    )
+    traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], config=c)
+    return traced.mlir(aliases=True, comments=True)

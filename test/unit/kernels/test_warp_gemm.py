@@ -1,0 +1,97 @@
+"""The GEMM by ``mma.sync`` of elements that are not of 16 bits: exact on the CPU interpreter, any rows and majors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect.kernels.gemm.elements import factors
+from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.pipelines import compile
+
+DTYPES: dict[str, Any] = {
+    "f64": np.float64, "tf32": np.float32, "f32": np.float32, "i8": np.int8, "ui8": np.uint8, "i32": np.int32,
+    "bf16": ml_dtypes.bfloat16, "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+TYPES = [("f64", "f64"), ("tf32", "f32"), ("i8_ui8", "i32"), ("f8E4M3FN_f8E5M2", "bf16")]
+SHAPES = [
+    ((80, 96, 80), 0), ((72, 88, 72), 0), ((68, 76, 100), 0), ((66, 74, 70), 0), ((33, 67, 37), 1), ((5, 3, 0), 0),
+]  # fmt: skip
+"""M, N, K, and how much longer than its contents a row is."""
+CHECKS = ("race", "uninit", "sync", "oob")
+
+
+def matrix(element: str, rows: int, columns: int, major: str, pad: int, seed: int) -> np.ndarray:
+    """Small integers; of f64 large ones; ``pad`` elements lie between rows (or columns, if those are contiguous)."""
+    if major == "mn":
+        return matrix(element, columns, rows, "k", pad, seed).T
+    low, high = {"f64": (-(2**20), 2**20), "ui8": (0, 256), "i8": (-128, 128)}.get(element, (-3, 4))
+    storage = np.zeros((rows, columns + pad), DTYPES[element])
+    storage[:, :columns] = np.random.default_rng(seed).integers(low, high, (rows, columns))
+    return storage[:, :columns]
+
+
+@pytest.mark.parametrize("majors", [("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn")], ids="".join)
+@pytest.mark.parametrize(("element", "output"), TYPES)
+def test_products_are_exact(element: str, output: str, majors: tuple[str, str]) -> None:
+    kernel = compile(warp_gemm_text(WarpConfig(element, output, majors, tile=(64, 64), warps=(2, 2))), emit="base")
+    kernel = kernel.kernel("launch")
+    of_a, of_b = factors(element)
+    chosen: set[str] = set()
+    for (m, n, k), pad in SHAPES:
+        a, b = matrix(of_a, m, k, majors[0], pad, 1), matrix(of_b, n, k, majors[1], pad, 2)
+        out = np.full((m, n + pad), 77, DTYPES[output])
+        kernel(a, b, out[:, :n], device="cpu", checks=CHECKS)
+        exact = a.astype(np.float64) @ b.astype(np.float64).T
+        assert (out[:, :n] == exact.astype(out.dtype)).all() and (out[:, n:] == 77).all()
+        chosen.add(kernel.plan(a, b, out[:, :n]).kernel)
+    eights = element not in ("f64", "tf32")
+    assert chosen == {"gemm_16", "gemm_8", *(["gemm_4", "gemm"] if eights else ["gemm_4"] * (element == "tf32"))}
+
+
+@pytest.mark.parametrize("shared", ["", "a", "b"])
+def test_batches(shared: str) -> None:
+    m, n, k = 40, 72, 20
+    kernel = compile(warp_gemm_text(WarpConfig(batch=True)), emit="base").kernel("launch")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-9, 9, (3, rows, k)).astype(np.float64) for rows in (m, n))
+    a, b = a[:1] if shared == "a" else a, b[:1] if shared == "b" else b
+    out = np.zeros((3, m, n))
+    kernel(*(x.transpose(1, 2, 0) for x in (a, b, out)), device="cpu", checks=CHECKS)
+    assert (out == a @ b.transpose(0, 2, 1)).all()
+
+
+def test_tf32_is_rounded_to_nearest() -> None:
+    """Factors have 10 bits behind the point: what is cut off would make all sums too small."""
+    a, b = np.full((64, 32), 1 + 2.0**-11 + 2.0**-12, np.float32), np.ones((64, 32), np.float32)
+    out = np.zeros((64, 64), np.float32)
+    config = WarpConfig("tf32", "f32", tile=(64, 64), warps=(2, 2))
+    compile(warp_gemm_text(config), emit="base").kernel("launch")(a, b, out, device="cpu")
+    assert (out == 32 * (1 + 2.0**-10)).all()
+
+
+@pytest.mark.parametrize("output", ["i8", "ui8"])
+def test_results_that_saturate(output: str) -> None:
+    a, b = matrix("i8", 40, 48, "k", 0, 1) // 8, matrix("i8", 24, 48, "k", 0, 2) // 16
+    out = np.zeros((40, 24), DTYPES[output])
+    compile(warp_gemm_text(WarpConfig("i8", output)), emit="base").kernel("launch")(a, b, out, device="cpu")
+    info, exact = np.iinfo(out.dtype), a.astype(np.int64) @ b.astype(np.int64).T
+    assert (out == exact.clip(info.min, info.max)).all() and (exact > info.max).any()
+
+
+def test_no_register_is_spilled() -> None:
+    module = compile(warp_gemm_text(WarpConfig()))
+    assert module.report.count("0 bytes spilled, 0 bytes stack") == 2, module.report
+    assert module.ptx.count("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64") > 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [({"element": "f16"}, "expected elements of f64, tf32 or 8 bits"), ({"output": "f32"}, "expected a result of f64")],
+)
+def test_what_there_is_not(changed: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        WarpConfig()._replace(**changed).check()
