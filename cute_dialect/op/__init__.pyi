@@ -38,3 +38,57 @@ from cute_dialect.op.report import (
 from cute_dialect.op.ways import (
     choose as choose,
 )
+from cute_dialect.op.arguments import (
+    GemmArguments as GemmArguments,
+)
+from cute_dialect.op.describe import (
+    BatchedIdentitySwizzle as BatchedIdentitySwizzle,
+    GemmCoord as GemmCoord,
+    HorizontalSwizzle as HorizontalSwizzle,
+    IdentitySwizzle1 as IdentitySwizzle1,
+    IdentitySwizzle2 as IdentitySwizzle2,
+    IdentitySwizzle4 as IdentitySwizzle4,
+    IdentitySwizzle8 as IdentitySwizzle8,
+    MathInstruction as MathInstruction,
+    MathOperation as MathOperation,
+    Mode as Mode,
+    OpcodeClass as OpcodeClass,
+    SplitKMode as SplitKMode,
+    TensorDescription as TensorDescription,
+    ThreadblockSwizzleStreamK as ThreadblockSwizzleStreamK,
+    TileDescription as TileDescription,
+)
+from cute_dialect.op.elements import (
+    ColumnMajor as ColumnMajor,
+    LayoutType as LayoutType,
+    RowMajor as RowMajor,
+    bfloat16 as bfloat16,
+    e4m3 as e4m3,
+    e5m2 as e5m2,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    int32 as int32,
+    int8 as int8,
+    tfloat32 as tfloat32,
+    uint8 as uint8,
+    void as void,
+)
+from cute_dialect.op.functors import (
+    FastLinearCombinationClamp as FastLinearCombinationClamp,
+    LinearCombination as LinearCombination,
+    LinearCombinationClamp as LinearCombinationClamp,
+    LinearCombinationGeneric as LinearCombinationGeneric,
+)
+from cute_dialect.op.memory import (
+    get_allocated_size as get_allocated_size,
+    get_memory_pool as get_memory_pool,
+)
+from cute_dialect.op.operation import (
+    GemmOperationUniversal as GemmOperationUniversal,
+)
+from cute_dialect.op.plan import (
+    Gemm as Gemm,
+)
+
+OpClass = OpcodeClass

@@ -29,10 +29,11 @@ from cute_dialect.op.known import Extras
 from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
 
-__all__ = ["Explanation", "explain", "here"]
+__all__ = ["Explanation", "explain", "explained_way", "here"]
 
 WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is meant where there is none."""
+ANY_ROWS = "the sm_80 kernel for any rows"
 _BYTES = {long: BITS[short] // 8 for long, short in OUTPUTS.items()}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
 """Bits of an element -> multiplications and additions of an SM in a cycle, by wgmma (NVIDIA H100 whitepaper)."""
@@ -45,7 +46,7 @@ class Explanation(NamedTuple):
     (0 for the one for any rows); ``others``: the next kernels of the menu with theirs; ``grid``: blocks; ``waves``:
     how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
     of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
-    once; ``bound``: microseconds that these take at the least.
+    once; ``bound``: microseconds that these take at the least; ``kernel``: its name.
     """
 
     operation: str
@@ -64,6 +65,7 @@ class Explanation(NamedTuple):
     flops: int
     bytes: int
     bound: float
+    kernel: str = ""
 
     @property
     def last_wave(self) -> float:
@@ -79,8 +81,7 @@ class Explanation(NamedTuple):
         ]
         if self.folded:
             lines.append("  the batch is one product: B is one for all, and the rows of A and of the result go on")
-        kernel = "the sm_80 kernel for any rows" if self.choice is None else self.choice.name
-        lines.append(f"  kernel    {kernel}: {self.why}")
+        lines.append(f"  kernel    {self.kernel}: {self.why}")
         if self.choice is not None:
             lines += [
                 f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
@@ -152,13 +153,16 @@ def explain(
     gpu, sms = (gpu, 132) if gpu else here()
     way = ways.way_of(x, y, z, both(dtype_a, dtype_b), result, epilogue, gpu, sms)
     way = way._replace(folded=way.folded and z.matrices > 1)
-    return _explained(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
+    return explained_way(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
 
 
-def _explained(
-    name: str, way: ways.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int
+def explained_way(
+    name: str, way: ways.Way, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
+    why: str = "", kernel: str = "",
 ) -> Explanation:  # fmt: skip
-    """Return what there is to say of a way."""
+    """Return what there is to say of a way; ``why`` it is this one, where nobody chose; ``kernel``: its name, of one
+    that is not on the menu.
+    """
     p, costs = way.problem, costs_of(gpu, sms)
     bits, out_bits = BITS[p.element], BITS[p.output]
     elements = {n: prod(m.shape) * (m.matrices if m.step else 1) for n, m in matrices.items()}
@@ -167,16 +171,18 @@ def _explained(
     bound = max(flops / (2 * _PEAK[bits] * costs.sms * costs.ghz * 1e3), moved / costs.dram / 1e6)
     copies = tuple([(n, elements[n] * m.item) for n, m in matrices.items() if n in way.copied])
     if way.choice is None:
-        why = "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
+        why = why or "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
         return Explanation(
-            name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound
-        )
-    plain = ways.choose(p, sms, gpu)
+            name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
+            kernel or ANY_ROWS,
+        )  # fmt: skip
+    plain = way.choice if why else ways.choose(p, sms, gpu)
     rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
     grid, waves = _blocks(plain, p)
     return Explanation(
-        name, p, gpu, way.choice, _why(p, gpu), predict(plain, p, costs), tuple(rest), grid, waves,
+        name, p, gpu, way.choice, why or _why(p, gpu), predict(plain, p, costs), tuple(rest), grid, waves,
         (plain.skinny or plain.config).smem_bytes, copies, way.folded, way.by_torch, flops, moved, bound,
+        way.choice.name,
     )  # fmt: skip
 
 

@@ -292,6 +292,30 @@ class Driver:
         """Give memory back."""
         self._call("cuMemFree", pointer)
 
+    def new_pool(self, device: int, maximum: int) -> Handle:
+        """Make a memory pool (``CUmemoryPool``) on a device, of at most so many bytes, which it keeps."""
+        c = self._cuda
+        wanted = c.CUmemPoolProps()
+        wanted.allocType = c.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        wanted.location.type = c.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        wanted.location.id = device
+        wanted.maxSize = maximum
+        pool = cast(Handle, self._call("cuMemPoolCreate", wanted))
+        keep = c.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self._call("cuMemPoolSetAttribute", pool, keep, c.cuuint64_t(maximum))
+        return pool
+
+    def allocate_from(self, pool: Handle, size: int) -> int:
+        """Allocate memory of a pool, for all streams; gives its address."""
+        stream = self._cuda.CUstream(0)
+        made = int(self._call("cuMemAllocFromPoolAsync", max(1, size), pool, stream))
+        self.synchronize(0)
+        return made
+
+    def free_to_pool(self, pointer: int) -> None:
+        """Give memory back to its pool; no stream uses it any more."""
+        self._call("cuMemFreeAsync", pointer, self._cuda.CUstream(0))
+
     def to_device(self, pointer: int, host: int, size: int) -> None:
         """Copy ``size`` bytes from host address ``host``; returns when done."""
         if size:

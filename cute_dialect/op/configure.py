@@ -1,0 +1,287 @@
+"""From a description of a tile to the kernel that it describes, and back.
+
+The shape of the instruction picks the generator: ``[64, N, K]`` is wgmma, the kernels of Hopper; ``[16, 8, 16]`` is
+mma.sync, that of sm_80; ``[1, 1, 1]`` are the kernels without tensor cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
+from cute_dialect.kernels.sgemm import RUNGS
+from cute_dialect.op.choice import Choice, few_rows
+from cute_dialect.op.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.generators import Configured, Simt
+
+__all__ = ["Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
+
+
+class Asked(NamedTuple):
+    """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices?"""
+
+    element_a: str
+    element_b: str
+    accumulator: str
+    output: str
+    layout_a: str = "row"
+    layout_b: str = "row"
+    layout_d: str = "row"
+    batch: bool = False
+
+    @property
+    def flipped(self) -> bool:
+        """Tell whether D is column-major: then kernels of row-major results compute ``D^T = B^T A^T``."""
+        return self.layout_d == "column"
+
+    @property
+    def majors(self) -> tuple[str, str]:
+        """The contiguous modes of A (``k``, ``m``) and B (``k``, ``n``), of the flipped problem where it is."""
+        return self.kernel_majors(self.flipped)
+
+    def kernel_majors(self, transposed: bool) -> tuple[str, str]:
+        """Return them of the problem, or of the transposed one, whose A is B^T."""
+        a, b = self.layout_a == "row", self.layout_b == "row"
+        return ("m" if b else "k", "k" if a else "n") if transposed else ("k" if a else "m", "n" if b else "k")
+
+
+def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None) -> Configured:
+    """Return the kernel that a tile describes; for a column-major D it is that of the flipped problem.
+
+    Raises UnsupportedError where there is none.
+    """
+    if td.kernel is not None and (swizzle is None or td.kernel.skinny is not None) and not (
+        td.kernel.skinny is not None and asked.batch
+    ):  # fmt: skip
+        choice = td.kernel._replace(config=td.kernel.config._replace(batch=asked.batch))
+        _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
+        return choice
+    instruction = td.math_instruction
+    if instruction is None:
+        raise UnsupportedError("Gemm: expected a tile_description with a math_instruction")
+    _check_instruction(instruction, asked)
+    m, _, _ = instruction.instruction_shape
+    make = {64: _hopper, 16: _ampere, 1: _simt}.get(m)
+    if make is None:
+        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(instruction)} for {_elements(asked)} yet")
+    return make(td, instruction, asked, swizzle)
+
+
+def _shape(instruction: MathInstruction) -> str:
+    return "x".join(map(str, instruction.instruction_shape))
+
+
+def _elements(asked: Asked) -> str:
+    a, b = asked.element_a, asked.element_b
+    return f"{a if a == b else f'{a} and {b}'}, sums of {asked.accumulator}, to {asked.output}"
+
+
+def _check_instruction(i: MathInstruction, asked: Asked) -> None:
+    """Raise UnsupportedError where the instruction is not one for these operands."""
+    arrays = (asked.element_a, asked.element_b)
+    for name, said, there in zip("AB", (i.element_a, i.element_b), arrays):
+        if said != there and not (said == "tf32" and there == "f32"):
+            raise UnsupportedError(f"Gemm: expected {name} of {said}, as the math_instruction, got {there}")
+    simt = tuple(i.instruction_shape) == (1, 1, 1)
+    if simt != (i.opcode_class == OpcodeClass.Simt):
+        what = "[1, 1, 1] for simt, [64, N, K], [16, 8, K] or [8, 8, 4] for tensor_op"
+        raise UnsupportedError(f"Gemm: expected an instruction_shape of {what}, got {list(i.instruction_shape)}")
+    if i.math_operation not in (MathOperation.multiply_add, MathOperation.multiply_add_saturate):
+        raise UnsupportedError(f"Gemm: there is no kernel of {i.math_operation} for {_elements(asked)} yet")
+
+
+# ------------------------------------------------------------------------------------------------------------- Hopper
+
+
+def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Choice:
+    element = i.element_a if i.element_a == i.element_b else f"{i.element_a}_{i.element_b}"
+    if element not in FACTORS or asked.output not in outputs_of(element):
+        raise UnsupportedError(f"Gemm: there is no kernel of wgmma for {_elements(asked)} yet")
+    if i.element_accumulator != sums_of(element):
+        raise UnsupportedError(f"Gemm: expected sums in {sums_of(element)} for {element}, got {i.element_accumulator}")
+    depth = 256 // BITS[element]
+    m, n, k = td.threadblock_shape
+    if i.instruction_shape[2] != depth or n % i.instruction_shape[1] or i.instruction_shape[1] % 8:
+        raise UnsupportedError(
+            f"Gemm: expected an instruction_shape of [64, {n}, {depth}] for {element}, got {list(i.instruction_shape)}"
+        )
+    # Results of other than 16 bits are stored along rows only: of a column-major D the transposed tile is computed.
+    transposed = asked.flipped if BITS[asked.output] != 16 else td.transposed
+    element = swapped(element) if transposed else element
+    major_a, major_b = asked.kernel_majors(transposed)
+    if td.kernel_schedule == "few_rows":
+        if (major_a, major_b, transposed, asked.batch) != ("k", "k", asked.flipped, False):
+            raise UnsupportedError("Gemm: few_rows takes A and B along K, D along the columns of its tile, no batch")
+        return _few_rows(td, element, asked.output)
+    config = GemmConfig(
+        element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
+        td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, deferred=False,
+        schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
+        serpentine=td.parts == 1,
+    )  # fmt: skip
+    config = _with_swizzle(config, swizzle)
+    if td.cluster_shape[2] != 1:
+        raise UnsupportedError(f"Gemm: expected a cluster_shape of (M, N, 1), got {td.cluster_shape}")
+    if td.tile_scheduler not in (None, "persistent", "stream_k", "split_k") or (td.tile_scheduler == "split_k") != (
+        td.parts > 1
+    ):
+        raise UnsupportedError(
+            "Gemm: expected a tile_scheduler of persistent, stream_k, or split_k with parts, got "
+            f"{td.tile_scheduler!r} with {td.parts}"
+        )
+    config = config._replace(stages=td.stages or most_stages(config))
+    deferred = config._replace(deferred=True)
+    if td.epilogue_schedule == "deferred" or (
+        td.epilogue_schedule is None and td.parts == 1 and not config.stream_k and _holds(deferred)
+    ):
+        config = deferred
+    elif td.epilogue_schedule not in (None, "immediate"):
+        raise UnsupportedError(
+            f"Gemm: expected an epilogue_schedule of deferred or immediate, got {td.epilogue_schedule!r}"
+        )
+    _check(config.check)
+    if td.warp_count is not None and tuple(td.warp_count) != (4 * config.sharers, 1, 1):
+        raise UnsupportedError(
+            f"Gemm: expected a warp_count of [{4 * config.sharers}, 1, 1] for a tile of {m} x {n} "
+            f"(4 warps for 64 rows), got {list(td.warp_count)}"
+        )
+    if td.parts > 1:
+        _check(SplitConfig(config, td.parts).check)
+    return Choice(config, td.parts)
+
+
+def _with_swizzle(config: GemmConfig, swizzle: Swizzle | None) -> GemmConfig:
+    if swizzle is None:
+        return config
+    return config._replace(group=swizzle.group, stream_k=config.stream_k or swizzle.stream_k)
+
+
+def _check(check: Callable[[], None]) -> None:
+    try:
+        check()
+    except ValueError as e:
+        raise UnsupportedError(f"Gemm: {e}") from None
+
+
+def _holds(config: GemmConfig) -> bool:
+    try:
+        config.check()
+    except ValueError:
+        return False
+    return True
+
+
+def most_stages(config: GemmConfig) -> int:
+    """Return as many stages as fit in shared memory, 16 at most."""
+    from cute_dialect.arch.targets import DEFAULT_TARGET
+
+    rest = config._replace(stages=0).smem_bytes + 1024  # what alignment may take
+    return max(1, min(16, (DEFAULT_TARGET.shared - rest) // (config.stage_bytes + 16)))
+
+
+def _few_rows(td: TileDescription, element: str, output: str) -> Choice:
+    m, n, _ = td.threadblock_shape
+    made = SkinnyConfig(element, output, m, n, parts=td.parts, direct=BITS[output] == 32)
+    _check(made._replace(stages=2, stages_a=2).check)
+    return few_rows(made._replace(stages=td.stages, stages_a=td.stages) if td.stages else deepest(made))
+
+
+def described(choice: Choice, asked: Asked) -> TileDescription:
+    """Return the description of a kernel of the menu."""
+    c, s = choice.config, choice.skinny
+    transposed = asked.flipped != choice.swapped
+    a, b = factors(swapped(c.element) if transposed else c.element)
+    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, sums_of(c.element))
+    scheduler = "stream_k" if c.stream_k else "split_k" if choice.parts > 1 else "persistent"
+    rows = s.consumers if s is not None else c.sharers
+    return TileDescription(
+        c.tile, c.stages, (4 * rows, 1, 1), instruction,
+        (c.cluster_m, c.cluster_n, 1) if s is None else (s.cluster, 1, 1),
+        "few_rows" if s is not None else c.schedule,
+        scheduler if s is None else None, "deferred" if c.deferred else "immediate",
+        choice.parts if s is None else s.parts, transposed, choice,
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------- sm_80, no tensor cores
+
+
+def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> AmpereConfig:
+    m, n, k = td.threadblock_shape
+    if tuple(i.instruction_shape) != (16, 8, 16) or i.element_a not in ("f16", "bf16") or i.element_a != i.element_b:
+        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet")
+    if i.element_accumulator != "f32" or asked.output not in ("f16", "bf16", "f32"):
+        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet")
+    wm, wn, wk = td.warp_count or (2, 2, 1)
+    if wk > 1:
+        raise UnsupportedError(f"Gemm: there is no kernel whose warps share K yet (warp_count {list((wm, wn, wk))})")
+    if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError("Gemm: there is no kernel of mma.sync whose blocks share K yet")
+    if m % (16 * wm) or n % (16 * wn) or k % 16 or wm * wn > 16:
+        raise UnsupportedError(
+            f"Gemm: expected a tile of multiples of {16 * wm} x {16 * wn} x 16 for warps of {wm} x {wn}, got "
+            f"{m} x {n} x {k}"
+        )
+    if k not in (32, 64) or m & (m - 1) or n & (n - 1):
+        raise UnsupportedError(f"Gemm: expected powers of two, 32 or 64 along K, for mma.sync, got {m} x {n} x {k}")
+    stages = td.stages or 3
+    size = max((m + n) * k * stages, m * n) * 2
+    if stages < 2 or size > 163 * 1024:
+        raise UnsupportedError(
+            f"Gemm: expected two stages or more, of 166912 bytes at most, got {stages} of {(m + n) * k * 2} bytes"
+        )
+    sums = m * n // (32 * wm * wn)
+    if sums > 128:
+        raise UnsupportedError(f"Gemm: expected at most 128 sums a thread, got {sums}: more warps, or a smaller tile")
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    group = 8 if swizzle is None else swizzle.group
+    return AmpereConfig(
+        i.element_a, (m, n, k), (wm, wn), stages, majors, group, batch=asked.batch,  # type: ignore[arg-type]
+        output="" if asked.output == i.element_a else asked.output,
+    )  # fmt: skip
+
+
+_TILES = (
+    ((128, 128, 32), 3, (2, 2, 1)), ((128, 256, 32), 3, (2, 4, 1)), ((256, 128, 32), 3, (4, 2, 1)),
+    ((128, 128, 64), 3, (2, 2, 1)), ((64, 128, 64), 3, (2, 4, 1)), ((128, 64, 32), 4, (2, 2, 1)),
+    ((64, 64, 32), 4, (2, 2, 1)), ((32, 32, 32), 4, (2, 2, 1)),
+)  # fmt: skip
+
+
+def ampere_tiles(element: str) -> list[TileDescription]:
+    """Return tiles of mma.sync, the usual one first."""
+    instruction = MathInstruction((16, 8, 16), element, element, "f32")
+    return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
+
+
+_RUNGS = ("pipelined", "warptile", "vector", "tile2d", "tile1d", "smem")
+
+
+def simt_tiles() -> list[TileDescription]:
+    """Return tiles without tensor cores, the fastest first."""
+    instruction = MathInstruction((1, 1, 1), "f32", "f32", "f32", OpcodeClass.Simt)
+    return [
+        TileDescription(RUNGS[r].tile, RUNGS[r].stages, None, instruction) for r in _RUNGS if r != "tile2d"
+    ]  # fmt: skip
+
+
+def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Simt:
+    if {i.element_a, i.element_b, i.element_accumulator, asked.output} != {"f32"} or asked.batch:
+        batch = ", of batches" * asked.batch
+        raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)}{batch} yet")
+    if asked.majors != ("k", "n"):
+        layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}"
+        raise UnsupportedError(f"Gemm: the kernels without tensor cores take matrices of one layout, got {layouts}")
+    shape, stages = tuple(td.threadblock_shape), td.stages
+    for rung in _RUNGS:
+        if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
+            return Simt(rung)
+    known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
+    raise UnsupportedError(
+        f"Gemm: expected a tile without tensor cores of {known} stages, got {list(shape)} with {stages}"
+    )

@@ -1,0 +1,206 @@
+"""Descriptions of a GEMM: its instruction, its tile, its operands, who takes which tile.
+
+>>> half = MathInstruction([16, 8, 16], "f16", "f16", "f32")
+>>> tile = TileDescription([128, 128, 32], 3, [2, 2, 1], half)
+>>> tile.replace({"stages": 4}).stages, TensorDescription("float16", "t", 8)
+(4, TensorDescription(element='f16', layout='row', alignment=8))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.choice import Choice
+
+__all__ = [
+    "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
+    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass", "SplitKMode",
+    "Swizzle", "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
+]  # fmt: skip
+
+
+class OpcodeClass(StrEnum):
+    """What multiplies: tensor cores, or the cores for one value at a time."""
+
+    TensorOp = "tensor_op"
+    Simt = "simt"
+
+
+class MathOperation(StrEnum):
+    """How it multiplies."""
+
+    multiply_add = "multiply_add"
+    multiply_add_saturate = "multiply_add_saturate"
+    multiply_add_fast_f16 = "multiply_add_fast_f16"
+    multiply_add_fast_bf16 = "multiply_add_fast_bf16"
+    multiply_add_fast_f32 = "multiply_add_fast_f32"
+
+
+class Mode(StrEnum):
+    """Which matrices a call has: one problem (or parts of its K), parts summed by a second kernel, a batch, matrices
+    anywhere.
+    """
+
+    Gemm = "gemm"
+    GemmSplitKParallel = "gemm_split_k_parallel"
+    Batched = "batched"
+    Array = "array"
+
+
+class SplitKMode(StrEnum):
+    """Who sums the parts of K: the blocks in turn, or a second kernel; or blocks share a last wave (stream)."""
+
+    Serial = "serial"
+    Parallel = "parallel"
+    Stream = "stream"
+
+
+class GemmCoord(NamedTuple):
+    """The extents of a GEMM: (M, K) (K, N) -> (M, N)."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Swizzle(NamedTuple):
+    """Which block takes which tile: ``group`` rows of tiles side by side; ``stream_k``: the last wave is shared."""
+
+    name: str
+    group: int
+    stream_k: bool = False
+
+
+IdentitySwizzle1 = Swizzle("IdentitySwizzle1", 1)
+IdentitySwizzle2 = Swizzle("IdentitySwizzle2", 2)
+IdentitySwizzle4 = Swizzle("IdentitySwizzle4", 4)
+IdentitySwizzle8 = Swizzle("IdentitySwizzle8", 8)
+HorizontalSwizzle = Swizzle("HorizontalSwizzle", 1)
+BatchedIdentitySwizzle = Swizzle("BatchedIdentitySwizzle", 8)
+ThreadblockSwizzleStreamK = Swizzle("ThreadblockSwizzleStreamK", 8, stream_k=True)
+
+
+class TensorDescription:
+    """An operand: its element, ``void`` for none; its layout; ``alignment``: elements of which its address and rows are
+    multiples, 0 for as many as are 16 bytes.
+    """
+
+    __slots__ = ("alignment", "element", "layout")
+
+    def __init__(self, element: object, layout: object = "row", alignment: int = 0):
+        self.element = "void" if element == "void" else element_name(element)
+        self.layout = layout_name(layout)
+        self.alignment = alignment
+
+    def __repr__(self) -> str:
+        return f"TensorDescription(element={self.element!r}, layout={self.layout!r}, alignment={self.alignment})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorDescription) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str, int]:
+        return self.element, self.layout, self.alignment
+
+
+def _three(value: Sequence[int], what: str) -> tuple[int, int, int]:
+    found = tuple([int(x) for x in value])
+    if len(found) != 3 or min(found) < 1:
+        raise ShapeError(f"{what}: expected three positive numbers, got {list(value)}")
+    return found  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class MathInstruction:
+    """An instruction: its shape (M, N, K), elements of A, of B, of the sums.
+
+    ``[64, N, 16]`` are wgmma (K of 32 bytes), ``[16, 8, 16]`` and such mma.sync, ``[1, 1, 1]`` is a multiplication.
+    """
+
+    instruction_shape: Sequence[int]
+    element_a: str
+    element_b: str
+    element_accumulator: str
+    opcode_class: str = OpcodeClass.TensorOp
+    math_operation: str = MathOperation.multiply_add
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "instruction_shape", _three(self.instruction_shape, "instruction_shape"))
+        for name in ("element_a", "element_b", "element_accumulator"):
+            put(self, name, element_name(getattr(self, name), name))
+        put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
+        put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
+
+
+def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
+    """Return the member of an enumeration that a value names.  Raises UnsupportedError."""
+    try:
+        return kind(str(value))
+    except ValueError:
+        raise UnsupportedError(f"{what}: expected one of {', '.join(kind)}, got {value!r}") from None
+
+
+@dataclass(frozen=True)
+class TileDescription:
+    """A tile of a block, and how blocks and warps share the work.
+
+    ``threadblock_shape``: (M, N, K); ``stages``: of the ring in shared memory, 0 for as many as fit; ``warp_count``:
+    along M, N and K, none for the usual one; ``cluster_shape``: blocks that share operands; ``kernel_schedule``:
+    ``cooperative`` or ``pingpong`` (or ``few_rows``); ``tile_scheduler``: ``persistent``, ``stream_k`` or ``split_k``,
+    with ``parts`` blocks for the K of a tile; ``epilogue_schedule``: ``deferred``, a tile is stored while the next one
+    is multiplied, or ``immediate``; ``transposed``: the tile is one of ``D^T = B^T A^T``.
+    """
+
+    threadblock_shape: Sequence[int]
+    stages: int = 0
+    warp_count: Sequence[int] | None = None
+    math_instruction: MathInstruction | None = None
+    cluster_shape: Sequence[int] = (1, 1, 1)
+    kernel_schedule: str | None = None
+    tile_scheduler: str | None = None
+    epilogue_schedule: str | None = None
+    parts: int = 1
+    transposed: bool = False
+    kernel: Choice | None = field(default=None, repr=False)
+    """The kernel that it was made of, which says more (buffers, order of tiles); gone where a field is changed."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "threadblock_shape", _three(self.threadblock_shape, "threadblock_shape"))
+        put(self, "cluster_shape", _three(self.cluster_shape, "cluster_shape"))
+        if self.warp_count is not None:
+            put(self, "warp_count", _three(self.warp_count, "warp_count"))
+
+    def replace(self, changes: Mapping[str, object]) -> TileDescription:
+        """Return the same with other fields; with another ``threadblock_shape``, what depends on it is as usual unless
+        it is given too.  Raises UnsupportedError for a name that is none.
+        """
+        names = [f.name for f in fields(self) if f.name != "kernel"]
+        for name in changes:
+            if name not in names:
+                raise UnsupportedError(f"tile_description: expected fields of {', '.join(names)}, got {name!r}")
+        usual: dict[str, object] = {"kernel": None}
+        i = self.math_instruction
+        if "threadblock_shape" in changes:
+            usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
+            if i is not None and i.instruction_shape[0] == 64:  # wgmma takes all columns of a tile
+                _, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
+                usual["math_instruction"] = replace(i, instruction_shape=(64, n, i.instruction_shape[2]))
+        return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
+
+    @property
+    def name(self) -> str:
+        """Say it in a word: ``128x256x64_4_2x1x1``."""
+        text = "x".join(map(str, self.threadblock_shape)) + f"_{self.stages}_" + "x".join(map(str, self.cluster_shape))
+        more = (self.kernel_schedule, self.tile_scheduler, self.epilogue_schedule)
+        return text + "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)

@@ -1,0 +1,142 @@
+"""What becomes of the sums, as an operation describes it: linear combinations, clamped, with an activation.
+
+>>> functor = LinearCombinationGeneric("relu", "f16", 8, "f32", "f32")
+>>> functor.epilogue_type(2.0, 0.0)
+OutputOp(alpha=2.0, beta=0.0, arguments=())
+>>> functor.epilogue(2.0, 0.0).name
+'alpha-relu'
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.errors import EpilogueError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+
+__all__ = [
+    "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
+    "LinearCombinationGeneric", "OutputOp",
+]  # fmt: skip
+
+
+class OutputOp(NamedTuple):
+    """The numbers of a call: ``alpha``, ``beta``, those of the activation."""
+
+    alpha: float = 1.0
+    beta: float = 0.0
+    arguments: tuple[float, ...] = ()
+
+
+_LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38}
+"""Float types that conversions make infinities of, and their largest numbers."""
+
+
+class EpilogueFunctor:
+    """``D = activation(alpha * A B + beta * C)``, computed in f32; ``clamp``: what is too large for D becomes its
+    largest number, not infinity.
+    """
+
+    def __init__(
+        self, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
+        element_compute: object = "f32", *, activation: str = "", clamp: bool = False,
+    ):  # fmt: skip
+        self.element_output = element_name(element_output, "epilogue_functor")
+        self.alignment = alignment
+        self.element_accumulator = element_name(element_accumulator, "epilogue_functor")
+        self.element_compute = element_name(element_compute, "epilogue_functor")
+        self.activation = str(activation)
+        self.clamp = clamp
+
+    def __repr__(self) -> str:
+        more = f", activation={self.activation!r}" * bool(self.activation)
+        return f"{type(self).__name__}({self.element_output!r}, {self.alignment}{more})"
+
+    def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
+        """Return the numbers of a call, those of the activation last."""
+        return OutputOp(number("alpha", alpha), number("beta", beta), tuple(arguments))
+
+    def epilogue(
+        self, alpha: float, beta: float, bias: str = "", bias_type: str = "f32", hook: Hook | None = None
+    ) -> Epilogue:  # fmt: skip
+        """Return the epilogue of a kernel for such numbers: 1 and 0 are built in, others are arguments.
+
+        Raises EpilogueError.
+        """
+        from cute_dialect.kernels.gemm.epilogue import Epilogue
+
+        if self.clamp and self.element_output in _LARGEST:
+            hook = _clamp_to(_LARGEST[self.element_output]) if hook is None else _refuse()
+        made = Epilogue(
+            1.0 if alpha == 1.0 else "arg", 0.0 if beta == 0.0 else "arg", bias, bias_type, self.activation, hook
+        )  # fmt: skip
+        try:
+            made.check()
+        except ValueError as e:
+            raise EpilogueError(str(e)) from None
+        return made
+
+
+def number(name: str, value: object) -> float:
+    """Return a factor as a number.  Raises EpilogueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise EpilogueError(f"{name}: expected a number, got {value!r}") from None
+    return float(value)
+
+
+def _refuse() -> Hook:
+    raise EpilogueError("epilogue: expected LinearCombinationClamp without a visitor, or a visitor that clamps")
+
+
+@cache
+def _clamp_to(most: float) -> Hook:
+    """Return a hook that keeps numbers between -most and most; always the same one."""
+
+    def clamped(x: Any, row: Any, column: Any) -> Any:
+        import cute_dialect.lang as cute
+
+        return cute.max(cute.min(x, most), -most)
+
+    clamped.__name__ = f"clamp{most:g}".replace("+", "").replace(".", "_")
+    return clamped
+
+
+class LinearCombination(EpilogueFunctor):
+    """``D = alpha * A B + beta * C``."""
+
+
+class LinearCombinationClamp(EpilogueFunctor):
+    """``D = alpha * A B + beta * C``, at most the largest number of D."""
+
+    def __init__(
+        self, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
+        element_compute: object = "f32",
+    ):  # fmt: skip
+        super().__init__(element_output, alignment, element_accumulator, element_compute, clamp=True)
+
+
+class FastLinearCombinationClamp(EpilogueFunctor):
+    """``D = alpha * A B + beta * C`` of sums of i32, computed in f32, at most the largest number of D."""
+
+    def __init__(self, element_output: object, alignment: int = 0):
+        super().__init__(element_output, alignment, "i32", "f32", clamp=True)
+
+
+class LinearCombinationGeneric(EpilogueFunctor):
+    """``D = activation(alpha * A B + beta * C)``; ``activation``: its name."""
+
+    def __init__(
+        self, activation: object, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
+        element_compute: object = "f32",
+    ):  # fmt: skip
+        name = getattr(activation, "name", activation)
+        super().__init__(
+            element_output, alignment, element_accumulator, element_compute, activation=str(name)
+        )  # fmt: skip

@@ -1,0 +1,144 @@
+"""The kernels that compute a GEMM, whatever generator makes them: a configuration with what becomes of its sums.
+
+>>> found = Variant(Choice(GemmConfig()), Epilogue(alpha="arg"))
+>>> found.name, found.recipe().numbers
+('f16-f16-kk-128x256-c2d-alpha', ('alpha',))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.op.choice import Choice
+from cute_dialect.op.compiled import Libraries, library, text_of
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.recipe import Recipe, Share
+from cute_dialect.op.ways import with_epilogue
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["Configured", "GemmConfig", "Simt", "Variant", "compiled", "for_the_cpu"]
+
+
+class Simt(NamedTuple):
+    """A rung of the SGEMM ladder, by its name."""
+
+    rung: str
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"sgemm-{self.rung}"
+
+
+Configured: TypeAlias = Choice | AmpereConfig | Simt
+"""A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async), without tensor cores."""
+
+
+class Variant(NamedTuple):
+    """A kernel: ``epilogue``: what becomes of the sums, of D as the caller sees it; ``flipped``: the configuration is
+    that of ``D^T = B^T A^T``; ``chip``: for which, by default the usual one.
+    """
+
+    configured: Configured
+    epilogue: Epilogue = Epilogue()
+    flipped: bool = False
+    chip: str = ""
+
+    @property
+    def kernel(self) -> Configured:
+        """The configuration with the epilogue, of D as the kernel computes it."""
+        e = self.epilogue.transposed() if self.flipped else self.epilogue
+        match self.configured:
+            case Choice() as choice:
+                return with_epilogue(choice, e) if e.active else choice
+            case AmpereConfig() as config:
+                return config._replace(epilogue=e)
+            case Simt():
+                if e.active:
+                    raise UnsupportedError(
+                        "Gemm: the kernels without tensor cores have no epilogue yet: alpha 1, beta 0"
+                    )
+                return self.configured
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return self.kernel.name + f"-{self.chip}" * bool(self.chip)
+
+    def text(self) -> str:
+        """Return the kernel's file."""
+        match self.kernel:
+            case Choice() as choice:
+                return text_of(choice)
+            case AmpereConfig() as config:
+                return ampere_gemm_text(config)
+            case Simt(rung):
+                return sgemm_text(rung)
+
+    def recipe(self) -> Recipe:
+        """Return how it is called."""
+        e = self.epilogue
+        numbers = tuple([n for n in ("alpha", "beta") if getattr(e, n) == "arg"])
+        found = Recipe(self.name, self.flipped, source=e.beta != 0.0, bias=e.bias, numbers=numbers)
+        match self.configured:
+            case Choice() as choice:
+                batch = choice.skinny is None and choice.config.batch
+                return found._replace(
+                    transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice)
+                )  # fmt: skip
+            case AmpereConfig() as config:
+                return found._replace(batch=config.batch, tma=False)
+            case Simt():
+                return found._replace(b_by_k=True, tma=False)
+
+
+def _share(choice: Choice) -> Share | None:
+    """Return the memory that the blocks of a launch share."""
+    c = choice.config
+    tile = c.tile[0] * c.tile[1]
+    if c.stream_k:
+        return Share(0, 0, c.sms * tile, c.sms)
+    if choice.parts == 1:
+        return None
+    return Share(
+        c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n, choice.parts * tile * c.cluster, 2 * c.cluster
+    )  # fmt: skip
+
+
+_LIBRARIES, _ON_THE_CPU = Libraries(), Libraries()
+
+
+def compiled(variant: Variant, *, elsewhere: bool = False) -> CompiledModule:
+    """Return a kernel, compiled for a GPU; ``elsewhere``: in another process."""
+    kernel = variant.kernel
+    if isinstance(kernel, Choice) and not variant.chip:
+        return library(kernel, elsewhere=elsewhere)
+    return _LIBRARIES.get((kernel, variant.chip), lambda: _compiled(variant, elsewhere))
+
+
+def _compiled(variant: Variant, elsewhere: bool) -> CompiledModule:
+    from cute_dialect.pipelines import compile
+
+    filename = f"{variant.name}.mlir"
+    if elsewhere and not variant.chip:
+        from cute_dialect.pipelines.stages import compile_text_elsewhere
+
+        return compile_text_elsewhere(variant.text(), filename)
+    return compile(variant.text(), filename=filename, chip=variant.chip or None)
+
+
+def for_the_cpu(variant: Variant) -> CompiledModule:
+    """Return a kernel for the interpreter, which needs no machine code."""
+
+    def make() -> CompiledModule:
+        from cute_dialect.pipelines import compile
+
+        return compile(variant.text(), emit="base", filename=f"{variant.name}.mlir", chip=variant.chip or None)
+
+    return _ON_THE_CPU.get((variant.kernel, variant.chip), make)

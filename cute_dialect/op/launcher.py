@@ -1,0 +1,100 @@
+"""A compiled GEMM, and how it is called: on GPU arrays, on the interpreter, bound once.  Needs no compiler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.op.memory import pool_of
+from cute_dialect.op.recipe import Operands, Recipe
+from cute_dialect.runtime.arrays import ArrayView, stream_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.interp import RunReport
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule
+
+__all__ = ["Launcher"]
+
+
+class Launcher:
+    """A kernel with its recipe; it keeps the memory that its blocks share, a stream's own each."""
+
+    def __init__(self, module: CompiledModule, recipe: Recipe):
+        self.module, self.recipe = module, recipe
+        self.kernel = module.kernel("launch")
+        self._shared: dict[tuple[int, int, int, int], tuple[ArrayView, ArrayView]] = {}
+
+    def __call__(self, x: Operands, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
+        """Launch on these operands, all on a GPU or (``device="cpu"``) in the CPU's memory."""
+        if options.get("device") == "cpu":
+            shared = self._on_the_cpu(x)
+        else:
+            shared = self.memory(x, stream_of(stream, (x.d,)))
+        return self.kernel(*self.recipe.arguments(x, shared), stream=stream, **options)
+
+    def bind(self, x: Operands) -> Callable[..., None]:
+        """Return what launches on these operands and does no more; with memory of its own."""
+        shared = self._new(x) if self.recipe.share is not None else ()
+        return self.kernel.bind(*self.recipe.arguments(x, shared))
+
+    def by_address(self, x: Operands, stream: int) -> Callable[..., None] | None:
+        """Return what launches on operands like these at other addresses: ``launch(stream, a, b, d[, c][, bias])``;
+        None where there is nothing to launch, or blocks share memory.
+        """
+        if self.recipe.share is not None:
+            return None
+        launch = self.kernel.by_address(*self.recipe.arguments(x))
+        if launch is None:
+            return None
+        zeros = (0,) * len(self.recipe.numbers)
+        swapped = self.recipe.transposed
+
+        def by_address(stream: int, a: int, b: int, *others: int) -> None:
+            first, second = (b, a) if swapped else (a, b)
+            launch(stream, first, second, *others, *zeros)
+
+        return by_address if zeros or swapped else launch
+
+    def memory(self, x: Operands, stream: int) -> Sequence[ArrayView]:
+        """Return the memory that the blocks of a launch share."""
+        if self.recipe.share is None:
+            return ()
+        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
+        if _captured(x.d):  # only the graph's replay sets its counters to zero
+            return self._new(x)
+        key = (x.d.device, stream, floats, counters)
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = self._new(x)
+        return found
+
+    def _new(self, x: Operands) -> tuple[ArrayView, ArrayView]:
+        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
+        torch = sys.modules.get("torch")
+        if torch is not None and x.d.library == "torch":
+            from cute_dialect.runtime.arrays import view_of
+
+            where = f"cuda:{x.d.device}"
+            return (
+                view_of(torch.empty(floats, device=where, dtype=torch.float32)),
+                view_of(torch.zeros(counters, device=where, dtype=torch.int32)),
+            )
+        pool = pool_of(x.d.device)
+        return pool.array(floats, "f32"), pool.array(counters, "i32", zero=True)
+
+    def _on_the_cpu(self, x: Operands) -> Sequence[object]:
+        import numpy as np
+
+        if self.recipe.share is None:
+            return ()
+        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
+        return np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+
+
+def _captured(view: ArrayView) -> bool:
+    """Tell whether a graph captures the current stream."""
+    torch = sys.modules.get("torch")
+    return torch is not None and view.library == "torch" and cast(bool, torch.cuda.is_current_stream_capturing())

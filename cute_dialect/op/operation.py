@@ -1,0 +1,205 @@
+"""An operation: a GEMM of one tile for certain operands, as it is described, compiled and run.
+
+operation = GemmOperationUniversal(90, tile, A, B, C, LinearCombination("f16", 8, "f32", "f32"))
+op.compiler.add_module([operation])
+arguments = GemmArguments(operation, GemmCoord(m, n, k), a, b, c, d, operation.epilogue_type(1.0, 0.5))
+operation.run(arguments)
+arguments.sync()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.op.choice import Choice
+from cute_dialect.op.configure import Asked, configured
+from cute_dialect.op.describe import Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.functors import EpilogueFunctor, LinearCombination, OutputOp
+from cute_dialect.op.generators import Configured, Simt, Variant, compiled, for_the_cpu
+from cute_dialect.op.launcher import Launcher
+from cute_dialect.op.planned import Kinds, Type
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import RunReport
+    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.arguments import GemmArguments
+    from cute_dialect.op.recipe import Operands
+
+__all__ = ["STAGES", "GemmOperationUniversal"]
+
+STAGES = {
+    "cute": "input", "expanded": "cute-expand-ops", "arch": "convert-cute-algo-to-arch", "base": "cute-to-base",
+    "llvm": "one-shot-convert-to-llvm",
+}  # fmt: skip
+"""What a stage of compilation is called here -> the pass behind which it is."""
+
+
+class GemmOperationUniversal:
+    """``D = f(A B, C)`` by one tile, for operands of certain elements and layouts.
+
+    ``chip``: the compute capability, 80 (mma.sync and such) or 90; ``tile_description``; ``A``, ``B``, ``C``: their
+    descriptions, D is as C, or as ``D`` says; ``epilogue_functor``: what becomes of the sums; ``swizzling_functor``:
+    the order of the tiles; ``visitor``: a function of (value, row, column), in the language.  Nothing is compiled.
+    Raises UnsupportedError where there is no such kernel.
+    """
+
+    def __init__(
+        self, chip: int, tile_description: TileDescription, A: TensorDescription, B: TensorDescription,
+        C: TensorDescription, epilogue_functor: EpilogueFunctor | None = None, swizzling_functor: Swizzle | None = None,
+        visitor: Hook | bool | None = None, *, D: TensorDescription | None = None,
+    ):  # fmt: skip
+        self.chip = chip
+        self.A, self.B, self.C = A, B, C
+        self.D = D or C
+        if self.D.element == "void":
+            raise DtypeError("Gemm: expected an element of D, as there is no C")
+        if C.element != "void" and (C.element, C.layout) != (self.D.element, self.D.layout):
+            raise UnsupportedError(
+                f"Gemm: expected C of {self.D.element}, {self.D.layout}-major, as D, got {C.element}, {C.layout}-major"
+            )
+        accumulator = _accumulator(tile_description, A.element)
+        self.epilogue_functor = epilogue_functor or LinearCombination(self.D.element, self.D.alignment, accumulator)
+        if self.epilogue_functor.element_output != self.D.element:
+            raise EpilogueError(
+                f"Gemm: expected an epilogue_functor to {self.D.element}, as D, got {self.epilogue_functor!r}"
+            )
+        self.swizzling_functor = swizzling_functor
+        if visitor is True:
+            raise EpilogueError("Gemm: expected a visitor (a function of value, row, column), got True")
+        self.visitor = visitor or None
+        self.tile_description = tile_description
+        self._configured = {False: self._configure(False)}
+        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
+        self.variant()  # what cannot be is refused now
+
+    # ------------------------------------------------------------------------------------------------------ kernels
+
+    def _configure(self, batch: bool) -> Configured:
+        i = self.tile_description.math_instruction
+        accumulator = _accumulator(self.tile_description, self.A.element)
+        layouts = self.A.layout, self.B.layout, self.D.layout
+        element_a = self.A.element if i is None else i.element_a
+        element_b = self.B.element if i is None else i.element_b
+        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch)
+        if (element_a, element_b) != (self.A.element, self.B.element) and (element_a, element_b) != ("tf32", "tf32"):
+            what = f"{self.A.element} and {self.B.element}"
+            raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
+        found = configured(self.tile_description, asked, self.swizzling_functor)
+        if self.chip < 90 and _needs_hopper(found):
+            raise UnsupportedError(f"Gemm: expected an instruction of sm_{self.chip}, got wgmma, which needs sm_90")
+        return found
+
+    @property
+    def kinds(self) -> Kinds:
+        """Elements and layouts of the operands."""
+        a, b, c, d = (Type(x.element, x.layout) for x in (self.A, self.B, self.C, self.D))
+        return Kinds(a, b, None if c.element == "void" else c, d)
+
+    def variant(
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False
+    ) -> Variant:  # fmt: skip
+        """Return the kernel for such a call; numbers other than 1 and 0 are arguments of it."""
+        if batch not in self._configured:
+            self._configured[batch] = self._configure(batch)
+        epilogue = self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self.visitor)
+        chip = f"sm_{self.chip}" if self.chip < 90 else ""
+        return Variant(self._configured[batch], epilogue, self.D.layout == "column", chip)
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any alpha, without and with C."""
+        betas = (0.0,) if self.C.element == "void" else (0.0, 0.5)
+        of_any = [] if isinstance(self._configured[False], Simt) else [self.variant(0.5, beta) for beta in betas]
+        return [self.variant(), *of_any]
+
+    def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
+        """Return a compiled kernel with how it is called."""
+        found = self._launchers.get((variant, on_cpu))
+        if found is None:
+            module = for_the_cpu(variant) if on_cpu else compiled(variant)
+            found = self._launchers[variant, on_cpu] = Launcher(module, variant.recipe())
+        return found
+
+    def launcher_for(self, x: Operands, on_cpu: bool, *, batch: bool) -> Launcher:
+        """Return the kernel for a call's operands."""
+        bias_type = "f32" if x.bias is None else x.bias.dtype
+        return self.launcher(self.variant(x.alpha, x.beta, x.along, bias_type, batch=batch), on_cpu)
+
+    def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
+        """Compile the kernel for a GPU, for calls with such numbers."""
+        compiled(self.variant(alpha, beta))
+
+    @property
+    def choice(self) -> Choice | None:
+        """The kernel of the menu that it is; None for others."""
+        found = self._configured[False]
+        return found if isinstance(found, Choice) else None
+
+    # ------------------------------------------------------------------------------------------------------- calls
+
+    def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
+        """Return the numbers of a call."""
+        return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
+
+    def run(self, arguments: GemmArguments) -> RunReport | None:
+        """Launch it, or on the CPU run it and return the interpreter's report."""
+        return arguments.launch()
+
+    # -------------------------------------------------------------------------------------------------------- texts
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return self.variant().name
+
+    def procedural_name(self) -> str:
+        """Return the name of the kernel."""
+        return self.name
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the kernel's file after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``.
+
+        Raises UnsupportedError for other stages.
+        """
+        return ir_of(self.variant(), stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return compiled(self.variant()).ptx
+
+    @property
+    def report(self) -> str:
+        """What ptxas says: registers, spills."""
+        return compiled(self.variant()).report
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def _accumulator(td: TileDescription, element: str) -> str:
+    """Return the type of the sums."""
+    i = td.math_instruction
+    if i is not None:
+        return i.element_accumulator
+    return {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(element_name(element), "f32")
+
+
+def _needs_hopper(found: Configured) -> bool:
+    return isinstance(found, Choice) or (isinstance(found, Simt) and found.rung == "pipelined")
+
+
+def ir_of(variant: Variant, stage: str) -> str:
+    """Return a kernel's file after a stage of :data:`STAGES`.  Raises UnsupportedError."""
+    if stage not in STAGES:
+        raise UnsupportedError(f"ir: expected a stage of {', '.join(STAGES)}, got {stage!r}")
+    if stage == "cute":
+        return variant.text()
+    from cute_dialect.pipelines import compile
+
+    module = compile(
+        variant.text(), filename=f"{variant.name}.mlir", chip=variant.chip or None, keep_stages=True,
+        emit="base" if stage != "llvm" else "ptx",
+    )  # fmt: skip
+    return next(s.text for s in module.artifact.stages if s.name == STAGES[stage])

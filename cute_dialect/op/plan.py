@@ -1,0 +1,432 @@
+"""A planned GEMM: types, layouts and what becomes of the sums are said once, then it is run, read, compiled, saved.
+
+    plan = op.Gemm(element="f16", layout="row")
+    arguments = plan.run(a, b, c, d)                     # D = alpha * A B + beta * C
+    plan.run(a, b, c, d, sync=False).sync()
+    print(plan.explain(a, b))
+
+Operands are never copied: what a kernel cannot read where it lies is an error, which says what would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from cute_dialect.op.arguments import Arguments, on_the_cpu
+from cute_dialect.op.configure import Asked
+from cute_dialect.op.describe import (
+    GemmCoord,
+    IdentitySwizzle8,
+    MathOperation,
+    OpcodeClass,
+    Swizzle,
+    TensorDescription,
+    TileDescription,
+    known,
+)
+from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.functors import EpilogueFunctor, number
+from cute_dialect.op.operation import GemmOperationUniversal
+from cute_dialect.op.planned import Kinds, Type, check, folded, found_type, read
+from cute_dialect.op.recipe import Operands
+from cute_dialect.op.reference import reference
+from cute_dialect.op.tiles import chosen, of_hopper, tiles_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.report import Explanation
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["Gemm"]
+
+_SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
+_RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
+_TYPICAL = GemmCoord(4096, 4096, 4096)
+
+
+class Gemm:
+    """``D = activation(alpha * A B + beta * C)`` for operands of planned elements and layouts.
+
+    ``A``, ``B``, ``C``, ``D``: arrays, which say their own and are what :meth:`run` takes if it is given none;
+    ``element``, ``layout``: of all others, ``element_A`` and such of one; ``element_C="void"``: there is none;
+    ``element_accumulator``: of the sums; ``kernel_cc``: 80 for kernels of sm_80 (``chip`` is the same).  Elements are
+    names, or types of torch or numpy; layouts ``row`` and ``column``.  f32 is multiplied exactly, ``tf32`` (of f32
+    arrays) by tensor cores.  Raises OpError.
+    """
+
+    def __init__(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, *, element: object = None,
+        layout: object = None, element_A: object = None, element_B: object = None, element_C: object = None,
+        element_D: object = None, layout_A: object = None, layout_B: object = None, layout_C: object = None,
+        layout_D: object = None, element_accumulator: object = None, element_compute: object = "f32",
+        alpha: float = 1.0, beta: float = 0.0, chip: int | None = None, kernel_cc: int | None = None,
+    ):  # fmt: skip
+        self.A, self.B, self.C, self.D = A, B, C, D
+        a = _type("A", A, element_A, element, layout_A, layout)
+        b = _type("B", B, element_B, element, layout_B, layout)
+        void = element_C == "void"
+        given = C is not None or element_C is not None or layout_C is not None
+        c = None
+        if not void and (given or (element is not None and layout is not None)):
+            usual = element if element is not None else _RESULTS.get(a.element, a.element)
+            c = _type("C", C, element_C, usual, layout_C, layout if layout is not None else "row")
+        usual = c.element if c is not None else element if element is not None else _RESULTS.get(a.element, a.element)
+        d = _type("D", D, element_D, usual, layout_D, c.layout if c is not None else layout or "row")
+        d = d._replace(element="f32") if d.element == "tf32" else d
+        c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
+        self.kinds = Kinds(a, b, None if void else c or d, d)
+        if element_name(element_compute, "Gemm: element_compute") not in ("f32", "f16", "bf16", "f64"):
+            raise DtypeError(f"Gemm: expected element_compute of a float, got {element_compute!r}")
+        wanted = chip if kernel_cc is None else kernel_cc
+        self.chip = 90 if wanted is None else int(wanted)
+        if self.chip not in (80, 86, 87, 89, 90):
+            raise UnsupportedError(f"Gemm: expected kernel_cc of 80 or 90, got {self.chip}")
+        self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
+        self._activation, self._visitor = "", cast("Hook | None", None)
+        self._swizzle: Swizzle | None = None
+        self._tile: TileDescription | None = None
+        self._math_operation = MathOperation.multiply_add
+        self._opclass = OpcodeClass.Simt if a.element in ("f32", "f64") else OpcodeClass.TensorOp
+        self._accumulator = (
+            _SUMS.get(a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
+        )
+        self._operations: dict[object, GemmOperationUniversal] = {}
+        self._last: Arguments | None = None
+        self._check()
+
+    def _check(self) -> None:
+        """Raise OpError for what there is no kernel for."""
+        asked = self.asked()
+        sums = _SUMS.get(self.kinds.a.element, "f32")
+        if asked.accumulator != sums:
+            raise UnsupportedError(f"Gemm: expected sums in {sums} for {self.kinds.a.element}, got {asked.accumulator}")
+        if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
+            of_hopper(asked)
+        k = self.kinds
+        if k.c is not None and k.c != k.d:
+            raise UnsupportedError(f"Gemm: expected C of {k.d}, as D, got {k.c}")
+
+    def asked(self, *, batch: bool = False) -> Asked:
+        """Return what its kernels are for."""
+        a, b, _, d = self.kinds
+        x, y = a.element, b.element
+        if self._opclass is OpcodeClass.TensorOp:
+            x, y = ("tf32" if e == "f32" else e for e in (x, y))
+        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch)
+
+    # ------------------------------------------------------------------------------------------------- properties
+
+    def _reset(self) -> None:
+        self._operations.clear()
+
+    @property
+    def alpha(self) -> float:
+        """The factor of the product, where a call gives none."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self._alpha = number("alpha", value)
+
+    @property
+    def beta(self) -> float:
+        """The factor of C, where a call gives none; 0: C is not read."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, value: float) -> None:
+        self._beta = number("beta", value)
+
+    @property
+    def opclass(self) -> str:
+        """``tensor_op`` or ``simt``; tensor cores multiply f32 as tf32."""
+        return self._opclass
+
+    @opclass.setter
+    def opclass(self, value: str) -> None:
+        before, self._opclass = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
+        try:
+            self._check()
+        except ValueError:
+            self._opclass = before
+            raise
+        self._tile = None
+        self._reset()
+
+    @property
+    def math_operation(self) -> str:
+        """How elements are multiplied."""
+        return self._math_operation
+
+    @math_operation.setter
+    def math_operation(self, value: str) -> None:
+        found = MathOperation(known(MathOperation, value, "math_operation"))
+        if found is not MathOperation.multiply_add:
+            raise UnsupportedError(f"Gemm: there is no kernel of {found} for {self.kinds.a.element} yet")
+        self._math_operation = found
+
+    @property
+    def tile_description(self) -> TileDescription | None:
+        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
+        return self._tile
+
+    @tile_description.setter
+    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
+        if isinstance(value, Mapping):
+            value = (self._tile or self.tile_descriptions()[0]).replace(value)
+        if value is not None:
+            self._make(value)
+        self._tile = value
+        self._reset()
+
+    td = tile_description
+
+    @property
+    def swizzling_functor(self) -> Swizzle:
+        """The order in which blocks take tiles."""
+        return self._swizzle or IdentitySwizzle8
+
+    @swizzling_functor.setter
+    def swizzling_functor(self, value: Swizzle) -> None:
+        if not isinstance(value, Swizzle):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UnsupportedError(f"swizzling_functor: expected a swizzle, op.IdentitySwizzle4 say, got {value!r}")
+        self._swizzle = value
+        self._reset()
+
+    @property
+    def activation(self) -> str:
+        """What is applied last, by its name; "" for nothing."""
+        return self._activation
+
+    @activation.setter
+    def activation(self, value: object) -> None:
+        name = "" if value is None or value == "identity" else str(getattr(value, "name", value))
+        EpilogueFunctor(self.kinds.d.element, activation=name).epilogue(1.0, 0.0)
+        self._activation = name
+        self._reset()
+
+    def activations(self) -> list[str]:
+        """Return the names of activations."""
+        from cute_dialect.kernels.gemm.epilogue import ACTIVATIONS
+
+        return list(ACTIVATIONS)
+
+    @property
+    def epilogue_visitor(self) -> Hook | None:
+        """A function of (value, row, column) in the language, applied to each element of D in f32; None for none."""
+        return self._visitor
+
+    @epilogue_visitor.setter
+    def epilogue_visitor(self, value: Hook | None) -> None:
+        if value is not None and not callable(value):
+            raise EpilogueError(f"epilogue_visitor: expected a function of (value, row, column), got {value!r}")
+        self._visitor = value
+        self._reset()
+
+    # --------------------------------------------------------------------------------------------------- operations
+
+    def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
+        """Return the operation of a tile.  Raises UnsupportedError."""
+        a, b, c, d = self.kinds
+        kinds = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
+        A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in kinds)
+        functor = EpilogueFunctor(d.element, 0, self._accumulator, activation=self._activation)
+        return GemmOperationUniversal(
+            self.chip, td, A, B, C, functor, self._swizzle, self._visitor, D=TensorDescription(d.element, d.layout)
+        )
+
+    def where(self) -> dict[str, Any]:
+        """Return what kernels are chosen by: the GPU, what multiplies."""
+        from cute_dialect.op.report import here
+
+        gpu, sms = here()
+        return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
+
+    def _operation_for(self, x: Operands) -> GemmOperationUniversal:
+        """Return the operation that computes a call."""
+        td = self._tile or chosen(x, self.asked(batch=len(x.d.shape) == 3), **self.where())
+        key = td.kernel or td
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._make(td)
+        return found
+
+    def tile_descriptions(self, problem: Sequence[int] | None = None) -> Sequence[TileDescription]:
+        """Return all tiles that there are kernels for, the best for a problem (M, N, K) first, or for 4096 each.
+
+        Nothing is compiled.
+        """
+        return tiles_of(self.asked(), tuple(problem or _TYPICAL), **self.where())
+
+    def construct(
+        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None,
+    ) -> GemmOperationUniversal:  # fmt: skip
+        """Return an operation of a tile, by default that of the plan, or the best for 4096 each; not compiled.
+
+        ``alignment_A`` and so on: elements of which addresses and rows are multiples, at most 16 bytes, which is what
+        they are by default; fewer take a kernel without TMA.  Raises UnsupportedError.
+        """
+        alignments = (alignment_A, alignment_B, alignment_C)
+        td = tile_description or self._tile or self._usual(alignments)
+        return self._make(td, alignments)
+
+    def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
+        from cute_dialect.op.configure import ampere_tiles
+        from cute_dialect.op.elements import SIZES
+
+        a, b, c, d = self.kinds
+        types = (a.element, b.element, (c or d).element)
+        whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
+        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90:
+            return self.tile_descriptions()[0]
+        return ampere_tiles(a.element)[0]
+
+    def compile(
+        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
+    ) -> GemmOperationUniversal:  # fmt: skip
+        """Return the operation of :meth:`construct`, compiled for the plan's alpha and beta; :meth:`run` then takes it.
+
+        ``print_module``: print its file.
+        """
+        operation = self.construct(tile_description, alignment_A, alignment_B, alignment_C)
+        beta = 0.0 if self.kinds.c is None else self._beta
+        if print_module:
+            print(operation.ir())
+        operation.compile(self._alpha, beta)
+        self._tile = operation.tile_description
+        self._operations = {self._tile.kernel or self._tile: operation}
+        return operation
+
+    # -------------------------------------------------------------------------------------------------------- calls
+
+    def _given(
+        self, call: str, A: object, B: object, C: object = None, D: object = None
+    ) -> tuple[object, object, object, object]:  # fmt: skip
+        """Return the arrays of a call, those of the plan where it has none.  Raises LayoutError without A or B."""
+        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
+        for name, array in (("A", a), ("B", b)):
+            if array is None:
+                raise LayoutError(f"{call}: expected {name}, as the plan has none")
+        return a, b, c, d
+
+    def _arguments(
+        self, call: str, A: object, B: object, C: object, D: object, alpha: float | None, beta: float | None,
+        bias: object, stream: object, options: CallOptions,
+    ) -> Arguments:  # fmt: skip
+        """Return the arguments of a call, checked, with the operation that computes it."""
+        a, b, c, d = self._given(call, A, B, C, D)
+        x, d = check(
+            call, self.kinds, a, b, c, d, alpha=self._alpha if alpha is None else number("alpha", alpha),
+            beta=self._beta if beta is None else number("beta", beta), bias=bias, on_cpu=on_the_cpu(options),
+        )  # fmt: skip
+        x = folded(x)
+        return Arguments(self._operation_for(x), x, d, stream, options)
+
+    def run(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, sync: bool = True, print_module: bool = False, bias: object = None,
+        visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
+    ) -> Arguments:  # fmt: skip
+        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+
+        ``C`` is read where ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``sync``:
+        wait for the result; ``stream``; ``options``: ``device="cpu"`` for the interpreter, and its own (``checks``).
+        Batches are arrays of rank 3; A or B may be one for all.  Raises OpError before anything is written.
+        """
+        if visitor_args:
+            raise EpilogueError(f"Gemm.run: expected no visitor_args of a function, got {', '.join(visitor_args)}")
+        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options)
+        if print_module:
+            print(found.operation.ir())
+        found.launch()
+        self._last = found
+        if sync:
+            found.sync()
+        return found
+
+    def sync(self) -> None:
+        """Wait for the last run; results in numpy arrays are then there."""
+        if self._last is not None:
+            self._last.sync()
+
+    def bind(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, bias: object = None,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
+
+        Arrays are on a GPU.  Raises OpError.
+        """
+        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}).bind()
+
+    def reference(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, bias: object = None,
+    ) -> Any:  # fmt: skip
+        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D is not needed."""
+        a, b, c, _ = self._given("Gemm.reference", A, B, C, D)
+        alpha, beta = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        return reference(a, b, c, alpha, beta, bias, self._activation, self._visitor)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
+        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""
+        from cute_dialect.op.plan_report import explained
+
+        a, b, _, _ = self._given("Gemm.explain", A, B)
+        return explained(self, a, b, others)
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the file of the last run's kernel, or of :meth:`construct`, after a stage: ``cute``, ``expanded``,
+        ``arch``, ``base`` or ``llvm``.
+        """
+        return self._current().ir(stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of that kernel."""
+        return self._current().ptx
+
+    @property
+    def report(self) -> str:
+        """What ptxas says of that kernel: registers, spills."""
+        return self._current().report
+
+    def _current(self) -> GemmOperationUniversal:
+        return self._last.operation if self._last is not None and not self._changed() else self.construct()
+
+    def _changed(self) -> bool:
+        return self._last is not None and self._last.operation not in self._operations.values()
+
+    def __repr__(self) -> str:
+        a, b, c, d = self.kinds
+        return f"<Gemm A {a}; B {b}; C {c or 'none'}; D {d}>"
+
+
+def _type(
+    name: str, array: object, element: object, all_elements: object, layout: object, all_layouts: object
+) -> Type:  # fmt: skip
+    """Return the type of an operand: of its array, else what is said of it, else of all.  Raises DtypeError,
+    LayoutError.
+    """
+    if array is not None:
+        for what, value, error in (("element", element, DtypeError), ("layout", layout, LayoutError)):
+            if value is not None:
+                raise error(f"Gemm: expected {name} or {what}_{name}, got both")
+        found = found_type("Gemm", name, read("Gemm", name, array))
+        # f32 arrays are multiplied as tf32 where that is said.
+        said = None if all_elements is None else element_name(all_elements)
+        return found._replace(element="tf32") if (said, found.element) == ("tf32", "f32") else found
+    element, layout = all_elements if element is None else element, all_layouts if layout is None else layout
+    if element is None:
+        raise DtypeError(f"Gemm: expected one of {name}, element_{name}, element")
+    if layout is None:
+        raise LayoutError(f"Gemm: expected one of {name}, layout_{name}, layout")
+    return Type(element_name(element, f"Gemm: element_{name}"), layout_name(layout, f"Gemm: layout_{name}"))

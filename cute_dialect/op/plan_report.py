@@ -1,0 +1,62 @@
+"""Why a planned GEMM takes its kernel."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from cute_dialect.op.elements import SIZES
+from cute_dialect.op.errors import ShapeError
+from cute_dialect.op.fused import Matrix
+from cute_dialect.op.planned import Type, read
+from cute_dialect.op.recipe import Operands, laid
+from cute_dialect.op.report import Explanation, explained_way, here
+from cute_dialect.op.tiles import chosen, problem_of
+from cute_dialect.op.ways import Way
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.plan import Gemm
+
+__all__ = ["explained"]
+
+
+def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
+    """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
+    a, b, _, d = plan.kinds
+    x, y = _matrix("A", A, a), _matrix("B", B, b)
+    if x.shape[-1] != y.shape[-2]:
+        raise ShapeError(f"Gemm.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
+    batch = max(x.shape[:-2], y.shape[:-2])
+    z = _matrix("D", (*batch, x.shape[-2], y.shape[-1]), d)
+    asked, where = plan.asked(batch=bool(batch)), plan.where()
+    td = plan.tile_description or chosen(Operands(x, y, z), asked, **where)
+    problem = problem_of(asked, z.shape[-2], z.shape[-1], x.shape[-1], prod(batch))
+    gpu, sms = here()
+    matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
+    why = "the plan's tile_description says so" if plan.tile_description is not None else ""
+    choice = td.kernel
+    if choice is None:
+        operation = plan.construct(td)
+        choice = operation.choice
+        name = operation.name
+    else:
+        name = choice.name
+    return explained_way("Gemm", Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
+
+
+def _matrix(name: str, array: Any, wanted: Type) -> ArrayView:
+    """Return how an operand lies; a shape is one of contiguous lines."""
+    if isinstance(array, tuple | list):
+        shape = tuple(cast("tuple[int, ...]", array))
+        *batch, m, n = shape
+        strides = (n, 1) if wanted.layout == "row" else (1, m)
+        steps = [m * n] * len(batch)
+        return ArrayView(0, shape, (*steps, *strides), wanted.element, -1, "numpy", None)
+    return laid(read("Gemm.explain", name, array), wanted.layout, f"Gemm.explain: expected {name} of {wanted.element}")
+
+
+def _lies(view: ArrayView) -> Matrix:
+    item = SIZES[view.dtype]
+    (*batch, m, n), (*step, row, column) = view.shape, view.strides
+    return Matrix((m, n), (row, column), item, view.pointer % 16, prod(batch), sum(step) if batch else 0)

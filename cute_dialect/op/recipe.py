@@ -1,0 +1,144 @@
+"""How a compiled GEMM is called: the order and form of its arguments, the memory that its blocks share.
+
+A recipe is plain data: a saved plan has it in JSON and runs without the compiler (:mod:`~cute_dialect.op.saved`).
+
+>>> of_stream = Recipe("k", share=Share(0, 0, 4194304, 128))
+>>> of_stream.share.of(1000, 1000), Recipe.from_json(of_stream.to_json()) == of_stream
+((4194304, 128), True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from cute_dialect.op.elements import SIZES
+from cute_dialect.op.errors import LayoutError
+from cute_dialect.runtime.arrays import ArrayView
+
+__all__ = ["Operands", "Recipe", "Share", "laid", "transposed"]
+
+
+class Share(NamedTuple):
+    """Memory that the blocks of a launch share: ``floats`` of f32, and ``counters`` of i32 that are zero before and
+    after, for each ``rows`` by ``columns`` of D; for all of it where ``rows`` is 0.
+    """
+
+    rows: int
+    columns: int
+    floats: int
+    counters: int
+
+    def of(self, m: int, n: int) -> tuple[int, int]:
+        """Return floats and counters for a D of (m, n), as the kernel sees it."""
+        tiles = -(-m // self.rows) * -(-n // self.columns) if self.rows else 1
+        return tiles * self.floats, tiles * self.counters
+
+
+class Operands(NamedTuple):
+    """What a GEMM is computed of: A (M, K), B (K, N), D (M, N) and C like it, of batches (L, …) each, or A or B without
+    L for all; ``bias``: a vector, ``along`` n or m; numbers.
+    """
+
+    a: ArrayView
+    b: ArrayView
+    d: ArrayView
+    c: ArrayView | None = None
+    bias: ArrayView | None = None
+    alpha: float = 1.0
+    beta: float = 0.0
+    along: str = ""
+
+
+class Recipe(NamedTuple):
+    """``name``: of the kernel; ``transposed``: it computes ``D^T = B^T A^T``; ``b_by_k``: it takes B as (K, N), not as
+    (N, K); ``batch``: matrices have a third mode; behind A, B and D come the memory of ``share``, C (``source``), the
+    ``bias`` (of ``m`` or ``n``), and ``numbers`` of ``alpha`` and ``beta``; ``tma``: addresses and rows are of whole 16
+    bytes.
+    """
+
+    name: str
+    transposed: bool = False
+    b_by_k: bool = False
+    batch: bool = False
+    share: Share | None = None
+    source: bool = False
+    bias: str = ""
+    numbers: tuple[str, ...] = ()
+    tma: bool = True
+
+    def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
+        """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
+        a, b, d, c = x.a, x.b, x.d, x.c
+        if self.transposed:
+            a, b, d = transposed(b), transposed(a), transposed(d)
+            c = None if c is None else transposed(c)
+        b = b if self.b_by_k else transposed(b)
+        given: list[object] = [self._form(v) for v in (a, b, d)]
+        given += shared
+        if self.source:
+            assert c is not None
+            given.append(self._form(c))
+        if self.bias:
+            given.append(x.bias)
+        return (*given, *[getattr(x, name) for name in self.numbers])
+
+    def _form(self, view: ArrayView) -> ArrayView:
+        """Return a matrix, or a batch with its mode last; one for all is a batch of one."""
+        if not self.batch:
+            return view if len(view.shape) == 2 else view._replace(shape=view.shape[1:], strides=view.strides[1:])
+        if len(view.shape) == 2:
+            (m, n), (row, column) = view.shape, view.strides
+            return view._replace(shape=(m, n, 1), strides=(row, column, max(m * row, n * column)))
+        (matrices, m, n), (step, row, column) = view.shape, view.strides
+        if matrices == 1 or step == 0:
+            return view._replace(shape=(m, n, 1), strides=(row, column, max(m * row, n * column)))
+        return view._replace(shape=(m, n, matrices), strides=(row, column, step))
+
+    def of_shared(self, m: int, n: int) -> tuple[int, int]:
+        """Return floats and counters that a D of (m, n) needs."""
+        if self.share is None:
+            return 0, 0
+        return self.share.of(n, m) if self.transposed else self.share.of(m, n)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as data."""
+        fields: dict[str, object] = self._asdict()
+        return fields | {"share": None if self.share is None else list(self.share)}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, object]) -> Recipe:
+        """Return the recipe of :meth:`to_json`.  Raises TypeError for other fields."""
+        values = cast("dict[str, Any]", dict(fields))
+        share = values.get("share")
+        values["share"] = None if share is None else Share(*share)
+        values["numbers"] = tuple(values.get("numbers", ()))
+        return cls(**values)
+
+
+def transposed(view: ArrayView) -> ArrayView:
+    """Return a matrix, or each of a batch, with its modes exchanged."""
+    *batch, m, n = range(len(view.shape))
+    order = (*batch, n, m)
+    return view._replace(
+        shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
+    )  # fmt: skip
+
+
+def laid(view: ArrayView, layout: str, what: str) -> ArrayView:
+    """Return a matrix, or batch of matrices, that has a layout; modes of one element have strides as if there were
+    more.  Raises LayoutError for one that lies otherwise.
+
+    >>> laid(ArrayView(0, (1, 40), (3, 1), "f16", -1, "numpy", None), "row", "A").strides
+    (40, 1)
+    """
+    (*matrices, m, n), (*steps, row, column) = view.shape, view.strides
+    along, other, extent, lines = (column, row, n, m) if layout == "row" else (row, column, m, n)
+    if along != 1 and extent > 1 and 0 not in view.shape:
+        found = "column-major" if row == 1 else "row-major" if column == 1 else f"strides {view.strides}"
+        raise LayoutError(f"{what}, {layout}-major, as planned, got {found}")
+    unit = max(1, 16 // SIZES.get(view.dtype, 1))
+    if lines <= 1 or 0 in view.shape:
+        other = -(-max(extent, 1) // unit) * unit
+    steps = [-(-lines * other // unit) * unit if matrices[0] == 1 else steps[0]] if matrices else []
+    return view._replace(strides=(*steps, *((other, 1) if layout == "row" else (1, other))))

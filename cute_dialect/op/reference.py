@@ -1,0 +1,85 @@
+"""What a GEMM is to compute, in numpy and f64: the other half of each test."""
+
+# Arrays are of any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.errors import UnsupportedError
+
+if TYPE_CHECKING:  # pragma: no cover
+    from numpy import float64
+    from numpy.typing import NDArray
+
+__all__ = ["as_f64", "reference"]
+
+
+def as_f64(array: Any) -> NDArray[float64]:
+    """Return the values of an array of numpy, torch or CuPy."""
+    import numpy as np
+
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return array.detach().cpu().double().numpy()
+    return np.asarray(array.get() if hasattr(array, "get") else array).astype(np.float64)
+
+
+def reference(
+    a: Any, b: Any, c: Any = None, alpha: float = 1.0, beta: float = 0.0, bias: Any = None, activation: str = "",
+    visitor: Callable[..., Any] | None = None,
+) -> NDArray[float64]:  # fmt: skip
+    """Return ``activation(alpha * a @ b + beta * c + bias)``, of matrices or batches.
+
+    Raises UnsupportedError for a visitor in the language, which numpy cannot compute.
+    """
+    import numpy as np
+
+    sums = as_f64(a) @ as_f64(b) if alpha != 0.0 else np.zeros(())
+    found = np.zeros(np.broadcast_shapes((*_batch(a, b), a.shape[-2], b.shape[-1]), sums.shape)) + alpha * sums
+    if beta != 0.0:
+        found = found + beta * as_f64(c).reshape(found.shape)
+    if bias is not None:
+        found = found + as_f64(bias)
+    if activation:
+        found = FUNCTIONS[activation](found)
+    if visitor is not None:
+        rows, columns = np.indices(found.shape[-2:])
+        try:
+            found = np.asarray(visitor(found, rows, columns), np.float64)
+        except Exception as e:
+            raise UnsupportedError(f"reference: the epilogue_visitor cannot be computed by numpy: {e}") from e
+    return found
+
+
+def _batch(a: Any, b: Any) -> tuple[int, ...]:
+    return max(tuple(a.shape[:-2]), tuple(b.shape[:-2]), key=lambda s: (len(s), s))
+
+
+def _gelu(x: NDArray[float64]) -> NDArray[float64]:
+    import numpy as np
+
+    return 0.5 * x * (1.0 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2.0)))
+
+
+def _gelu_tanh(x: NDArray[float64]) -> NDArray[float64]:
+    import numpy as np
+
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _silu(x: NDArray[float64]) -> NDArray[float64]:
+    import numpy as np
+
+    return x / (1.0 + np.exp(-x))
+
+
+FUNCTIONS: Mapping[str, Callable[[NDArray[float64]], NDArray[float64]]] = {
+    "relu": lambda x: x.clip(min=0), "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu,
+}  # fmt: skip
+"""Activations."""

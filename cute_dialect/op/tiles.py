@@ -1,0 +1,117 @@
+"""The tiles that a planned GEMM may have, best first, and which kernel it takes where none is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.op.choice import Problem
+from cute_dialect.op.configure import Asked, ampere_tiles, described, simt_tiles
+from cute_dialect.op.describe import TileDescription
+from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.menu import Menu, menu, suiting
+from cute_dialect.op.model import costs_of, times
+from cute_dialect.op.planned import fits_tma
+from cute_dialect.op.recipe import Operands
+from cute_dialect.op.ways import choose
+
+__all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
+
+
+class TileDescriptions(Sequence[TileDescription]):
+    """Descriptions of all kernels of a menu for a problem, best first; each is made when it is looked at."""
+
+    def __init__(self, found: Menu, order: Sequence[int], asked: Asked):
+        self._menu, self._order, self._asked = found, order, asked
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, index: int) -> TileDescription: ...
+    @overload
+    def __getitem__(self, index: slice) -> TileDescriptions: ...
+    def __getitem__(self, index: int | slice) -> TileDescription | TileDescriptions:
+        if isinstance(index, slice):
+            return TileDescriptions(self._menu, self._order[index], self._asked)
+        return described(self._menu.choice(int(self._order[index])), self._asked)
+
+    def __iter__(self) -> Iterator[TileDescription]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(td.name for td in self[:3])
+        return f"<{len(self)} tile descriptions: {shown}{', …' if len(self) > 3 else ''}>"
+
+
+def element_of(asked: Asked) -> str:
+    """Return the name of the factors' types."""
+    return asked.element_a if asked.element_a == asked.element_b else f"{asked.element_a}_{asked.element_b}"
+
+
+def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Problem:
+    """Return the problem that a kernel is chosen for: the flipped one where D is column-major."""
+    element, majors = element_of(asked), asked.majors
+    if asked.flipped:
+        element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
+        m, n = n, m
+    return Problem(m, n, k, element, asked.output, *majors, matrices)
+
+
+def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
+    """Tell whether wgmma multiplies such elements.  Raises LayoutError for layouts that it does not."""
+    if element_of(asked) not in FACTORS:
+        return False
+    wanted = (("A", asked.layout_a, "row", asked.element_a), ("B", asked.layout_b, "column", asked.element_b))
+    for name, layout, along_k, element in wanted:
+        if BITS[element] != 16 and layout != along_k:
+            what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
+            raise LayoutError(
+                f"{call}: expected {name} contiguous along K for {element} (wgmma reads {what} along K only), "
+                f"got {layout}-major; mm() would copy it"
+            )
+    return True
+
+
+def tiles_of(
+    asked: Asked, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
+) -> Sequence[TileDescription]:
+    """Return the tiles of kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
+    if opclass == "simt":
+        return simt_tiles()
+    if chip < 90 or not of_hopper(asked):
+        return ampere_tiles(asked.element_a)
+    p = problem_of(asked, *problem)
+    found = menu(p, sms)
+    which = np.flatnonzero(suiting(found, p))
+    taken = times(found.some(which), p, costs_of(gpu, sms))
+    order: list[int] = which[np.argsort(taken, kind="stable")].tolist()
+    return TileDescriptions(found, order, asked)
+
+
+def chosen(
+    x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run"
+) -> TileDescription:  # fmt: skip
+    """Return the tile that is taken for a call's operands.  Raises AlignmentError where no kernel can read them."""
+    m, n, k = (max(1, extent) for extent in (*x.d.shape[-2:], x.a.shape[-1]))  # any will do where nothing is computed
+    if opclass == "simt":
+        large = min(m, n) >= 1024 and all(map(fits_tma, (x.a, x.b, x.d)))
+        return simt_tiles()[0 if large and chip >= 90 else 1]
+    views = [v for v in (x.a, x.b, x.d, x.c) if v is not None]
+    # Neighbours in a row of C, or of a bias, are read at once.
+    pairs = (x.c is not None or x.along == "n") and not asked.flipped
+    readable = all(map(fits_tma, views)) and not (n % 2 and pairs)
+    if chip >= 90 and of_hopper(asked) and readable:
+        matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
+        choice = choose(problem_of(asked, m, n, k, matrices), sms, gpu)
+        return described(choice, asked)
+    if element_of(asked) in ("f16", "bf16") and asked.accumulator == "f32":
+        return ampere_tiles(asked.element_a)[0]
+    if chip < 90 or element_of(asked) not in FACTORS:
+        raise UnsupportedError(f"{call}: there is no kernel of sm_{chip} for {element_of(asked)} yet")
+    names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
+    what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"
+    raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() would copy")

@@ -1,0 +1,194 @@
+"""Plans: what is planned is computed, on the interpreter, bit for bit; what is chosen, and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.runtime.arrays import numpy_dtype
+
+GENERATOR = np.random.default_rng(7)
+
+
+def integers(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarray:
+    """Small integers, of which all sums and results here are exact."""
+    *batch, m, n = shape
+    order = (*batch, m, n) if layout == "row" else (*batch, n, m)
+    low = 0 if element == "ui8" else -2
+    found = GENERATOR.integers(low, 3, order).astype(numpy_dtype(element))
+    return found if layout == "row" else found.swapaxes(-1, -2)
+
+
+def poisoned(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarray:
+    """Memory for a result, which holds what no result here is."""
+    found = integers(*shape, element=element, layout=layout)
+    found[...] = 99 if np.issubdtype(found.dtype, np.integer) else np.nan
+    return found
+
+
+def test_a_plan_is_run() -> None:
+    a, b, c, d = integers(64, 72), integers(72, 96), integers(64, 96), poisoned(64, 96)
+    plan = op.Gemm(element="f16", layout="row")
+    done = plan.run(a, b, c, d, device="cpu", checks=("race", "uninit", "oob", "sync"))
+    assert done.D is d and np.array_equal(d, plan.reference(a, b, c, d))
+    assert done.problem_size == (64, 96, 72)
+    later = plan.run(a, b, c, alpha=2.0, beta=0.5, device="cpu", sync=False)
+    later.sync()
+    plan.sync()
+    assert np.array_equal(later.D, plan.reference(a, b, c, alpha=2.0, beta=0.5))
+    assert np.array_equal(later.D, 2.0 * (a.astype(float) @ b) + 0.5 * c)
+
+
+def test_arrays_of_the_plan() -> None:
+    a, b, c, d = (integers(32, 32) for _ in range(4))
+    plan = op.Gemm(A=a, B=b, C=c, D=d, beta=1.0)
+    plan.run(device="cpu")
+    assert np.array_equal(d, a.astype(float) @ b + c)
+    assert str(op.Gemm(A=a.T, element="f16", layout="row").kinds.a) == "f16, column-major"
+
+
+LAYOUTS = [(a, b, d) for a in ("row", "column") for b in ("row", "column") for d in ("row", "column")]
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize("output", ["f16", "f32"])
+def test_layouts(layouts: tuple[str, str, str], output: str) -> None:
+    of_a, of_b, of_d = layouts
+    plan = op.Gemm(element="f16", element_C=output, layout_A=of_a, layout_B=of_b, layout_C=of_d, beta=1.0)
+    a, b = integers(48, 72, layout=of_a), integers(72, 40, layout=of_b)
+    c, d = (f(48, 40, element=output, layout=of_d) for f in (integers, poisoned))
+    plan.run(a, b, c, d, device="cpu")
+    assert np.array_equal(d, plan.reference(a, b, c))
+    assert plan.run(a, b, c, device="cpu").D.flags.f_contiguous == (of_d == "column")
+
+
+@pytest.mark.parametrize(
+    ("element", "output"),
+    [("bf16", "bf16"), ("tf32", "f32"), ("f8E4M3FN", "bf16"), ("f8E4M3FN", "f8E4M3FN"), ("i8", "i32"), ("ui8", "i32"),
+     ("i8", "f32"), ("f32", "f32")],
+)  # fmt: skip
+def test_elements(element: str, output: str) -> None:
+    simt = element == "f32"
+    plan = op.Gemm(element=element, layout_A="row", layout_B="row" if simt else "column", layout_C="row",
+                   element_C=output)  # fmt: skip
+    a, b = integers(32, 64, element=element), integers(64, 48, element=element, layout="row" if simt else "column")
+    d = poisoned(32, 48, element=output)
+    plan.run(a, b, None, d, device="cpu")
+    exact = a.astype(float) @ b.astype(float)
+    assert np.array_equal(d.astype(float), exact.astype(numpy_dtype(output)).astype(float))
+
+
+@pytest.mark.parametrize("shapes", [((3, 24, 40), (3, 40, 72)), ((3, 24, 40), (40, 72)), ((24, 40), (3, 40, 72)),
+                                    ((1, 24, 40), (3, 40, 72))])  # fmt: skip
+@pytest.mark.parametrize("kernel_cc", [80, 90])
+def test_batches(shapes: tuple[Any, Any], kernel_cc: int) -> None:
+    a, b = (integers(*s) for s in shapes)
+    c = integers(3, 24, 72)
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=kernel_cc)
+    done = plan.run(a, b, c, alpha=0.5, beta=2.0, device="cpu")
+    assert done.D.shape == (3, 24, 72) and np.array_equal(done.D, 0.5 * (a.astype(float) @ b) + 2.0 * c)
+
+
+@pytest.mark.parametrize("shape", [(33, 65, 7), (1, 1, 1), (5, 8, 64), (64, 87, 72)])
+def test_rows_that_tma_cannot_read(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b, c, bias = integers(m, k), integers(k, n), integers(m, n), integers(1, n, element="f32")
+    plan = op.Gemm(element="f16", layout="row")
+    plan.activation = "relu"
+    done = plan.run(a, b, c, alpha=0.5, beta=2.0, bias=bias, device="cpu")
+    exact = np.maximum(0.5 * (a.astype(float) @ b) + 2.0 * c + bias, 0)
+    assert np.array_equal(done.D, exact)
+    assert np.array_equal(exact, plan.reference(a, b, c, alpha=0.5, beta=2.0, bias=bias))
+
+
+def test_what_becomes_of_the_sums() -> None:
+    def above(x: Any, row: Any, column: Any) -> Any:
+        return x * (column > row)
+
+    a, b, rows = integers(40, 64), integers(64, 40), integers(40, 1)
+    for layout in ("row", "column"):
+        plan = op.Gemm(element="f16", layout="row", layout_C=layout)
+        plan.epilogue_visitor = above
+        plan.activation = "relu"
+        done = plan.run(a, b, bias=rows, device="cpu")
+        exact = np.triu(np.maximum(a.astype(float) @ b + rows, 0), 1)
+        assert np.array_equal(done.D, exact) and np.array_equal(plan.reference(a, b, bias=rows), exact)
+    plan.epilogue_visitor = None
+    plan.activation = "identity"
+    assert np.array_equal(plan.run(a, b, device="cpu").D, a.astype(float) @ b)
+
+
+def test_a_column_of_c_and_no_c() -> None:
+    """Nothing is read of C where beta is 0: it may be full of NaN, or not there."""
+    a, b = integers(32, 32), integers(32, 32)
+    nothing = np.full((32, 32), np.nan, np.float16)
+    plan = op.Gemm(element="f16", layout="row")
+    assert np.array_equal(plan.run(a, b, nothing, nothing, device="cpu").D, a.astype(float) @ b)
+    void = op.Gemm(element="f16", layout="row", element_C="void", element_D="f32")
+    done = void.run(a, b, device="cpu")
+    assert done.D.dtype == np.float32 and np.array_equal(done.D, a.astype(float) @ b)
+    same = integers(32, 32)
+    exact = a.astype(float) @ b + same
+    plan.run(a, b, same, same, beta=1.0, device="cpu")
+    assert np.array_equal(same, exact)
+
+
+def test_nothing_to_compute() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    assert plan.run(integers(0, 8), integers(8, 16), device="cpu").D.shape == (0, 16)
+
+
+def test_tiles() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    tiles = plan.tile_descriptions()
+    assert len(tiles) > 300 and tiles[0].threadblock_shape == (128, 256, 64) and "128x256x64" in repr(tiles)
+    few = plan.tile_descriptions((16, 4096, 4096))
+    assert few[0].threadblock_shape[0] == 64 and tiles[:2][1] == tiles[1]
+    a, b, c = integers(70, 72), integers(72, 104), integers(70, 104)
+    exact = a.astype(float) @ b + c
+    kinds = {(td.kernel_schedule, td.tile_scheduler): td for td in plan.tile_descriptions((70, 104, 4096))}
+    assert len(kinds) >= 3
+    for td in kinds.values():
+        if td.tile_scheduler == "split_k":
+            continue  # its parts need more of K
+        operation = plan.construct(td)
+        plan.tile_description = td
+        done = plan.run(a, b, c, beta=1.0, device="cpu")
+        assert done.operation.name == operation.name and np.array_equal(done.D, exact)
+    plan.tile_description = None
+    plan.tile_description = {"threadblock_shape": [128, 64, 64], "stages": 3, "cluster_shape": [1, 1, 1]}
+    assert plan.td is not None and plan.td.stages == 3
+    done = plan.run(a, b, c, beta=1.0, device="cpu")
+    assert "128x64" in done.operation.name and np.array_equal(done.D, exact)
+
+
+def test_a_plan_is_read() -> None:
+    a, b = integers(64, 72), integers(72, 96)
+    plan = op.Gemm(element="f16", layout="row")
+    found = plan.explain(a, b)
+    assert found.choice is not None and found.choice.name in str(found)
+    assert found.problem.key == "f16-f16-kn 64x96x72"
+    assert plan.explain((4096, 4096), (4096, 4096)).microseconds > 100
+    plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 4, "cluster_shape": [1, 1, 1]}
+    assert "tile_description says so" in str(plan.explain(a, b)) and "64x64" in str(plan.explain(a, b))
+    assert "wgmma" in plan.ir() and " cute.tiled" not in plan.ir("base") and "llvm.func" in plan.ir("llvm")
+    assert plan.ir("arch") != plan.ir("expanded") != plan.ir()
+    assert ".entry" in plan.ptx and "0 bytes spilled" in plan.report
+    operation = plan.compile()
+    assert operation.procedural_name() in repr(operation)
+
+
+def test_swizzles() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    a, b = integers(200, 64), integers(64, 72)
+    for swizzle in (op.IdentitySwizzle1, op.IdentitySwizzle4, op.ThreadblockSwizzleStreamK):
+        plan.tile_description = op.TileDescription(
+            [64, 64, 64], 0, [4, 1, 1], op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
+        )  # fmt: skip
+        plan.swizzling_functor = swizzle
+        done = plan.run(a, b, device="cpu")
+        assert np.array_equal(done.D, a.astype(float) @ b)
+        assert ("k" in done.operation.name.split("-")[4]) == swizzle.stream_k
