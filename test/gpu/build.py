@@ -132,6 +132,21 @@ def build_types(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_type_kernels(folder: str, chip: str) -> list[str]:
+    """Kernels of single types: ``type_kernels/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from type_kernels import KERNELS
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, text in KERNELS.items():
+        module = compile_cute(text(), chip=chip, filename=f"{name}.mlir", keep_stages=False)
+        module.save(Path(folder) / "type_kernels" / name)
+        said.append(f"type_kernels/{name}: {module.report.strip()}")
+    return said
+
+
 def build_several(folder: str, chip: str) -> list[str]:
     """Host functions with several launches: ``several``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -163,7 +178,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several, build_sweep, build_types,
+        build_several, build_sweep, build_types, build_type_kernels,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

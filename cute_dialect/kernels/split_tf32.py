@@ -1,0 +1,97 @@
+"""f32 split in two numbers of tf32, for products of three: ``A B ~ lo(A) hi(B) + hi(A) lo(B) + hi(A) hi(B)``.
+
+``x = hi + lo + rest``: ``hi`` is x rounded to the 10 bits of tf32, ``lo`` what is missing, of which tf32 keeps 10 bits
+again; the rest is below 2^-23 of x.  A matrix of K columns becomes one of three parts, and the Hopper GEMM in tf32
+multiplies them as any other: the sums of the small products come before those of the large ones.
+
+    A:  lo | hi | hi
+    B:  hi | lo | hi          each of ``padded(K)`` columns, with zeros behind K
+
+    launch(x, out, order="a")                                    # x (rows, K), out (rows, 3 * padded(K)), or batches
+
+Infinities have no ``lo`` (it would be a NaN): a product of one with a number that tf32 holds is a NaN.
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.lang import utils
+
+__all__ = ["ORDERS", "launch", "padded", "split_text"]
+
+ORDERS = {"a": (1, 0, 0), "b": (0, 1, 0)}
+"""Of which operand -> its three parts: 0 for hi, 1 for lo."""
+
+_TILE, _THREADS = 64, 256
+
+
+def padded(k: int) -> int:
+    """Return the columns of a part: whole 16 bytes.
+
+    >>> padded(1), padded(64)
+    (4, 64)
+    """
+    return -(-k // 4) * 4
+
+
+@cute.jit
+def launch(X: cute.Tensor, Y: cute.Tensor, order: cute.Constexpr[str] = "a"):
+    """Launch a block for each 64 rows and columns of a part of Y."""
+    if X.element_type is not cute.Float32 or Y.element_type is not cute.Float32:
+        raise TypeError(f"expected matrices of Float32, got {X} and {Y}")
+    if Y.leading_dim != 1:
+        raise ValueError(f"expected a result with contiguous rows, got {Y}")
+    columns = Y.shape[1] // 3
+    assert X.shape[0] == Y.shape[0], "both must have as many rows"
+    assert columns * 3 == Y.shape[1], "the result must have three parts"
+    assert columns >= X.shape[1], "a part must have as many columns as what is split, or more"
+    matrices = None
+    if cute.rank(X) == 3:
+        matrices = Y.shape[2]
+        assert X.shape[2] == matrices, "both must have as many matrices"
+    tiles = utils.GroupedRaster(cute.ceil_div((X.shape[0], columns), (_TILE, _TILE)), matrices=matrices)
+    split(X, Y, tiles, order).launch(grid=tiles.count(), block=_THREADS)
+
+
+@cute.kernel(min_blocks=4)
+def split(X: Any, Y: Any, tiles: utils.GroupedRaster, order: cute.Constexpr[str]):
+    """Split a tile; it goes through shared memory, so that neighbours are read and written side by side."""
+    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    X, Y = (x[None, None, number] for x in (X, Y) for number in matrix) if matrix else (X, Y)
+    thread, part = cute.arch.thread_idx().x, Y.shape[1] // 3
+    rows, columns = X.shape
+    held = cute.smem_tensor(cute.Float32, cute.make_layout((_TILE, _TILE), stride=(_TILE + 1, 1)), 16)
+    for i in cute.range_constexpr(_TILE * _TILE // _THREADS):
+        at = i * _THREADS + thread
+        r, k = (at % _TILE, at // _TILE) if X.leading_dim == 0 else (at // _TILE, at % _TILE)
+        inside = (row * _TILE + r < rows) & (column * _TILE + k < columns)
+        held[r, k] = X[row * _TILE + r, column * _TILE + k] if inside else cute.Float32(0)
+    cute.arch.sync_threads()
+    for i in cute.range_constexpr(_TILE * _TILE // _THREADS):
+        at = i * _THREADS + thread
+        r, k = at // _TILE, at % _TILE
+        to, where = column * _TILE + k, row * _TILE + r
+        if (where < rows) & (to < part):
+            parts = _parts(held[r, k])
+            for j, which in enumerate(ORDERS[order]):
+                Y[where, to + part * j] = parts[which]
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """Return hi and lo."""
+    hi = x.to(cute.TFloat32).to(cute.Float32)
+    bits, limit = x.bitcast(cute.Int32) & 0x7FFFFFFF, 0x7F800000
+    # What is next to the largest number would be rounded to infinity; what is infinite or no number has no lo.
+    large = (bits < limit) & ((hi.bitcast(cute.Int32) & 0x7FFFFFFF) == limit)
+    hi = (x.bitcast(cute.Int32) & -8192).bitcast(cute.Float32) if large else hi
+    return hi, (x - hi if bits < limit else cute.Float32(0))
+
+
+def split_text(order: str, *, row_major: bool = True, batch: bool = False) -> str:
+    """Return kernel and host function as text: ``launch(X, Y)``; ``row_major``: of X."""
+    more = ",?" if batch else ""
+    layouts = (f"(?,?{more}):(?,1{more})" if row_major else f"(?,?{more}):(1,?{more})", f"(?,?{more}):(?,1{more})")
+    x, y = (cute.Tensor[cute.Float32, layout] for layout in layouts)
+    return cute.trace(launch, x, y, order=order).mlir(aliases=True, comments=True)

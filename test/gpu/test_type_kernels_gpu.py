@@ -1,0 +1,101 @@
+"""Exact f32, ``mma.sync`` of f64 and others, and 3xTF32 on the GPU, against float64 and exact integers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from type_kernels import EXACT, THREE, WARP  # noqa: E402
+
+from cute_dialect.kernels.exact_gemm import ExactConfig  # noqa: E402
+from cute_dialect.kernels.gemm.elements import factors  # noqa: E402
+from cute_dialect.kernels.split_tf32 import padded  # noqa: E402
+from cute_dialect.kernels.warp_gemm import WarpConfig  # noqa: E402
+from cute_dialect.runtime import load  # noqa: E402
+
+DTYPES = {
+    "f64": torch.float64, "tf32": torch.float32, "i8": torch.int8, "ui8": torch.uint8, "i32": torch.int32,
+    "f8E4M3FN": torch.float8_e4m3fn, "bf16": torch.bfloat16, "f32": torch.float32,
+}  # fmt: skip
+
+
+@pytest.fixture
+def kernels(artifacts: Path) -> Any:
+    """Kernels by name (``python test/gpu/build.py DIR``)."""
+    folder = artifacts / "type_kernels"
+    if not folder.exists():
+        pytest.skip(f"NOT RUN: {folder} is missing; build it: python test/gpu/build.py {artifacts}")
+    return lambda name: load(str(folder / name)).kernel("launch")
+
+
+def with_major(x: torch.Tensor, k_major: bool) -> torch.Tensor:
+    return x if k_major else x.mT.contiguous().mT
+
+
+def rms(x: torch.Tensor, exact: torch.Tensor) -> float:
+    return float((x.double() - exact).square().mean().sqrt())
+
+
+@pytest.mark.parametrize("config", EXACT, ids=lambda c: c.name)
+def test_exact(kernels: Any, config: ExactConfig) -> None:
+    launch = kernels(config.name)
+    for m, n, k in ((1024, 768, 512), (513, 1001, 77), (1, 1, 1), (4096, 4096, 1024)):
+        matrices = 3 if config.batch else 1
+        a = with_major(torch.randn(matrices, m, k, device="cuda"), config.major_a == "k")
+        b = with_major(torch.randn(matrices, n, k, device="cuda"), config.major_b == "k")
+        c = torch.full((matrices, m, n), float("nan"), device="cuda")
+        bias = torch.randn(n, device="cuda")
+        fused = config.epilogue.active
+        given = [x.permute(1, 2, 0) if config.batch else x[0] for x in (a, b, c)]
+        launch(*given, *((bias, 0.5) if fused else ()))
+        exact, bound = a.double() @ b.double().mT, a.double().abs() @ b.double().mT.abs()
+        if fused:
+            exact, bound = (exact / 2 + bias.double()).clamp(min=0), bound + bias.abs()
+        assert bool(((c.double() - exact).abs() <= (k + 2) * 2.0**-24 * bound).all()), (m, n, k)
+
+
+@pytest.mark.parametrize("config", WARP, ids=lambda c: c.name)
+def test_by_warps(kernels: Any, config: WarpConfig) -> None:
+    """Integers whose products are exact."""
+    launch, generator = kernels(config.name), torch.Generator("cuda").manual_seed(0)
+    for m, n, k in ((1024, 768, 512), (513, 1001, 77), (130, 66, 34), (1, 1, 1), (4096, 4096, 1024)):
+        matrices = 3 if config.batch else 1
+
+        def matrix(element: str, rows: int, major: str, matrices: int = matrices, k: int = k) -> torch.Tensor:
+            low, high = {"f64": (-(2**20), 2**20), "ui8": (0, 256), "i8": (-128, 128)}.get(element, (-3, 4))
+            if config.output == "i8":
+                low, high = -3, 4
+            x = torch.randint(low, high, (matrices, rows, k), device="cuda", generator=generator)
+            return with_major(x.float().to(DTYPES[element]) if element != "f64" else x.double(), major == "k")
+
+        of_a, of_b = factors(config.element)
+        a, b = matrix(of_a, m, config.majors[0]), matrix(of_b, n, config.majors[1])
+        c = torch.full((matrices, m, n), 77, device="cuda").to(DTYPES[config.output])
+        launch(*(x.permute(1, 2, 0) if config.batch else x[0] for x in (a, b, c)))
+        exact = a.double() @ b.double().mT
+        if config.output == "i8":
+            exact = exact.clamp(-128, 127)
+        assert torch.equal(c.double(), exact.to(c.dtype).double()), (m, n, k)
+
+
+@pytest.mark.parametrize("name", THREE)
+@pytest.mark.parametrize("k", [512, 4096, 8192])
+def test_three_products_of_tf32(kernels: Any, name: str, k: int) -> None:
+    """In two levels the error is at most twice that of torch's product of f32; what it is in one is printed."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.manual_seed(0)
+    a, b = torch.randn(1024, k, device="cuda"), torch.randn(1536, k, device="cuda")
+    parts = []
+    for x, order in ((a, "a"), (b, "b")):
+        parts.append(torch.empty(x.shape[0], 3 * padded(k), device="cuda"))
+        kernels(f"split_{order}")(x, parts[-1])
+    c = torch.empty(1024, 1536, device="cuda")
+    kernels(name)(*parts, c)
+    exact = a.double() @ b.double().t()
+    ours, theirs = rms(c, exact), rms(a @ b.t(), exact)
+    print(f"{name} K {k}: RMS error {ours:.3g}, torch's f32 {theirs:.3g}, ratio {ours / theirs:.2f}")
+    assert ours <= (2 if name == "three" else 20) * theirs

@@ -1,0 +1,31 @@
+"""Kernels of single types that the GPU tests call by themselves: exact f32, ``mma.sync`` of f64 and others, 3xTF32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
+
+EXACT = [ExactConfig(a, b) for a in "km" for b in "nk"]
+EXACT += [ExactConfig(batch=True), ExactConfig(epilogue=Epilogue(alpha="arg", bias="n", activation="relu"))]
+WARP = [
+    WarpConfig(element, output, (a, b))
+    for element, output in (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("i8_ui8", "i32"), ("f8E4M3FN", "bf16"))
+    for a, b in (("k", "k"), ("k", "mn"), ("mn", "mn"))
+]
+WARP += [WarpConfig(batch=True), WarpConfig("i8", "i8")]
+TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=False)
+THREE = {"three": TF32._replace(promote=True, tile=(128, 192, 32)), "three_at_once": TF32._replace(tile=(128, 256, 32))}
+"""GEMMs of three parts: in two levels, and in one."""
+
+KERNELS: dict[str, Callable[[], str]] = {
+    **{c.name: lambda c=c: exact_gemm_text(c) for c in EXACT},
+    **{c.name: lambda c=c: warp_gemm_text(c) for c in WARP},
+    **{name: lambda c=c: gemm_text(c) for name, c in THREE.items()},
+    "split_a": lambda: split_text("a"), "split_b": lambda: split_text("b"),
+}  # fmt: skip
