@@ -35,6 +35,21 @@ def at_once(sms: int, cluster: int) -> int:
     return max(1, whole * 10 // 11) if cluster == 4 else max(1, whole * 7 // 8) if cluster > 4 else whole
 
 
+def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool) -> tuple[int, int]:
+    """Return what each of the blocks that share a tile of A or B, (rows, K), brings of it for all of them.
+
+    It lies in shared memory as the whole does: 8 rows of 128 bytes; where rows are contiguous, chunks of 64 rows (of
+    fewer, where those do not divide the tile), or of all chunks some lines of K, 8 at least.
+
+    >>> part_of((96, 64), 4, k_major=True), part_of((128, 64), 2, k_major=False), part_of((96, 64), 4, k_major=False)
+    ((24, 64), (64, 64), (96, 16))
+    """
+    rows, k = tile
+    if k_major or rows % (gcd(rows, 64) * blocks) == 0:
+        return rows // blocks, k
+    return rows, k // blocks
+
+
 class GemmConfig(NamedTuple):
     """The configuration of a kernel.
 
@@ -202,13 +217,11 @@ class GemmConfig(NamedTuple):
         registers = self.registers
         if registers > self.most_registers:
             raise ValueError(f"expected at most {self.most_registers} registers of sums, got {registers} for {m} x {n}")
-        for name, size, blocks, k_major in (
-            ("rows", m, self.cluster_n, self.major_a == "k"), ("columns", n, self.cluster_m, self.major_b == "k")
+        for name, size, blocks, major in (
+            ("rows", m, self.cluster_n, self.major_a), ("columns", n, self.cluster_m, self.major_b)
         ):  # fmt: skip
-            # Each block loads its part as the whole lies in shared memory: 8 rows of 128 bytes, or lines of M or N.
-            unit = 8 if k_major else gcd(size, 64)
-            if size % (unit * blocks):
-                raise ValueError(f"expected {name} in {unit}s for each of {blocks} blocks that share them, got {size}")
+            if major == "k" and size % (8 * blocks):
+                raise ValueError(f"expected {name} in 8s for each of {blocks} blocks that share them, got {size}")
         if self.major_c not in ("m", "n") or (self.major_c == "m" and BITS[self.output] != 16):
             raise ValueError(f"expected C along n, or along m of 16-bit elements, got {self.major_c} of {self.output}")
         if self.buffers < 1:

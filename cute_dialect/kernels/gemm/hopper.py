@@ -82,7 +82,7 @@ def launch(
     mma = hopper.make_trivial_tiled_mma(
         A.element_type, B.element_type, hopper.major(A), hopper.major(B), number(c.sums), (c.sharers, 1, 1), (64, n)
     )
-    rings = ring_of(A, m, c), ring_of(B, n, c)
+    rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
     tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
@@ -119,8 +119,11 @@ def gemm(
     )
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
     of_a, of_b = tiles.sharers()
-    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, mask=of_a, batch=c.batch)
-    b = Operand(tma_b, sB, (n, k), c.cluster_m, tiles.row, mask=of_b, first_out=c.stream_b, batch=c.batch)
+    a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=c.major_a == "k", mask=of_a, batch=c.batch)
+    b = Operand(
+        tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b,
+        batch=c.batch,
+    )  # fmt: skip
     consumers = c.sharing * c.sharers  # that use a slot
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,

@@ -6,7 +6,7 @@
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
 from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.result import swizzle_of
 from cute_dialect.lang import hopper, utils
@@ -96,17 +96,19 @@ def as_read(c: GemmConfig, A: Any, B: Any, C: Any) -> Any:
     return A, B, C
 
 
-def ring_of(matrix: Any, rows: int, c: GemmConfig) -> Any:
-    """Return the layout of an operand's stages in shared memory, (rows, K, stages): rows of 128 bytes, swizzled."""
+def ring_of(matrix: Any, tile: tuple[int, int], c: GemmConfig) -> Any:
+    """Return the layout of an operand's stages of ``tile`` in shared memory, (rows, K, stages): lines of 128 bytes,
+    swizzled.
+    """
     order = utils.LayoutEnum.from_tensor(matrix)
-    return hopper.make_smem_layout_a(order, (rows, None, c.tile[2]), matrix.element_type, c.stages)
+    return hopper.make_smem_layout_a(order, (tile[0], None, tile[1]), matrix.element_type, c.stages)
 
 
 def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> Any:
     """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
-    part = (tile[0] // blocks, tile[1])
+    part = part_of(tile, blocks, k_major=matrix.leading_dim == 1)
     op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
-    return _map(c, op, matrix, ring_of(matrix, part[0], c), part)
+    return _map(c, op, matrix, ring_of(matrix, part, c), part)
 
 
 def store_widths(config: GemmConfig | SplitConfig) -> list[int]:

@@ -10,7 +10,7 @@ Each is written in the language, and knows its own registers and shared memory; 
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig
+from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig, part_of
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
@@ -81,20 +81,26 @@ class Tiles:
 class Operand:
     """What TMA brings of A or B to its stages in shared memory.
 
-    ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K); of ``blocks`` of a cluster each
-    brings its part for all: ``rank`` is this block's, ``mask`` has a bit for each of them in the cluster;
-    ``first_out``: of the L2; ``batch``: of matrices, or one for all.
+    ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K), ``k_major`` where its lines go
+    along K; of ``blocks`` of a cluster each brings its part for all (:func:`.config.part_of`): ``rank`` is this
+    block's, ``mask`` has a bit for each of them in the cluster; ``first_out``: of the L2; ``batch``: of matrices, or
+    one for all.
     """
 
     def __init__(
-        self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, mask: Any = None,
-        first_out: bool = False, batch: bool = False,
+        self, tma: Any, smem: Any, tile: tuple[int, int], blocks: int, rank: Any, *, k_major: bool = True,
+        mask: Any = None, first_out: bool = False, batch: bool = False,
     ):  # fmt: skip
         self.atom, coords = tma
         self.shared = blocks > 1
         self.mask = ((1 << blocks) - 1 if mask is None else mask) if self.shared else None
         self.policy = EVICT_FIRST if first_out else None
         self.matrices: Any = coords.shape[2] if batch else None
+        part = part_of(tile, blocks, k_major=k_major)
+        # Of a tile that is shared along K: the pieces, and which is this block's.
+        self.pieces, self.rank = tile[1] // part[1], rank
+        if self.pieces > 1:
+            smem, tile, blocks, rank = cute.flat_divide(smem, part)[None, None, 0, rank, None], part, 1, 0
         self.slots, self.tiles = cpasync.tma_partition(
             self.atom, rank, cute.make_layout(blocks), cute.group_modes(smem, 0, 2),
             cute.group_modes(cute.flat_divide(coords, tile), 0, 2),
@@ -102,7 +108,7 @@ class Operand:
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
         """Fetch tile (row, k), this block's part of it, into a slot."""
-        where = (None, row, k)
+        where = (None, row, k if self.pieces == 1 else k * self.pieces + self.rank)
         if matrix is not None:  # the last one stands for those that follow: one may be for all of a batch
             where = (*where, cute.min(matrix, self.matrices - 1))
         cute.copy(

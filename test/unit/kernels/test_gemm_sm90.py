@@ -204,7 +204,6 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"tile": (256, 256, 64)}, "at most 192 registers of sums, got 384 for 256 x 256"),
         ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "at most 96 registers of sums"),
         ({"tile": (128, 16, 64), "cluster_m": 4}, "columns in 8s for each of 4 blocks that share them, got 16"),
-        ({"tile": (128, 96, 64), "major_b": "n"}, "columns in 32s for each of 2 blocks that share them, got 96"),
         ({"major_c": "k"}, "expected C along n, or along m"),
         ({"output": "f32"}, "no deferred store of f32"),
         ({"output": "f32", "deferred": False, "major_c": "m"}, "expected C along n, or along m of 16-bit elements"),
@@ -281,6 +280,18 @@ ARRAYS = {
     "a cluster of 2 x 2, A M-major": (
         SINGLE._replace(tile=(128, 64, 64), cluster_m=2, cluster_n=2, sms=8, major_a="m"),
         (400, 304, 136),
+    ),
+    "96 columns of a cluster of four, N-major": (
+        SINGLE._replace(tile=(64, 96, 64), cluster_m=4, sms=8, major_b="n"),
+        (500, 136, 136),
+    ),
+    "16 columns of a cluster of 8, N-major": (
+        SINGLE._replace(tile=(64, 16, 64), cluster_m=8, sms=16, major_b="n", stages=6),
+        (600, 24, 200),
+    ),
+    "a cluster of 2 x 4, both other majors": (
+        COLUMNS._replace(tile=(128, 80, 64), cluster_m=2, cluster_n=4, sms=16, major_a="m", major_b="n", deferred=True),
+        (304, 400, 136),
     ),
     "K shared, a cluster of 2 x 2": (
         SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, cluster_m=2, cluster_n=2), 2),
