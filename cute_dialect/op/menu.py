@@ -1,10 +1,10 @@
 """The kernels that a product can be computed by: every configuration of the Hopper GEMM that is worth a thought.
 
-There are some two thousand for a type of operands: tiles of 64 to 192 rows and of 16 to 256 columns, of the problem as
-it is or swapped (``C^T = B A^T``), each with a way to share the work.  Where the last wave of tiles is not full another
-tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  A menu is a table, a column
-for each thing that the model asks, of all kernels at once; a :class:`~cute_dialect.op.choice.Choice` is made of one
-that is taken.
+There are up to three thousand for a type of operands: tiles of 64 to 256 rows and of 16 to 256 columns, of the problem
+as it is or swapped (``C^T = B A^T``), each with a way to share the work.  Where the last wave of tiles is not full
+another tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  A menu is a table, a
+column for each thing that the model asks, of all kernels at once; a :class:`~cute_dialect.op.choice.Choice` is made of
+one that is taken.
 
 >>> found = menu(Problem(8192, 8192, 8192))
 >>> len(found) > 1000, found.choice(0).config.tile
@@ -42,8 +42,8 @@ for few rows.
 
 _PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
-_CLUSTERS, _LARGER = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4))
-"""Blocks along M and N: of tiles of any size, and of smaller ones.  Eight are no faster than four."""
+_CLUSTERS, _LARGER = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4), (2, 4), (4, 2), (8, 1), (1, 8))
+"""Blocks along M and N: of tiles of any size, and of smaller ones."""
 _ALIGNMENT = 1024
 """Bytes that aligning the stages may take."""
 _MOST_STAGES = 16
@@ -150,8 +150,8 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
     for swapped in (False, True) if BITS[output] == 16 else (False,):
         # Lines of B along N lie in shared memory in 32 elements at least.
         step = 16 if (major_a if swapped else major_b) == "k" and BITS[output] > 8 else 32
-        for rows, most in ((64, 256), (128, 256), (192, 192)):  # 256 rows are no faster than 256 columns
-            for columns in range(max(step, 16 if rows < 192 else 64), most + 1, step):
+        for rows, most in ((64, 256), (128, 256), (192, 192), (256, 192)):
+            for columns in range(step, most + 1, step):
                 found += _of_tile(base, rows, columns, swapped)
     if (major_a, major_b) == ("k", "k") and not batch and not sums:
         found += _few_rows(element, output)
@@ -161,14 +161,13 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
 def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[Sequence[float]]:
     """List the ways in which a tile can be used: fields of :class:`Kernel`."""
     found: list[Sequence[float]] = []
-    area, wide, consumers = rows * columns, BITS[base.output] == 32, rows // 64
-    sums, most = columns // 2, 96 if consumers == 3 else 192  # registers
+    area, wide, consumers = rows * columns, BITS[base.output] == 32, 2 if rows == 256 else rows // 64
+    sums, most = rows // 64 // consumers * columns // 2, 96 if consumers == 3 else 192  # registers
     majors = base.major_a, base.major_b
     k_major = [major == "k" for major in (swapped_majors(*majors) if swapped else majors)]
-    units = (8 if k_major[0] else 64, 8 if k_major[1] else min(columns & -columns, 64))
     clusters = [
         (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192))
-        if columns % (units[1] * m) == 0 and rows % (units[0] * n) == 0
+        if (not k_major[1] or columns % (8 * m) == 0) and (not k_major[0] or rows % (8 * n) == 0)
     ]  # fmt: skip
     can_wait = not wide and not base.promote and sums * 3 // 2 <= most
     if base.promote and sums * 2 > most:
@@ -183,6 +182,8 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
                 (rows, columns, rows, stages, parts, m, n, way, swapped, deferred, buffers, False, finishers)
             )  # fmt: skip
 
+    if sums > most:
+        return found
     add(consumers, WHOLE, 1, 1)
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):
@@ -191,7 +192,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         for m, n in clusters:
             if m * n <= 4 and max(m, n) <= 2:
                 add(2, TURNS, m, n)
-    if base.batch or base.promote or base.accumulator:
+    if base.batch or base.promote or base.accumulator or rows == 256:
         return found
     # Two blocks share what is more of the operands; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]

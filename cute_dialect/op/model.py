@@ -56,50 +56,56 @@ class Costs(NamedTuple):
     ``sharpness``: how suddenly one bound follows another.  ``shared``: cycles of a read of 128 bytes of shared
     memory.  ``torn``: factor for lines of 128 bytes that begin anywhere, ``torn_latency``, ``torn_sm``: its powers
     for their latency and for what one SM reads, ``torn_dram``: factor for what is read of them in DRAM.  ``halves``:
-    factor for lines of 64 bytes and shorter.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
+    factor for lines of 64 bytes and shorter.  ``odd``: factor for lines half of which begin in the middle of 32 bytes,
+    ``odd_store``: for the stores of such.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
+    ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
     """
 
     sms: int = 132
-    ghz: float = 1.739
+    ghz: float = 1.758
     mma: float = 1.001
-    mma_tf32: float = 0.9975
-    mma_8: float = 1.038
-    step_cycles: float = 9.809
-    l2_bytes: float = 42.96
-    dram: float = 4.08
-    latency: float = 1.382
-    other_major: float = 0.9862
-    launch: float = 3.522
-    first_loads: float = 1.387
-    clusters_meet: float = 1.168
-    clusters_share: float = 1.02
-    store: float = 0.3859
-    store_tile: float = 0.8884
-    not_hidden: float = 0.2642
-    wave: float = 0.004944
-    alone: float = 1.128
-    split: float = 2.908
-    split_tile: float = 3.237
-    split_add: float = 1.745
-    stream: float = 5.213
+    mma_tf32: float = 0.9962
+    mma_8: float = 1.05
+    step_cycles: float = 9.894
+    l2_bytes: float = 33.97
+    dram: float = 4.092
+    latency: float = 1.339
+    other_major: float = 1.008
+    launch: float = 3.436
+    first_loads: float = 1.403
+    clusters_meet: float = 1.396
+    clusters_share: float = 0.9913
+    store: float = 0.4581
+    store_tile: float = 1.022
+    not_hidden: float = 0.2201
+    wave: float = 0.1873
+    alone: float = 1.198
+    split: float = 2.516
+    split_tile: float = 2.72
+    split_add: float = 2.122
+    stream: float = 5.365
     collect_tile: float = 2.08
-    few_launch: float = 3.867
-    few_split: float = 0.3778
-    sharpness: float = 3.002
-    shared: float = 0.9828
-    torn: float = 1.235
-    torn_latency: float = 1.149
-    store_columns: float = 0.8642
-    sm_bytes: float = 67.75
-    torn_dram: float = 1.165
-    turns: float = 0.9544
-    torn_sm: float = 1.409
-    halves: float = 1.426
-    few_tile: float = 1.543
+    few_launch: float = 3.406
+    few_split: float = 0.4213
+    sharpness: float = 3.658
+    shared: float = 0.9881
+    torn: float = 1.232
+    torn_latency: float = 0.8045
+    store_columns: float = 0.8017
+    sm_bytes: float = 73.0
+    torn_dram: float = 1.137
+    turns: float = 0.933
+    torn_sm: float = 1.918
+    halves: float = 1.325
+    few_tile: float = 1.77
+    odd: float = 1.378
+    odd_store: float = 1.184
+    together: float = 0.4605
 
 
 COSTS = Costs()
-"""Of an H200 (2026-11-23: sweeps of 608 problems with seeds 202, 303, 404 and 505, 14 to 20 kernels each)."""
+"""Of an H200 (2026-11-23: sweeps of 718 problems with seeds 202, 303, 404, 505 and 606, 14 to 22
+kernels each, and of 68 that were slow, of seeds 17 and 18, 30 to 40 each)."""
 
 GIVEN = ("sms", "ghz")
 """Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
@@ -129,18 +135,23 @@ class Asked(NamedTuple):
     out_bits: Any
     torn_a: Any
     torn_b: Any
+    odd_a: Any
+    odd_b: Any
+    odd_out: Any
     straight_a: Any
     straight_b: Any
 
     @classmethod
     def of(cls, p: Problem) -> Asked:
-        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``straight``: they are
-        contiguous along K.
+        """Return it of a problem; ``torn``: lines of 128 bytes of A, of B, begin anywhere; ``odd``: half of them, or of
+        the result's, in the middle of 32 bytes; ``straight``: they are contiguous along K.
         """
-        bits = BITS[p.element]
-        torn_a, torn_b = ((p.k if major == "k" else x) * bits % 1024 != 0 for major, x in _lines(p))
+        bits, out_bits = BITS[p.element], BITS[p.output]
+        long_a, long_b = ((p.k if major == "k" else x) * bits for major, x in _lines(p))
+        torn = long_a % 1024 != 0, long_b % 1024 != 0
+        odd = long_a % 256 != 0, long_b % 256 != 0, p.n * out_bits % 256 != 0
         straight = p.major_a == "k", p.major_b == "k"
-        return cls(p.m, p.n, p.k, p.matrices, bits, BITS[p.output], torn_a, torn_b, *straight)
+        return cls(p.m, p.n, p.k, p.matrices, bits, out_bits, *torn, *odd, *straight)
 
 
 def _at_once(sms: int, cluster: Any) -> Any:
@@ -166,6 +177,8 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     running = tiles * k.parts * cluster  # blocks, if all ran at once
     over = running % (slots * cluster)
     last = np.where(over > 0, over, slots * cluster)  # blocks of the last wave
+    down = np.ceil(m / (k.rows * k.cluster_m)) * k.cluster_m
+    wide = np.ceil(n / (k.columns * k.cluster_n)) * k.cluster_n
     busy = np.where(stream | (running > last), slots * cluster, last)
 
     # A step of K: products, what is read of shared memory for them, what comes through the L2, its latency.
@@ -173,16 +186,26 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     kind = np.where(p.bits == 32, x.mma_tf32, np.where(p.bits == 8, x.mma_8, 1.0))
     products = k.rows * k.columns / 32 * x.mma * kind
     reads = k.rows * (1 + k.columns / 64) * x.shared
-    torn_a, torn_b = (np.where(torn, x.torn, 1.0) for torn in (p.torn_a, p.torn_b))
+    torn_a, torn_b = (
+        np.where(torn, x.torn, 1.0) * np.where(odd, x.odd, 1.0)
+        for torn, odd in ((p.torn_a, p.odd_a), (p.torn_b, p.odd_b))
+    )
     torn_rows, torn_columns = np.where(k.swapped, torn_b, torn_a), np.where(k.swapped, torn_a, torn_b)
     # Lines of columns that are no multiple of 64 are 64 bytes and shorter, where they go along N.
     short = ~np.where(k.swapped, p.straight_a, p.straight_b) & (k.columns % 64 != 0)
     rows, columns = k.live / k.cluster_n, k.columns / k.cluster_m * np.where(short, x.halves, 1.0)
-    lines = rows * torn_rows + columns * torn_columns
-    alone = (rows * torn_rows**x.torn_sm + columns * torn_columns**x.torn_sm) * 128 / x.sm_bytes * cycle
+    rows, columns = rows * torn_rows, columns * torn_columns
+    alone = (rows * torn_rows ** (x.torn_sm - 1) + columns * torn_columns ** (x.torn_sm - 1)) * 128 / x.sm_bytes * cycle
 
     def loads(busy: Any) -> Any:
-        return np.maximum(lines * 128 * busy / x.sms / x.l2_bytes * cycle, alone)
+        # Lines that blocks ask for at the same time the L2 is asked for once, in part.
+        of_all = busy / k.parts
+        across = np.minimum(wide, np.ceil(of_all / np.minimum(down, k.cluster_m * 8)))
+        along = np.minimum(down, np.ceil(of_all / across))
+        several = np.maximum(1.0, of_all / (across * along))
+        once = k.parts * several * (along * rows * k.cluster_n + across * columns * k.cluster_m)
+        lines = x.together * once + (1 - x.together) * busy * (rows + columns)
+        return np.maximum(lines * 128 / x.sms / x.l2_bytes * cycle, alone)
 
     latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
     others = (products + x.step_cycles) * cycle, reads * cycle, latency
@@ -190,7 +213,8 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     step, last_step = (_longest(x.sharpness, *others, loads(n)) * major for n in (busy, last))
 
     tile = k.rows * k.columns / 32768
-    store = (x.store + x.store_tile * tile * p.out_bits / 16) * np.where(k.swapped, x.store_columns, 1.0)
+    odd_store = np.where(p.odd_out, x.odd_store, 1.0)
+    store = (x.store + x.store_tile * tile * odd_store * p.out_bits / 16) * np.where(k.swapped, x.store_columns, 1.0)
     part = np.ceil(steps / k.parts) * last_step + store
     waves = np.ceil(tiles / slots)
     product, last_product = steps * step, steps * last_step
