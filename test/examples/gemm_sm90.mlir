@@ -60,7 +60,7 @@
 !tiles_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
 !coord_tensor_14 = !cute.coord_tensor<"(?{div=128},?{div=16})", "(16,64):(1@1,1@0)">
 !target_3 = !cute.coord_tensor<"(?{div=128},?{div=16})", "((16,64)):((1@1,1@0))">
-!memref_16 = !cute.memref<f32, rmem, align<32>, "128:1">
+!values_2 = !cute.memref<f32, rmem, align<32>, "128:1">
 !sums = !cute.memref<f32, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
 !A = !cute.memref<f16, gmem, "(?,?):(?,1)">
 !mma_sync = !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
@@ -154,6 +154,7 @@ module attributes {gpu.container_module} {
       %34 = cute.memref.alloc_smem() : !memref
       %35 = cute.get_iter(%34) : !memref
       %staging = cute.recast_iter(%35) : !staging to !staging
+      // Of a tile that is shared along K: the pieces, and which is this block's.
       %36 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
       %37 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
       %38 = cute.group_modes<0, 2> (%37) : (!coord_tensor) -> !coord_tensor_2
@@ -359,482 +360,478 @@ module attributes {gpu.container_module} {
         %69 = cute.tiled.mma.partition_B(%10, %sB, %68) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
         %rB = cute.tiled.mma.make_fragment_B(%10, %69) : (!tiled_mma, !rB) -> !rB
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
-        %70 = cute.get_iter(%acc) : !acc
-        %71 = cute.get_iter(%acc) : !acc
-        %72 = cute.get_iter(%acc) : !acc
-        %73 = cute.get_iter(%acc) : !acc
         %start = cute.get_iter(%acc) : !acc
-        %74 = cute.get_iter(%acc) : !acc
-        %75 = cute.get_iter(%acc) : !acc
-        %76 = cute.get_iter(%acc) : !acc
-        %77 = cute.get_iter(%acc) : !acc
         %start_4 = cute.get_iter(%acc) : !acc
-        %78 = cute_nvgpu.arch.lane_id() : () -> i32
-        %79 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %80 = arith.shrui %79, %c5_i32 : i32
-        %81 = arith.andi %80, %c3_i32 : i32
-        %82 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
-        %start_5 = builtin.unrealized_conversion_cast %82 : !llvm.ptr<3> to !start_2
-        %83 = cute.make_view(%start_5, %12) : !memref_9
-        %84 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
-        %85 = cute.get_iter(%84) : !memref_10
-        %86 = cute.get_iter(%84) : !memref_10
-        %87 = cute.get_iter(%84) : !memref_10
-        %88 = cute.get_iter(%84) : !memref_10
-        %89 = cute.get_iter(%84) : !memref_10
-        %90 = cute.get_iter(%84) : !memref_10
-        %91 = cute.get_iter(%84) : !memref_10
-        %92 = cute.get_iter(%84) : !memref_10
-        %93 = cute.get_iter(%84) : !memref_10
-        %94 = cute.get_iter(%84) : !memref_10
-        %95 = cute.get_iter(%84) : !memref_10
-        %96 = cute.get_iter(%84) : !memref_10
-        %97 = cute.get_iter(%84) : !memref_10
-        %98 = cute.get_iter(%84) : !memref_10
-        %99 = cute.get_iter(%84) : !memref_10
-        %100 = cute.get_iter(%84) : !memref_10
-        %101 = cute.get_iter(%84) : !memref_10
-        %102 = cute.get_iter(%84) : !memref_10
-        %103 = cute.get_iter(%84) : !memref_10
-        %104 = cute.get_iter(%84) : !memref_10
+        %70 = cute_nvgpu.arch.lane_id() : () -> i32
+        %71 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %72 = arith.shrui %71, %c5_i32 : i32
+        %73 = arith.andi %72, %c3_i32 : i32
+        %74 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
+        %start_5 = builtin.unrealized_conversion_cast %74 : !llvm.ptr<3> to !start_2
+        %75 = cute.make_view(%start_5, %12) : !memref_9
+        %76 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
+        %77 = cute.get_iter(%76) : !memref_10
+        %78 = cute.get_iter(%76) : !memref_10
+        %79 = cute.get_iter(%76) : !memref_10
+        %80 = cute.get_iter(%76) : !memref_10
+        %81 = cute.get_iter(%76) : !memref_10
+        %82 = cute.get_iter(%76) : !memref_10
+        %83 = cute.get_iter(%76) : !memref_10
+        %84 = cute.get_iter(%76) : !memref_10
+        %85 = cute.get_iter(%76) : !memref_10
+        %86 = cute.get_iter(%76) : !memref_10
+        %87 = cute.get_iter(%76) : !memref_10
+        %88 = cute.get_iter(%76) : !memref_10
+        %89 = cute.get_iter(%76) : !memref_10
+        %90 = cute.get_iter(%76) : !memref_10
+        %91 = cute.get_iter(%76) : !memref_10
+        %92 = cute.get_iter(%76) : !memref_10
+        %93 = cute.get_iter(%76) : !memref_10
+        %94 = cute.get_iter(%76) : !memref_10
+        %95 = cute.get_iter(%76) : !memref_10
+        %96 = cute.get_iter(%76) : !memref_10
         %tiles = arith.muli %raster, %raster_3 : i32
-        %105:5 = scf.for %tile_12 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %161 = arith.muli %raster_3, %c8_i32 : i32
-          %group_13 = arith.divui %tile_12, %161 : i32
-          %inside = arith.remui %tile_12, %161 : i32
+        %97:5 = scf.for %tile_12 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %153 = arith.muli %raster_3, %c8_i32 : i32
+          %group_13 = arith.divui %tile_12, %153 : i32
+          %inside = arith.remui %tile_12, %153 : i32
           %first = arith.muli %group_13, %c8_i32 : i32
-          %162 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %162, %c8_i32 : i32
+          %154 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %154, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
           %row_14 = arith.addi %first, %row : i32
-          %163 = arith.andi %group_13, %c1_i32 : i32
-          %164 = arith.cmpi ne, %163, %c0_i32 : i32
-          %165 = arith.subi %raster_3, %c1_i32 : i32
-          %166 = arith.subi %165, %column : i32
-          %column_15 = arith.select %164, %166, %column : i32
-          %167 = arith.muli %row_14, %c2_i32 : i32
-          %row_16 = arith.addi %167, %28 : i32
-          %168 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %169 = cute.add_offset(%barrier_storage, %168) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%169, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %155 = arith.andi %group_13, %c1_i32 : i32
+          %156 = arith.cmpi ne, %155, %c0_i32 : i32
+          %157 = arith.subi %raster_3, %c1_i32 : i32
+          %158 = arith.subi %157, %column : i32
+          %column_15 = arith.select %156, %158, %column : i32
+          %159 = arith.muli %row_14, %c2_i32 : i32
+          %row_16 = arith.addi %159, %28 : i32
+          %160 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %161 = cute.add_offset(%barrier_storage, %160) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%161, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %170 = arith.select %wraps, %c0_i32, %following : i32
-          %171 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %172 = arith.xori %arg4, %171 : i32
-          %173 = arith.addi %arg2, %c1_i32 : i32
+          %162 = arith.select %wraps, %c0_i32, %following : i32
+          %163 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %164 = arith.xori %arg4, %163 : i32
+          %165 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %174 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %175 = cute.slice(%rA, %174) : !rA, !cute.coord<"(_,_,_,?)">
-          %176 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %177 = cute.slice(%rB, %176) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %175, %177) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
+          %166 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %167 = cute.slice(%rA, %166) : !rA, !cute.coord<"(_,_,_,?)">
+          %168 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %169 = cute.slice(%rB, %168) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %167, %169) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
           // The tile before is stored while this one is multiplied.
-          %178 = arith.cmpi ne, %tile_12, %tile : i32
-          scf.if %178 {
-            %values_23 = cute.make_view(%96, %14) : !values
+          %170 = arith.cmpi ne, %tile_12, %tile : i32
+          scf.if %170 {
+            %values_21 = cute.make_view(%88, %14) : !values
             // The tile before may have used the buffer of its first chunk last.
-            %slot_24 = arith.muli %group, %c2_i32 : i32
+            %slot_22 = arith.muli %group, %c2_i32 : i32
+            %200 = arith.muli %arg0, %c128_i32 : i32
+            %201 = arith.muli %group, %c64_i32 : i32
+            %202 = arith.addi %200, %201 : i32
+            %203 = arith.muli %arg1, %c256_i32 : i32
+            %204 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %204 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %205 = cute.assume(%slot_22) : (i32) -> !cute.i32<divby 2>
+            %206 = cute.make_coord(%73, %205) : (i32, !cute.i32<divby 2>) -> !coord
+            %207 = cute.slice(%75, %206) : !memref_9, !coord
+            %208 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_14
+            %209 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %210 = cute.tiled.copy.partition_D(%16, %207, %209) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %208, %210) : (!stsm, !memref_14, !memref_15) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %211 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %211 {
+              %226 = arith.muli %73, %c16_i32 : i32
+              %227 = arith.addi %202, %226 : i32
+              %228 = cute.assume(%227) : (i32) -> !cute.i32<divby 16>
+              %229 = cute.assume(%203) : (i32) -> !cute.i32<divby 256>
+              %230 = cute.make_coord(%228, %229) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+              %231 = cute.domain_offset(%tmas_c_2, %230) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+              %tiles_25 = cute.flat_divide(%231, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+              %232 = cute.get_layout(%tiles_25) : !tiles
+              %233:2 = cute.get_scalars<{only_dynamic}> (%232) : !layout_3
+              %source = cute.group_modes<0, 2> (%207) : (!memref_13) -> !source
+              %234 = cute.slice(%tiles_25, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%234) : (!coord_tensor_10) -> !target
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+            %212 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+            %values_23 = cute.make_view(%212, %14) : !values
+            %213 = arith.muli %group, %c2_i32 : i32
+            %slot_24 = arith.addi %213, %c1_i32 : i32
+            %214 = arith.muli %arg0, %c128_i32 : i32
+            %215 = arith.muli %group, %c64_i32 : i32
+            %216 = arith.addi %214, %215 : i32
+            %217 = arith.muli %arg1, %c256_i32 : i32
+            %218 = arith.addi %217, %c64_i32 : i32
+            %219 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %219 {
+              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
+            }
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %220 = cute.make_coord(%73, %slot_24) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %221 = cute.slice(%75, %220) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %222 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
+            %223 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %224 = cute.tiled.copy.partition_D(%16, %221, %223) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %222, %224) : (!stsm, !memref_14, !memref_15) -> ()
+            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
+            cute_nvgpu.arch.syncwarp() : () -> ()
+            %225 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %225 {
+              %226 = arith.muli %73, %c16_i32 : i32
+              %227 = arith.addi %216, %226 : i32
+              %228 = cute.assume(%227) : (i32) -> !cute.i32<divby 16>
+              %229 = cute.assume(%218) : (i32) -> !cute.i32<divby 64>
+              %230 = cute.make_coord(%228, %229) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %231 = cute.domain_offset(%tmas_c_2, %230) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_25 = cute.flat_divide(%231, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %232 = cute.get_layout(%tiles_25) : !tiles_2
+              %233:2 = cute.get_scalars<{only_dynamic}> (%232) : !layout_3
+              %source = cute.group_modes<0, 2> (%221) : (!memref_13) -> !source
+              %234 = cute.slice(%tiles_25, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%234) : (!coord_tensor_12) -> !target_2
+              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
+              cute_nvgpu.arch.bulk_commit_group() : () -> ()
+            }
+          }
+          %171 = arith.minui %k_tiles, %c2_i32 : i32
+          %172:6 = scf.for %arg5 = %c1_i32 to %171 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %165, %arg10 = %162, %arg11 = %164) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %200 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %201 = cute.add_offset(%barrier_storage, %200) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%201, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_21 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
+            %202 = arith.select %wraps_22, %c0_i32, %following_21 : i32
+            %203 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
+            %204 = arith.xori %arg11, %203 : i32
+            %205 = arith.addi %arg9, %c1_i32 : i32
+            cute_nvgpu.arch.wgmma_fence() : () -> ()
+            %206 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %207 = cute.slice(%rA, %206) : !rA, !cute.coord<"(_,_,_,?)">
+            %208 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %209 = cute.slice(%rB, %208) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %207, %209, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
+            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
+            %210 = arith.addi %arg6, %c4_i32 : i32
+            %211 = cute.make_int_tuple(%210) : (i32) -> !cute.int_tuple<"?">
+            %212 = cute.add_offset(%barrier_storage, %211) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%212, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %205, %202, %204 : i32, i32, i32, i32, i32, i32
+          }
+          %173 = arith.cmpi ne, %tile_12, %tile : i32
+          scf.if %173 {
+            %200 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+            %values_21 = cute.make_view(%200, %14) : !values
+            %slot_22 = arith.muli %group, %c2_i32 : i32
             %201 = arith.muli %arg0, %c128_i32 : i32
             %202 = arith.muli %group, %c64_i32 : i32
             %203 = arith.addi %201, %202 : i32
             %204 = arith.muli %arg1, %c256_i32 : i32
-            %205 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %205 {
+            %205 = arith.addi %204, %c128_i32 : i32
+            %206 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %206 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %206 = cute.assume(%slot_24) : (i32) -> !cute.i32<divby 2>
-            %207 = cute.make_coord(%81, %206) : (i32, !cute.i32<divby 2>) -> !coord
-            %208 = cute.slice(%83, %207) : !memref_9, !coord
-            %209 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
-            %210 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-            %211 = cute.tiled.copy.partition_D(%16, %208, %210) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %209, %211) : (!stsm, !memref_14, !memref_15) -> ()
+            %207 = cute.assume(%slot_22) : (i32) -> !cute.i32<divby 2>
+            %208 = cute.make_coord(%73, %207) : (i32, !cute.i32<divby 2>) -> !coord
+            %209 = cute.slice(%75, %208) : !memref_9, !coord
+            %210 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_14
+            %211 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %212 = cute.tiled.copy.partition_D(%16, %209, %211) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %210, %212) : (!stsm, !memref_14, !memref_15) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %212 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %212 {
-              %227 = arith.muli %81, %c16_i32 : i32
-              %228 = arith.addi %203, %227 : i32
-              %229 = cute.assume(%228) : (i32) -> !cute.i32<divby 16>
-              %230 = cute.assume(%204) : (i32) -> !cute.i32<divby 256>
-              %231 = cute.make_coord(%229, %230) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-              %232 = cute.domain_offset(%tmas_c_2, %231) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-              %tiles_27 = cute.flat_divide(%232, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-              %233 = cute.get_layout(%tiles_27) : !tiles
-              %234:2 = cute.get_scalars<{only_dynamic}> (%233) : !layout_3
-              %source = cute.group_modes<0, 2> (%208) : (!memref_13) -> !source
-              %235 = cute.slice(%tiles_27, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%235) : (!coord_tensor_10) -> !target
-              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-            %213 = cute.add_offset(%95, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-            %values_25 = cute.make_view(%213, %14) : !values
-            %214 = arith.muli %group, %c2_i32 : i32
-            %slot_26 = arith.addi %214, %c1_i32 : i32
-            %215 = arith.muli %arg0, %c128_i32 : i32
-            %216 = arith.muli %group, %c64_i32 : i32
-            %217 = arith.addi %215, %216 : i32
-            %218 = arith.muli %arg1, %c256_i32 : i32
-            %219 = arith.addi %218, %c64_i32 : i32
-            %220 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %220 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %221 = cute.make_coord(%81, %slot_26) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %222 = cute.slice(%83, %221) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %223 = cute.tiled.copy.retile(%16, %values_25) : (!tiled_copy, !values) -> !memref_14
-            %224 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-            %225 = cute.tiled.copy.partition_D(%16, %222, %224) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %223, %225) : (!stsm, !memref_14, !memref_15) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %226 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %226 {
-              %227 = arith.muli %81, %c16_i32 : i32
-              %228 = arith.addi %217, %227 : i32
-              %229 = cute.assume(%228) : (i32) -> !cute.i32<divby 16>
-              %230 = cute.assume(%219) : (i32) -> !cute.i32<divby 64>
-              %231 = cute.make_coord(%229, %230) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %232 = cute.domain_offset(%tmas_c_2, %231) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_27 = cute.flat_divide(%232, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %233 = cute.get_layout(%tiles_27) : !tiles_2
-              %234:2 = cute.get_scalars<{only_dynamic}> (%233) : !layout_3
-              %source = cute.group_modes<0, 2> (%222) : (!memref_13) -> !source
-              %235 = cute.slice(%tiles_27, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%235) : (!coord_tensor_12) -> !target_2
-              cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
-              cute_nvgpu.arch.bulk_commit_group() : () -> ()
-            }
-          }
-          %179 = arith.minui %k_tiles, %c2_i32 : i32
-          %180:6 = scf.for %arg5 = %c1_i32 to %179 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %173, %arg10 = %170, %arg11 = %172) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %201 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %202 = cute.add_offset(%barrier_storage, %201) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%202, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_23 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_24 = arith.cmpi eq, %following_23, %c4_i32 : i32
-            %203 = arith.select %wraps_24, %c0_i32, %following_23 : i32
-            %204 = arith.select %wraps_24, %c1_i32, %c0_i32 : i32
-            %205 = arith.xori %arg11, %204 : i32
-            %206 = arith.addi %arg9, %c1_i32 : i32
-            cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %208 = cute.slice(%rA, %207) : !rA, !cute.coord<"(_,_,_,?)">
-            %209 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %210 = cute.slice(%rB, %209) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %208, %210, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
-            cute_nvgpu.arch.wgmma_commit_group() : () -> ()
-            cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %211 = arith.addi %arg6, %c4_i32 : i32
-            %212 = cute.make_int_tuple(%211) : (i32) -> !cute.int_tuple<"?">
-            %213 = cute.add_offset(%barrier_storage, %212) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%213, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %206, %203, %205 : i32, i32, i32, i32, i32, i32
-          }
-          %181 = arith.cmpi ne, %tile_12, %tile : i32
-          scf.if %181 {
-            %201 = cute.add_offset(%94, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-            %values_23 = cute.make_view(%201, %14) : !values
-            %slot_24 = arith.muli %group, %c2_i32 : i32
-            %202 = arith.muli %arg0, %c128_i32 : i32
-            %203 = arith.muli %group, %c64_i32 : i32
-            %204 = arith.addi %202, %203 : i32
-            %205 = arith.muli %arg1, %c256_i32 : i32
-            %206 = arith.addi %205, %c128_i32 : i32
-            %207 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %207 {
-              cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
-            }
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %208 = cute.assume(%slot_24) : (i32) -> !cute.i32<divby 2>
-            %209 = cute.make_coord(%81, %208) : (i32, !cute.i32<divby 2>) -> !coord
-            %210 = cute.slice(%83, %209) : !memref_9, !coord
-            %211 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
-            %212 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-            %213 = cute.tiled.copy.partition_D(%16, %210, %212) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %211, %213) : (!stsm, !memref_14, !memref_15) -> ()
-            cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
-            cute_nvgpu.arch.syncwarp() : () -> ()
-            %214 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %214 {
-              %229 = arith.muli %81, %c16_i32 : i32
-              %230 = arith.addi %204, %229 : i32
-              %231 = cute.assume(%230) : (i32) -> !cute.i32<divby 16>
-              %232 = cute.assume(%206) : (i32) -> !cute.i32<divby 128>
-              %233 = cute.make_coord(%231, %232) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-              %234 = cute.domain_offset(%tmas_c_2, %233) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-              %tiles_27 = cute.flat_divide(%234, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-              %235 = cute.get_layout(%tiles_27) : !tiles_3
-              %236:2 = cute.get_scalars<{only_dynamic}> (%235) : !layout_3
-              %source = cute.group_modes<0, 2> (%210) : (!memref_13) -> !source
-              %237 = cute.slice(%tiles_27, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%237) : (!coord_tensor_14) -> !target_3
+            %213 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %213 {
+              %228 = arith.muli %73, %c16_i32 : i32
+              %229 = arith.addi %203, %228 : i32
+              %230 = cute.assume(%229) : (i32) -> !cute.i32<divby 16>
+              %231 = cute.assume(%205) : (i32) -> !cute.i32<divby 128>
+              %232 = cute.make_coord(%230, %231) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+              %233 = cute.domain_offset(%tmas_c_2, %232) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+              %tiles_25 = cute.flat_divide(%233, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+              %234 = cute.get_layout(%tiles_25) : !tiles_3
+              %235:2 = cute.get_scalars<{only_dynamic}> (%234) : !layout_3
+              %source = cute.group_modes<0, 2> (%209) : (!memref_13) -> !source
+              %236 = cute.slice(%tiles_25, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%236) : (!coord_tensor_14) -> !target_3
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %215 = cute.add_offset(%93, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-            %values_25 = cute.make_view(%215, %14) : !values
-            %216 = arith.muli %group, %c2_i32 : i32
-            %slot_26 = arith.addi %216, %c1_i32 : i32
-            %217 = arith.muli %arg0, %c128_i32 : i32
-            %218 = arith.muli %group, %c64_i32 : i32
-            %219 = arith.addi %217, %218 : i32
-            %220 = arith.muli %arg1, %c256_i32 : i32
-            %221 = arith.addi %220, %c192_i32 : i32
-            %222 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %222 {
+            %214 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+            %values_23 = cute.make_view(%214, %14) : !values
+            %215 = arith.muli %group, %c2_i32 : i32
+            %slot_24 = arith.addi %215, %c1_i32 : i32
+            %216 = arith.muli %arg0, %c128_i32 : i32
+            %217 = arith.muli %group, %c64_i32 : i32
+            %218 = arith.addi %216, %217 : i32
+            %219 = arith.muli %arg1, %c256_i32 : i32
+            %220 = arith.addi %219, %c192_i32 : i32
+            %221 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %221 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %223 = cute.make_coord(%81, %slot_26) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %224 = cute.slice(%83, %223) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %225 = cute.tiled.copy.retile(%16, %values_25) : (!tiled_copy, !values) -> !memref_14
-            %226 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-            %227 = cute.tiled.copy.partition_D(%16, %224, %226) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %225, %227) : (!stsm, !memref_14, !memref_15) -> ()
+            %222 = cute.make_coord(%73, %slot_24) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %223 = cute.slice(%75, %222) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %224 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
+            %225 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %226 = cute.tiled.copy.partition_D(%16, %223, %225) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+            cute.copy(%15, %224, %226) : (!stsm, !memref_14, !memref_15) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %228 = arith.cmpi eq, %78, %c0_i32 : i32
-            scf.if %228 {
-              %229 = arith.muli %81, %c16_i32 : i32
-              %230 = arith.addi %219, %229 : i32
-              %231 = cute.assume(%230) : (i32) -> !cute.i32<divby 16>
-              %232 = cute.assume(%221) : (i32) -> !cute.i32<divby 64>
-              %233 = cute.make_coord(%231, %232) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %234 = cute.domain_offset(%tmas_c_2, %233) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_27 = cute.flat_divide(%234, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %235 = cute.get_layout(%tiles_27) : !tiles_2
-              %236:2 = cute.get_scalars<{only_dynamic}> (%235) : !layout_3
-              %source = cute.group_modes<0, 2> (%224) : (!memref_13) -> !source
-              %237 = cute.slice(%tiles_27, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%237) : (!coord_tensor_12) -> !target_2
+            %227 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %227 {
+              %228 = arith.muli %73, %c16_i32 : i32
+              %229 = arith.addi %218, %228 : i32
+              %230 = cute.assume(%229) : (i32) -> !cute.i32<divby 16>
+              %231 = cute.assume(%220) : (i32) -> !cute.i32<divby 64>
+              %232 = cute.make_coord(%230, %231) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %233 = cute.domain_offset(%tmas_c_2, %232) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_25 = cute.flat_divide(%233, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %234 = cute.get_layout(%tiles_25) : !tiles_2
+              %235:2 = cute.get_scalars<{only_dynamic}> (%234) : !layout_3
+              %source = cute.group_modes<0, 2> (%223) : (!memref_13) -> !source
+              %236 = cute.slice(%tiles_25, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%236) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %182:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %180#0, %arg7 = %180#1, %arg8 = %180#2, %arg9 = %180#3, %arg10 = %180#4, %arg11 = %180#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %201 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %202 = cute.add_offset(%barrier_storage, %201) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%202, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_23 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_24 = arith.cmpi eq, %following_23, %c4_i32 : i32
-            %203 = arith.select %wraps_24, %c0_i32, %following_23 : i32
-            %204 = arith.select %wraps_24, %c1_i32, %c0_i32 : i32
-            %205 = arith.xori %arg11, %204 : i32
-            %206 = arith.addi %arg9, %c1_i32 : i32
+          %174:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %172#0, %arg7 = %172#1, %arg8 = %172#2, %arg9 = %172#3, %arg10 = %172#4, %arg11 = %172#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %200 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %201 = cute.add_offset(%barrier_storage, %200) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%201, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_21 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
+            %202 = arith.select %wraps_22, %c0_i32, %following_21 : i32
+            %203 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
+            %204 = arith.xori %arg11, %203 : i32
+            %205 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %208 = cute.slice(%rA, %207) : !rA, !cute.coord<"(_,_,_,?)">
-            %209 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %210 = cute.slice(%rB, %209) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %208, %210, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %206 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %207 = cute.slice(%rA, %206) : !rA, !cute.coord<"(_,_,_,?)">
+            %208 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %209 = cute.slice(%rB, %208) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %207, %209, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %211 = arith.addi %arg6, %c4_i32 : i32
-            %212 = cute.make_int_tuple(%211) : (i32) -> !cute.int_tuple<"?">
-            %213 = cute.add_offset(%barrier_storage, %212) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%213, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %206, %203, %205 : i32, i32, i32, i32, i32, i32
+            %210 = arith.addi %arg6, %c4_i32 : i32
+            %211 = cute.make_int_tuple(%210) : (i32) -> !cute.int_tuple<"?">
+            %212 = cute.add_offset(%barrier_storage, %211) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%212, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %205, %202, %204 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %183 = arith.addi %182#0, %c4_i32 : i32
-          %184 = cute.make_int_tuple(%183) : (i32) -> !cute.int_tuple<"?">
-          %185 = cute.add_offset(%barrier_storage, %184) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%185, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %186 = cute.make_view(%start, %23) : !memref_16
-          %sums = cute.make_view(%73, %14) : !sums
-          %out = cute.make_view(%92, %14) : !values
-          %187 = cute.memref.load_vec %sums : !sums
-          %188 = arith.truncf %187 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %188, %out : !values
-          %189 = cute.add_offset(%72, %19) : (!start, !cute.int_tuple<"32">) -> !start
-          %sums_17 = cute.make_view(%189, %14) : !sums
-          %190 = cute.add_offset(%91, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %out_18 = cute.make_view(%190, %14) : !values
-          %191 = cute.memref.load_vec %sums_17 : !sums
-          %192 = arith.truncf %191 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %192, %out_18 : !values
-          %193 = cute.add_offset(%71, %21) : (!start, !cute.int_tuple<"64">) -> !start
-          %sums_19 = cute.make_view(%193, %14) : !sums
-          %194 = cute.add_offset(%90, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %out_20 = cute.make_view(%194, %14) : !values
-          %195 = cute.memref.load_vec %sums_19 : !sums
-          %196 = arith.truncf %195 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %196, %out_20 : !values
-          %197 = cute.add_offset(%70, %22) : (!start, !cute.int_tuple<"96">) -> !start
-          %sums_21 = cute.make_view(%197, %14) : !sums
-          %198 = cute.add_offset(%89, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %out_22 = cute.make_view(%198, %14) : !values
-          %199 = cute.memref.load_vec %sums_21 : !sums
-          %200 = arith.truncf %199 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %200, %out_22 : !values
-          scf.yield %row_16, %column_15, %182#3, %182#4, %182#5 : i32, i32, i32, i32, i32
+          %175 = arith.addi %174#0, %c4_i32 : i32
+          %176 = cute.make_int_tuple(%175) : (i32) -> !cute.int_tuple<"?">
+          %177 = cute.add_offset(%barrier_storage, %176) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%177, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %values_17 = cute.make_view(%start, %23) : !values_2
+          %178 = cute.get_iter(%values_17) : !values_2
+          %179 = cute.get_iter(%values_17) : !values_2
+          %180 = cute.get_iter(%values_17) : !values_2
+          %181 = cute.get_iter(%values_17) : !values_2
+          %sums = cute.make_view(%181, %14) : !sums
+          %182 = cute.make_view(%84, %14) : !values
+          %183 = cute.memref.load_vec %sums : !sums
+          %184 = arith.truncf %183 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %184, %182 : !values
+          %185 = cute.add_offset(%180, %19) : (!start, !cute.int_tuple<"32">) -> !start
+          %sums_18 = cute.make_view(%185, %14) : !sums
+          %186 = cute.add_offset(%83, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %187 = cute.make_view(%186, %14) : !values
+          %188 = cute.memref.load_vec %sums_18 : !sums
+          %189 = arith.truncf %188 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %189, %187 : !values
+          %190 = cute.add_offset(%179, %21) : (!start, !cute.int_tuple<"64">) -> !start
+          %sums_19 = cute.make_view(%190, %14) : !sums
+          %191 = cute.add_offset(%82, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %192 = cute.make_view(%191, %14) : !values
+          %193 = cute.memref.load_vec %sums_19 : !sums
+          %194 = arith.truncf %193 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %194, %192 : !values
+          %195 = cute.add_offset(%178, %22) : (!start, !cute.int_tuple<"96">) -> !start
+          %sums_20 = cute.make_view(%195, %14) : !sums
+          %196 = cute.add_offset(%81, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %197 = cute.make_view(%196, %14) : !values
+          %198 = cute.memref.load_vec %sums_20 : !sums
+          %199 = arith.truncf %198 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %199, %197 : !values
+          scf.yield %row_16, %column_15, %174#3, %174#4, %174#5 : i32, i32, i32, i32, i32
         }
-        %values = cute.make_view(%88, %14) : !values
+        %values = cute.make_view(%80, %14) : !values
         %slot = arith.muli %group, %c2_i32 : i32
-        %106 = arith.muli %105#0, %c128_i32 : i32
-        %107 = arith.muli %group, %c64_i32 : i32
-        %108 = arith.addi %106, %107 : i32
-        %109 = arith.muli %105#1, %c256_i32 : i32
-        %110 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %110 {
+        %98 = arith.muli %97#0, %c128_i32 : i32
+        %99 = arith.muli %group, %c64_i32 : i32
+        %100 = arith.addi %98, %99 : i32
+        %101 = arith.muli %97#1, %c256_i32 : i32
+        %102 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %102 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %111 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
-        %112 = cute.make_coord(%81, %111) : (i32, !cute.i32<divby 2>) -> !coord
-        %113 = cute.slice(%83, %112) : !memref_9, !coord
-        %114 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_14
-        %115 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-        %116 = cute.tiled.copy.partition_D(%16, %113, %115) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %114, %116) : (!stsm, !memref_14, !memref_15) -> ()
+        %103 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
+        %104 = cute.make_coord(%73, %103) : (i32, !cute.i32<divby 2>) -> !coord
+        %105 = cute.slice(%75, %104) : !memref_9, !coord
+        %106 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_14
+        %107 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %108 = cute.tiled.copy.partition_D(%16, %105, %107) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %106, %108) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %117 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %117 {
-          %161 = arith.muli %81, %c16_i32 : i32
-          %162 = arith.addi %108, %161 : i32
-          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
-          %164 = cute.assume(%109) : (i32) -> !cute.i32<divby 256>
-          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-          %167 = cute.get_layout(%tiles_12) : !tiles
-          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
-          %source = cute.group_modes<0, 2> (%113) : (!memref_13) -> !source
-          %169 = cute.slice(%tiles_12, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_10) -> !target
+        %109 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %109 {
+          %153 = arith.muli %73, %c16_i32 : i32
+          %154 = arith.addi %100, %153 : i32
+          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
+          %156 = cute.assume(%101) : (i32) -> !cute.i32<divby 256>
+          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+          %159 = cute.get_layout(%tiles_12) : !tiles
+          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
+          %source = cute.group_modes<0, 2> (%105) : (!memref_13) -> !source
+          %161 = cute.slice(%tiles_12, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_10) -> !target
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %118 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-        %values_6 = cute.make_view(%118, %14) : !values
-        %119 = arith.muli %group, %c2_i32 : i32
-        %slot_7 = arith.addi %119, %c1_i32 : i32
-        %120 = arith.muli %105#0, %c128_i32 : i32
-        %121 = arith.muli %group, %c64_i32 : i32
-        %122 = arith.addi %120, %121 : i32
-        %123 = arith.muli %105#1, %c256_i32 : i32
-        %124 = arith.addi %123, %c64_i32 : i32
-        %125 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %125 {
+        %110 = cute.add_offset(%79, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+        %values_6 = cute.make_view(%110, %14) : !values
+        %111 = arith.muli %group, %c2_i32 : i32
+        %slot_7 = arith.addi %111, %c1_i32 : i32
+        %112 = arith.muli %97#0, %c128_i32 : i32
+        %113 = arith.muli %group, %c64_i32 : i32
+        %114 = arith.addi %112, %113 : i32
+        %115 = arith.muli %97#1, %c256_i32 : i32
+        %116 = arith.addi %115, %c64_i32 : i32
+        %117 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %117 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %126 = cute.make_coord(%81, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %127 = cute.slice(%83, %126) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %128 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_14
-        %129 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-        %130 = cute.tiled.copy.partition_D(%16, %127, %129) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %128, %130) : (!stsm, !memref_14, !memref_15) -> ()
+        %118 = cute.make_coord(%73, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %119 = cute.slice(%75, %118) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %120 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_14
+        %121 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %122 = cute.tiled.copy.partition_D(%16, %119, %121) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %120, %122) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %131 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %131 {
-          %161 = arith.muli %81, %c16_i32 : i32
-          %162 = arith.addi %122, %161 : i32
-          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
-          %164 = cute.assume(%124) : (i32) -> !cute.i32<divby 64>
-          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %167 = cute.get_layout(%tiles_12) : !tiles_2
-          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
-          %source = cute.group_modes<0, 2> (%127) : (!memref_13) -> !source
-          %169 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_12) -> !target_2
+        %123 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %123 {
+          %153 = arith.muli %73, %c16_i32 : i32
+          %154 = arith.addi %114, %153 : i32
+          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
+          %156 = cute.assume(%116) : (i32) -> !cute.i32<divby 64>
+          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %159 = cute.get_layout(%tiles_12) : !tiles_2
+          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
+          %source = cute.group_modes<0, 2> (%119) : (!memref_13) -> !source
+          %161 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %132 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-        %values_8 = cute.make_view(%132, %14) : !values
+        %124 = cute.add_offset(%78, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+        %values_8 = cute.make_view(%124, %14) : !values
         %slot_9 = arith.muli %group, %c2_i32 : i32
-        %133 = arith.muli %105#0, %c128_i32 : i32
-        %134 = arith.muli %group, %c64_i32 : i32
-        %135 = arith.addi %133, %134 : i32
-        %136 = arith.muli %105#1, %c256_i32 : i32
-        %137 = arith.addi %136, %c128_i32 : i32
-        %138 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %138 {
+        %125 = arith.muli %97#0, %c128_i32 : i32
+        %126 = arith.muli %group, %c64_i32 : i32
+        %127 = arith.addi %125, %126 : i32
+        %128 = arith.muli %97#1, %c256_i32 : i32
+        %129 = arith.addi %128, %c128_i32 : i32
+        %130 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %130 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %139 = cute.assume(%slot_9) : (i32) -> !cute.i32<divby 2>
-        %140 = cute.make_coord(%81, %139) : (i32, !cute.i32<divby 2>) -> !coord
-        %141 = cute.slice(%83, %140) : !memref_9, !coord
-        %142 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_14
-        %143 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-        %144 = cute.tiled.copy.partition_D(%16, %141, %143) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %142, %144) : (!stsm, !memref_14, !memref_15) -> ()
+        %131 = cute.assume(%slot_9) : (i32) -> !cute.i32<divby 2>
+        %132 = cute.make_coord(%73, %131) : (i32, !cute.i32<divby 2>) -> !coord
+        %133 = cute.slice(%75, %132) : !memref_9, !coord
+        %134 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_14
+        %135 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %136 = cute.tiled.copy.partition_D(%16, %133, %135) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %134, %136) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %145 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %145 {
-          %161 = arith.muli %81, %c16_i32 : i32
-          %162 = arith.addi %135, %161 : i32
-          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
-          %164 = cute.assume(%137) : (i32) -> !cute.i32<divby 128>
-          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-          %167 = cute.get_layout(%tiles_12) : !tiles_3
-          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
-          %source = cute.group_modes<0, 2> (%141) : (!memref_13) -> !source
-          %169 = cute.slice(%tiles_12, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_14) -> !target_3
+        %137 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %137 {
+          %153 = arith.muli %73, %c16_i32 : i32
+          %154 = arith.addi %127, %153 : i32
+          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
+          %156 = cute.assume(%129) : (i32) -> !cute.i32<divby 128>
+          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+          %159 = cute.get_layout(%tiles_12) : !tiles_3
+          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
+          %source = cute.group_modes<0, 2> (%133) : (!memref_13) -> !source
+          %161 = cute.slice(%tiles_12, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_14) -> !target_3
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %146 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-        %values_10 = cute.make_view(%146, %14) : !values
-        %147 = arith.muli %group, %c2_i32 : i32
-        %slot_11 = arith.addi %147, %c1_i32 : i32
-        %148 = arith.muli %105#0, %c128_i32 : i32
-        %149 = arith.muli %group, %c64_i32 : i32
-        %150 = arith.addi %148, %149 : i32
-        %151 = arith.muli %105#1, %c256_i32 : i32
-        %152 = arith.addi %151, %c192_i32 : i32
-        %153 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %153 {
+        %138 = cute.add_offset(%77, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+        %values_10 = cute.make_view(%138, %14) : !values
+        %139 = arith.muli %group, %c2_i32 : i32
+        %slot_11 = arith.addi %139, %c1_i32 : i32
+        %140 = arith.muli %97#0, %c128_i32 : i32
+        %141 = arith.muli %group, %c64_i32 : i32
+        %142 = arith.addi %140, %141 : i32
+        %143 = arith.muli %97#1, %c256_i32 : i32
+        %144 = arith.addi %143, %c192_i32 : i32
+        %145 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %145 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %154 = cute.make_coord(%81, %slot_11) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %155 = cute.slice(%83, %154) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %156 = cute.tiled.copy.retile(%16, %values_10) : (!tiled_copy, !values) -> !memref_14
-        %157 = cute.make_coord(%78) : (i32) -> !cute.coord<"?">
-        %158 = cute.tiled.copy.partition_D(%16, %155, %157) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %156, %158) : (!stsm, !memref_14, !memref_15) -> ()
+        %146 = cute.make_coord(%73, %slot_11) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %147 = cute.slice(%75, %146) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %148 = cute.tiled.copy.retile(%16, %values_10) : (!tiled_copy, !values) -> !memref_14
+        %149 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %150 = cute.tiled.copy.partition_D(%16, %147, %149) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
+        cute.copy(%15, %148, %150) : (!stsm, !memref_14, !memref_15) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %159 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %159 {
-          %161 = arith.muli %81, %c16_i32 : i32
-          %162 = arith.addi %150, %161 : i32
-          %163 = cute.assume(%162) : (i32) -> !cute.i32<divby 16>
-          %164 = cute.assume(%152) : (i32) -> !cute.i32<divby 64>
-          %165 = cute.make_coord(%163, %164) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %166 = cute.domain_offset(%tmas_c_2, %165) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_12 = cute.flat_divide(%166, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %167 = cute.get_layout(%tiles_12) : !tiles_2
-          %168:2 = cute.get_scalars<{only_dynamic}> (%167) : !layout_3
-          %source = cute.group_modes<0, 2> (%155) : (!memref_13) -> !source
-          %169 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%169) : (!coord_tensor_12) -> !target_2
+        %151 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %151 {
+          %153 = arith.muli %73, %c16_i32 : i32
+          %154 = arith.addi %142, %153 : i32
+          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
+          %156 = cute.assume(%144) : (i32) -> !cute.i32<divby 64>
+          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %159 = cute.get_layout(%tiles_12) : !tiles_2
+          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
+          %source = cute.group_modes<0, 2> (%147) : (!memref_13) -> !source
+          %161 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %160 = arith.cmpi eq, %78, %c0_i32 : i32
-        scf.if %160 {
+        %152 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %152 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
-        scf.yield %c0_i32, %c0_i32, %c1_i32, %105#2, %105#3, %105#4 : i32, i32, i32, i32, i32, i32
+        scf.yield %c0_i32, %c0_i32, %c1_i32, %97#2, %97#3, %97#4 : i32, i32, i32, i32, i32, i32
       }
       cute_nvgpu.arch.cluster_arrive() : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
