@@ -70,7 +70,8 @@ class GemmConfig(NamedTuple):
     once).  ``epilogue``: what becomes of the sums, see :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the
     file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
     each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
-    registers, and an error that grows with K.
+    registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
+    row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).
     """
 
     element: str = "f16"
@@ -96,6 +97,7 @@ class GemmConfig(NamedTuple):
     stream_k: bool = False
     buffers: int = 2
     accumulator: str = ""
+    scaled: bool = False
 
     @property
     def sums(self) -> str:
@@ -202,6 +204,11 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected sums in f32 to promote, got {self.sums}")
         if self.accumulator and (self.accumulator, self.element) != ("f16", "f16"):
             raise ValueError(f"expected sums in f32 for {self.element}, got {self.accumulator}")
+        if self.scaled and (not self.promote or self.bits != 8 or self.batch or self.serpentine or 128 % n):
+            raise ValueError(
+                "expected promoted sums of 8-bit floats, no batch, no serpentine and a divisor of 128 columns with "
+                f"scales of blocks, got {self}"
+            )
         if self.accumulator and self.stream_k:
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):

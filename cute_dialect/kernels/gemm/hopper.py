@@ -43,7 +43,7 @@ from cute_dialect.kernels.gemm.host import (
     store_map,
     store_widths,
 )
-from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Shared, Tiles
+from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
 from cute_dialect.kernels.gemm.result import BUFFER, Result
 from cute_dialect.kernels.gemm.split import Parts
@@ -63,9 +63,10 @@ REGISTERS = {2: (40, 232), 3: (32, 160)}
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
-    flags: cute.Tensor | None = None, counters: cute.Tensor | None = None, source: cute.Tensor | None = None,
-    bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
-    operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
+    flags: cute.Tensor | None = None, counters: cute.Tensor | None = None, scale_a: cute.Tensor | None = None,
+    scale_b: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
+    config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration; what stands behind C is for those that want it."""
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
@@ -73,7 +74,9 @@ def launch(
         Addends(source, bias, alpha, beta, operands),
         Shared(workspace, counters if flags is None else flags),
     )
-    behind = {"workspace": workspace, "flags": flags, "counters": counters, **addends._asdict()}
+    scales = Scales(scale_a, scale_b)
+    behind = {"workspace": workspace, "flags": flags, "counters": counters, "scale_a": scale_a, "scale_b": scale_b}
+    behind |= addends._asdict()
     check_arguments(config, A, B, C, behind)
     c.epilogue.check_shapes(C, addends)
     fallback = any_gemm(A, B, C) if c.fallback else None
@@ -91,7 +94,7 @@ def launch(
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[_work(config)].grid(raster, k_tiles, parts)
-    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, config).launch(
+    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
 
@@ -99,7 +102,8 @@ def launch(
 @cute.kernel(min_blocks=1)
 def gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
-    k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
+    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales,
+    config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
     c = config.base if isinstance(config, SplitConfig) else config
@@ -152,7 +156,7 @@ def gemm(
         if c.consumers in REGISTERS:
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
-        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128)
+        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer
         fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch)
         result = Result(c, tmas_c, staging, products.sums, group, fused)
@@ -222,7 +226,7 @@ class Cooperative:
             return
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
-            self.products.of_tile(self.consumer, self.k_tiles)
+            self.products.of_tile(self.consumer, self.k_tiles, place)
             self.result.convert(place)
             self.result.store(place)
         self.result.finish()

@@ -56,6 +56,8 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
     if split or c.stream_k:
         found["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
         found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
+    if c.scaled:
+        found |= {name: cute.Tensor[cute.Float32, "(?,?):(?,?)"] for name in ("scale_a", "scale_b")}
     return found | c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n")
 
 
@@ -75,6 +77,12 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
     assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if c.scaled:
+        blocks = cute.ceil_div(A.shape[1], 128)
+        for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):
+            scales = behind[name]
+            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
+            assert scales.shape[1] == blocks, f"{name} must have a column for each 128 of K"
     if c.batch:
         for name, x in (("A", A), ("B", B)):
             several = cute.Boolean(x.shape[2] == C.shape[2])

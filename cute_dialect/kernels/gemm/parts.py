@@ -15,7 +15,7 @@ from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["Item", "Operand", "Place", "Products", "Shared", "Tiles"]
+__all__ = ["Item", "Operand", "Place", "Products", "Scales", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -43,6 +43,13 @@ class Shared(NamedTuple):
     def of_sums(self, c: GemmConfig) -> Any:
         """Return the workspace, whose words may hold sums of integers."""
         return self.workspace if c.sums == "f32" else cute.recast_tensor(self.workspace, number(c.sums))
+
+
+class Scales(NamedTuple):
+    """Factors of blocks of 128 of K: ``a`` (M, K / 128), for each row of A, ``b`` (N / 128, K / 128), for 128 of B."""
+
+    a: Any = None
+    b: Any = None
 
 
 class Tiles:
@@ -120,8 +127,8 @@ class Operand:
 class Products:
     """The sums of a warp group: products of its rows of A with all of B, which ``wgmma`` reads from shared memory."""
 
-    def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any):
-        self.promote, self.mma = c.promote, mma
+    def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
+        self.c, self.promote, self.mma, self.scales, self.thread = c, c.promote, mma, scales, thread
         part = mma.get_slice(thread)
         rA, rB = mma.make_fragment_A(part.partition_A(sA)), mma.make_fragment_B(part.partition_B(sB))
         shape = mma.partition_shape_C(c.tile[:2])
@@ -151,9 +158,11 @@ class Products:
         warpgroup.wait_group(0, self.acc)
         slot.release()
 
-    def of_tile(self, consumer: Any, k_tiles: Any) -> None:
+    def of_tile(self, consumer: Any, k_tiles: Any, place: Any = None) -> None:
         """Multiply all of a tile."""
-        if self.promote:
+        if self.c.scaled:
+            self._in_blocks(consumer, k_tiles, place)
+        elif self.promote:
             self._in_two_levels(consumer, k_tiles)
         else:
             slot = consumer.wait_and_advance()
@@ -169,3 +178,29 @@ class Products:
             self.end(slot)
             for i in range(cute.size(self.acc)):  # registers: the passes unroll it
                 self.sums[i] = self.sums[i] + self.acc[i]
+
+    def _in_blocks(self, consumer: Any, k_tiles: Any, place: Place) -> None:
+        """Add up the products of one stage in the tensor cores, and these, times their factors, in registers."""
+        c, columns = self.c, self.c.tile[1]
+        a, b = self.scales
+        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
+        rows = []
+        for atom in range(c.atoms):
+            first = place.row * c.tile[0] + atom * c.sharers * 64 + self.thread // 2 + warp * 16 + lane // 4
+            rows.append([cute.min(first + 8 * half, a.shape[0] - 1) for half in range(2)])
+        of_b = b[cute.min(place.column * columns // 128, b.shape[0] - 1), None]
+        self.sums.fill(0.0)
+        for k in range(k_tiles):
+            # On their way while the products are waited for.
+            factor = of_b[k]
+            held = [[a[row, k] for row in of_atom] for of_atom in rows]
+            slot = consumer.wait_and_advance()
+            self.begin(slot, accumulate=False)
+            factors = [[x * factor for x in of_atom] for of_atom in held]
+            self.end(slot)
+            for atom in cute.range_constexpr(c.atoms):
+                for j in range(columns // 8):  # registers: the passes unroll it
+                    for half in cute.range_constexpr(2):
+                        for e in cute.range_constexpr(2):
+                            i = j * 4 + (atom * (columns // 2) + 2 * half + e)
+                            self.sums[i] = self.acc[i] * factors[atom][half] + self.sums[i]

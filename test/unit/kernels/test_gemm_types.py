@@ -150,9 +150,42 @@ def test_sums_in_f16(name: str) -> None:
     assert np.isinf(out.astype(np.float64)).all()
 
 
+SCALED = GemmConfig(
+    element="f8E4M3FN", output="f32", tile=(128, 128, 128), deferred=False, promote=True, scaled=True, serpentine=False
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "shape"),
+    [
+        ({}, (300, 272, 400)),
+        ({"tile": (64, 64, 128), "cluster_m": 1, "sms": 3}, (200, 272, 400)),
+        ({"tile": (64, 32, 128), "cluster_m": 1, "output": "bf16", "element": "f8E5M2_f8E4M3FN"}, (16, 144, 272)),
+        ({"tile": (256, 64, 128), "cluster_m": 1, "stages": 3}, (264, 144, 272)),
+        ({"epilogue": Epilogue(bias="n"), "cluster_m": 1}, (72, 272, 144)),
+    ],
+)
+def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
+    """Factors that are powers of two, of each row and 128 of K, and of 128 columns and 128 of K: sums are exact."""
+    c, (m, n, k) = SCALED._replace(**changed), shape
+    rng, blocks = np.random.default_rng(m), -(-k // 128)
+    (of_a, of_b), out = factors(c.element), np.full((m, n), 99, DTYPES[c.output])
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[t]) for rows, t in ((m, of_a), (n, of_b)))
+    sa, sb = (np.exp2(rng.integers(-2, 3, (rows, blocks))).astype(np.float32) for rows in (m, -(-n // 128)))
+    bias = rng.integers(-3, 4, n).astype(np.float32)
+    run(c, a, b, out, sa, np.asfortranarray(sb), *([bias] if c.epilogue.active else []))
+    exact = sum(
+        (a[:, i : i + 128].astype(np.float64) @ b[:, i : i + 128].astype(np.float64).T)
+        * sa[:, i // 128, None] * np.repeat(sb[:, i // 128], 128)[:n]
+        for i in range(0, k, 128)
+    ) + bias * c.epilogue.active  # fmt: skip
+    assert (out == exact.astype(out.dtype)).all()
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ({"element": "f8E4M3FN", "output": "f32", "scaled": True}, "expected promoted sums of 8-bit floats"),
         ({"element": "bf16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16"}, "expected sums in f32"),
         (
             {"element": "f16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16", "promote": True},
