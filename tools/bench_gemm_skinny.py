@@ -61,10 +61,10 @@ def _text(choice: Choice | SkinnyConfig) -> str:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile the space into ``folder/NAME``; gives what ptxas says."""
-    from cute_dialect.kernels.rows import row_text
+    from cute_dialect.kernels.row_sums import sum_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    texts = {c.name: _text(c) for c in SPACE} | {"empty": _EMPTY, "sum": row_text("sum", "f16", 8192)}
+    texts = {c.name: _text(c) for c in SPACE} | {"empty": _EMPTY, "sum": sum_text("sum", "f16", 8192)}
     said: list[str] = []
     for name, text in texts.items():
         module = compile_cute(text, chip=chip, filename=f"{name}.mlir")

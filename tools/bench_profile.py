@@ -86,7 +86,7 @@ def _rows(folder: str) -> Iterator[tuple[str, Callable[[], object]]]:
         case = Case(op, element, n, ELEMENTS // n)
         kernel = load(os.path.join(folder, "rows", case.folder)).kernel(op)
         data = Data(case, case.rows)
-        yield f"{case} ours", lambda k=kernel, d=data: k(d.x, *d.weights, d.y)
+        yield f"{case} ours", lambda k=kernel, d=data: k(*d.given)
         yield f"{case} torch", data.peer()
 
 

@@ -16,7 +16,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from cute_dialect.kernels.rows import RowConfig, default_config
+from cute_dialect.kernels.row_config import RowConfig, row_class
+from cute_dialect.kernels.row_sums import sum_class
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_timing import compare
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["CASES", "Case", "build", "build_one", "run"]
+__all__ = ["CASES", "Case", "build", "build_one", "class_of", "run"]
 
 TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 BYTES = {"f32": 4, "f16": 2, "bf16": 2}
@@ -69,26 +70,34 @@ CASES = (
         for n in (1024, 4096, 32768, 131072)
     ),
 )
+
+
+def class_of(case: Case) -> RowConfig:
+    """Return how the rows of a case are shared out by default."""
+    return sum_class(case.element, case.n) if case.op == "sum" else row_class(case.op, case.element, case.n)
+
+
 CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
 """Rows, elements between rows, elements before the first."""
 
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N``; gives what ptxas says."""
-    found = {c.folder: (c, default_config(c.op, c.element, c.n)) for c in CASES}
+    found = {c.folder: (c, class_of(c)) for c in CASES}
     return [build_one(os.path.join(folder, name), case, config, chip) for name, (case, config) in found.items()]
 
 
 def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
     """Compile one kernel."""
+    from cute_dialect.kernels.row_sums import sum_text
     from cute_dialect.kernels.rows import row_text
     from cute_dialect.pipelines import compile as compile_cute
 
-    text = row_text(case.op, case.element, case.n, config, eps=EPS)
+    text = (sum_text if case.op == "sum" else row_text)(case.op, case.element, case.n, config)
     module = compile_cute(text, chip=chip, filename=f"{case.folder}.mlir")
     module.save(folder)
     lines = [x for x in module.report.strip().splitlines() if case.op in x]
-    return f"{os.path.basename(folder)} {'x'.join(map(str, config))}: {'; '.join(lines)}"
+    return f"{os.path.basename(folder)} {config.name}: {'; '.join(lines)}"
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
@@ -141,6 +150,11 @@ class Data:
         storage = torch.full((rows * (n + padding) + offset,), float("nan"), device="cuda", dtype=self.dtype)
         return torch.as_strided(storage, (rows, n), (n + padding, 1), offset)
 
+    @property
+    def given(self) -> list[object]:
+        """What the kernel takes."""
+        return [self.x, *self.weights, self.y, *([EPS] if self.weights else [])]
+
     def peer(self) -> Callable[[], object]:
         """Return torch's operation, to be called."""
         import torch
@@ -176,7 +190,7 @@ class Data:
         import torch
 
         self.y.fill_(float("nan"))
-        kernel(self.x, *self.weights, self.y)
+        kernel(*self.given)
         torch.cuda.synchronize()
         worst, step = 0.0, max(1, (1 << 25) // self.case.n)
         for start in range(0, len(self.x), step):
@@ -196,7 +210,7 @@ def check(kernel: Kernel, case: Case, rows: int, padding: int, offset: int) -> s
     """Check a small matrix; gives the kernel that was chosen.  Raises :class:`BenchError`."""
     data = Data(case, rows, padding, offset)
     data.check(kernel)
-    return kernel.plan(data.x, *data.weights, data.y).kernel
+    return kernel.plan(*data.given).kernel
 
 
 def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> list[dict[str, object]]:
@@ -204,7 +218,7 @@ def measure(kernels: Sequence[tuple[str, Kernel]], data: Data, runs: int) -> lis
     case = data.case
 
     def launch(kernel: Kernel) -> Callable[[], object]:
-        return lambda: kernel(data.x, *data.weights, data.y)
+        return lambda: kernel(*data.given)
 
     contestants = [(name, launch(k)) for name, k in kernels]
     times = compare([*contestants, ("torch", data.peer())], traffic=case.traffic, runs=runs)

@@ -14,9 +14,9 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from cute_dialect.kernels.rows import RowConfig, default_config
+from cute_dialect.kernels.row_config import SHARED_MEMORY, RowConfig, shared_bytes, width
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_rows import BYTES, CASES, Case, Data, build_one, measure
+from cute_dialect.tools.bench_rows import BYTES, CASES, Case, Data, build_one, class_of, measure
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
@@ -27,50 +27,51 @@ __all__ = ["build", "run", "space"]
 def space(case: Case) -> list[RowConfig]:
     """List the search space: rows in registers or, from 2 KiB on, in shared memory.
 
-    A thread has 8 to 32 elements of a row, up to 64 where rows are in shared memory, which has room for one to four of
-    them beside the weights.
+    A thread has 8 to 32 elements of a row, up to 64 where rows are in shared memory.
     """
     found: list[RowConfig] = []
+    w = width(case.element)
     for cluster in (1, 2, 4, 8):
-        for threads in (32, 64, 128, 256, 512, 1024):
+        for threads in (32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 1024):
             values = case.n / (threads * cluster)
-            if not 8 <= values <= 64 or (cluster > 1 and (case.op == "sum" or threads < 128)):
+            alone = cluster == 1 or (case.op != "sum" and threads >= 128 and threads & (threads - 1) == 0)
+            if not 8 <= values <= 64 or not alone:
                 continue
+            chunks = -(-(case.n // w) // (threads * cluster))
             if values <= 32 or threads <= 512:
-                found += [RowConfig(threads, rows, cluster) for rows in ((1, 2, 4, 8) if threads == 32 else (1,))]
+                found += [
+                    RowConfig(threads, chunks, rows, cluster) for rows in ((1, 2, 4, 8) if threads == 32 else (1,))
+                ]
             if case.op != "sum" and case.n * BYTES[case.element] >= 2048:
-                found += [c for s in (1, 2, 3, 4) if fits(case, c := RowConfig(threads, 1, cluster, s))]
-    return [c for c in found if c != default_config(case.op, case.element, case.n)]
+                found += [
+                    RowConfig(threads, chunks, 1, cluster, shared, groups)
+                    for shared in {chunks, chunks // 2, 0} for groups in {0, 1, max(1, shared)}
+                    if shared == chunks or groups
+                ]  # fmt: skip
+    return [c for c in dict.fromkeys(found) if c != class_of(case) and fits(case, c)]
 
 
 def fits(case: Case, config: RowConfig) -> bool:
     """Return whether shared memory has room."""
-    from cute_dialect.kernels.row_config import SHARED_MEMORY, shared_bytes
-
-    return shared_bytes(case.op, case.element, case.n, config) <= SHARED_MEMORY
-
-
-def _name(config: RowConfig) -> str:
-    used = max(i for i, (x, unused) in enumerate(zip(config, RowConfig(0))) if i < 3 or x != unused) + 1
-    return "x".join(map(str, config[:used]))
+    return shared_bytes(case.element, config) <= SHARED_MEMORY
 
 
 def _configs(case: Case) -> list[RowConfig]:
-    return [default_config(case.op, case.element, case.n), *space(case)]
+    return [class_of(case), *space(case)]
 
 
 def _built(folder: str, case: Case) -> list[RowConfig]:
     """List the configurations of a case that a folder has, the default first."""
     prefix = f"{case.folder}-"
     names = [name.removeprefix(prefix) for name in sorted(os.listdir(folder)) if name.startswith(prefix)]
-    default = default_config(case.op, case.element, case.n)
+    default = class_of(case)
     return sorted((RowConfig(*map(int, name.split("x"))) for name in names), key=lambda c: c != default)
 
 
 def build(folder: str, chip: str) -> list[str]:
-    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxROWSxCLUSTER[xSTAGES[x…]]``; gives what ptxas says."""
+    """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; gives what ptxas says."""
     return [
-        build_one(os.path.join(folder, f"{case.folder}-{_name(c)}"), case, c, chip)
+        build_one(os.path.join(folder, f"{case.folder}-{c.name}"), case, c, chip)
         for case in {c.folder: c for c in CASES}.values()
         for c in _configs(case)
     ]
@@ -88,12 +89,12 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         data = Data(case, case.rows)
         kernels: list[tuple[str, Kernel]] = []
         for c in configs:
-            kernel = load(os.path.join(folder, f"{case.folder}-{_name(c)}")).kernel(case.op)
+            kernel = load(os.path.join(folder, f"{case.folder}-{c.name}")).kernel(case.op)
             try:
                 data.check(kernel)
-                kernels.append((_name(c), kernel))
+                kernels.append((c.name, kernel))
             except BenchError as e:
-                say(f"  WRONG {_name(c)}: {e}")
+                say(f"  WRONG {c.name}: {e}")
         found = measure(kernels, data, runs)
         best = sorted(found, key=lambda r: -cast("float", r["ours"]))
         rows += [r for r in found if r is found[0] or r in best[:3]]

@@ -1,7 +1,13 @@
-"""How rows are shared out: how many threads, blocks and registers a row gets, and what follows from that.
+"""How rows are shared out: how many threads, blocks and registers a row gets, for a class of lengths.
 
->>> default_config("softmax", "f32", 4096)
-RowConfig(threads=512, rows=1, cluster=1, stages=0, together=1, resident=0, groups=1, kept=0)
+A thread reads vectors of 16 bytes.  A class is an operation, an element type and a :class:`RowConfig`; the length of a
+row is known at run time.  It fixes how many vectors a thread has (``chunks``): all of them but the last, which only
+some threads have.  So a class holds the lengths whose vectors need that many chunks, and only the last one is tested.
+
+>>> [row_class("softmax", "bf16", n)[:3] for n in (100, 768, 4095, 4096, 5120)]
+[(16, 1, 8), (32, 3, 4), (128, 4, 1), (128, 4, 1), (160, 4, 1)]
+>>> row_class("softmax", "bf16", 5000) == row_class("softmax", "bf16", 5001)
+True
 """
 
 from __future__ import annotations
@@ -11,32 +17,21 @@ from typing import NamedTuple
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 
-__all__ = ["BITS", "OPS", "SHARED_MEMORY", "Plan", "RowConfig", "default_config", "shared_bytes", "vector_width"]
+__all__ = [
+    "BITS", "OPS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check", "longest", "row_class", "shared_bytes",
+    "width",
+]  # fmt: skip
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Element types the kernels are made for, and their bits."""
 
-WEIGHTS = {"sum": 0, "softmax": 0, "rmsnorm": 1, "layernorm": 2}
-"""Operations, and how many vectors of weights they take."""
-
-OPS = tuple(WEIGHTS)
-
-VALUES = {"f32": 16, "f16": 32, "bf16": 32}
-"""Elements a thread should have: four accesses of 128 bits."""
-
-MOST_VALUES = 32
-"""Elements a thread may have: so many registers hold them, and two blocks of 512 threads still fit an SM."""
-
-WARP_ROW = 512
-"""Rows up to this length belong to (a part of) one warp; sums up to twice this length."""
+OPS = {"softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr"}
+"""Operations, and what they can take beside the row: weights (w) and a bias (b) of a row's length, a residual (r)."""
 
 MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
 
 SHARED_MEMORY = 224 * 1024
 """Bytes of shared memory that blocks of an SM may have, beside what the partial results take."""
-
-STREAM = 8
-"""Vectors a thread has under way in a sum over long rows."""
 
 PART = 32
 """Elements in registers that a thread works on while it waits for the next ones."""
@@ -44,65 +39,62 @@ PART = 32
 LONG_ROW = 16384
 """Rows that are longer are shared out as :data:`LONG` says."""
 
-ALL = 1 << 20
-
 
 class Way(NamedTuple):
-    """A way to share out long rows: threads of a block, elements that each has of a row at most, rows together, blocks
-    of a cluster at most; parts, and elements of a row in registers, as in :class:`RowConfig`.  For rows longer than
+    """A way to share out long rows: threads of a block, chunks that each has of a row at most, rows together, blocks of
+    a cluster at most; parts, as in :class:`RowConfig`, and chunks in registers (-1: all).  For rows longer than
     ``above``.
     """
 
     threads: int
-    values: int
+    chunks: int
     together: int = 1
     cluster: int = 1
-    groups: int = 1
+    groups: int = 0
     kept: int = 0
     above: int = LONG_ROW
 
 
 LONG: dict[tuple[str, int], tuple[Way, ...]] = {
-    ("softmax", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
-    ("softmax", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
-    ("rmsnorm", 16): (Way(512, 64), Way(512, 64, cluster=8, kept=ALL), Way(1024, 64, cluster=8)),
-    ("rmsnorm", 32): (Way(512, 32, cluster=8, kept=ALL, above=32768),),
+    ("softmax", 16): (
+        Way(512, 8), Way(512, 8, cluster=8, groups=1, kept=-1), Way(1024, 8, cluster=8),
+    ),
+    ("softmax", 32): (Way(512, 8, cluster=8, groups=1, kept=-1, above=32768),),
     ("layernorm", 16): (
-        Way(512, 64, groups=6, kept=16),
-        Way(512, 32, together=2, cluster=8, groups=2, kept=16),
-        Way(1024, 32, together=3, cluster=8),
+        Way(512, 8, groups=6, kept=2), Way(512, 4, together=2, cluster=8, groups=2, kept=2),
+        Way(1024, 4, together=3, cluster=8),
     ),
-    ("layernorm", 32): (
-        Way(1024, 32, groups=2, kept=8),
-        Way(512, 32, cluster=8, kept=ALL),
-        Way(512, 16, together=3, cluster=8),
-    ),
-}
+    ("layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    # Rows that begin anywhere load weights for each; nothing is gained by two at once.
+    ("odd layernorm", 16): (Way(512, 8, groups=6, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    ("odd layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    # With a second matrix to read there are registers for half of a row, and it goes there.
+    ("residual", 16): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
+    ("residual", 32): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
+}  # fmt: skip
 """By operation and bits of an element; the first that has room."""
+_LIKE = {"softmax": "softmax", "log_softmax": "softmax", "rmsnorm": "softmax", "layernorm": "layernorm"}
 
 
 class RowConfig(NamedTuple):
-    """``threads`` of each block share a row, ``rows`` rows are in a block, ``cluster`` blocks share a row.
+    """``threads`` of each block share a row, and have up to ``chunks`` vectors of it; ``rows`` rows are in a block,
+    ``cluster`` blocks share a row.
 
-    ``stages``: 0 for rows in registers, 1 for rows in shared memory.  With more, there are as many blocks as the GPU
-    holds at once; each goes from row to row.  So many rows are in its shared memory, the one it works on and those that
-    are being loaded; the weights are there too.
+    ``shared``: the first so many chunks are in shared memory, the others in registers.
+    ``groups``: not 0: a row comes in parts, those in shared memory in so many; a thread works on what is there while
+    the rest is on its way.
     ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
-    ``resident``: blocks that an SM should hold, which limits their registers; 0 for 1024 threads.
-    ``groups``: with one stage, the parts in which a row comes into shared memory; a thread works on what is there
-    while the rest is on its way.
-    ``kept``: with one stage, elements of a row that a thread has in registers, beside those in shared memory: a row of
-    256 KiB is then in one SM.
+    ``resident``: blocks that an SM should hold, which limits their registers; 0: as many as have 1024 threads.
     """
 
     threads: int
+    chunks: int = 1
     rows: int = 1
     cluster: int = 1
-    stages: int = 0
+    shared: int = 0
+    groups: int = 0
     together: int = 1
     resident: int = 0
-    groups: int = 1
-    kept: int = 0
 
     @property
     def block(self) -> int:
@@ -112,7 +104,12 @@ class RowConfig(NamedTuple):
     @property
     def in_parts(self) -> bool:
         """Tell whether a row comes in parts, some of them into registers."""
-        return self.groups > 1 or self.kept > 0
+        return self.groups > 0
+
+    @property
+    def is_long(self) -> bool:
+        """Tell whether a thread has more of a row than it has registers for it and the result."""
+        return self.shared > 0 or self.groups > 0
 
     @property
     def sharing(self) -> int:
@@ -124,180 +121,194 @@ class RowConfig(NamedTuple):
         """Warps that share a row, in all blocks."""
         return max(1, self.threads // 32) * self.cluster
 
+    @property
+    def name(self) -> str:
+        """The configuration as a part of a name: the numbers, without the last ones that say nothing."""
+        used = max(i for i, (x, plain) in enumerate(zip(self, RowConfig(0))) if i < 2 or x != plain) + 1
+        return "x".join(map(str, self[:used]))
+
 
 def _power_of_two(n: int) -> int:
     return 1 << max(0, (n - 1).bit_length())
 
 
-def vector_width(element: str, n: int) -> int:
-    """Return elements of one access: up to 128 bits, and a row is a whole number of them.
+def width(element: str) -> int:
+    """Return elements of a vector of 16 bytes.  Raises ValueError for other element types.
 
-    >>> vector_width("f16", 1000), vector_width("f16", 1002), vector_width("f32", 999)
-    (8, 2, 1)
+    >>> width("f16"), width("f32")
+    (8, 4)
     """
-    return min(128 // BITS[element], n & -n)
+    if element not in BITS:
+        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
+    return 128 // BITS[element]
 
 
-def default_config(op: str, element: str, n: int) -> RowConfig:
-    """Return how a row of ``n`` elements is shared out, as ``cute-bench rows_sweep`` found it best on an H200.
+def capacity(element: str, config: RowConfig) -> range:
+    """Return the lengths that a class is for: in vectors that begin at any element all chunks but the last are whole.
 
-    Raises ValueError where registers cannot hold it.
-
-    >>> [default_config("rmsnorm", "f32", n)[:3] for n in (100, 1024, 4096, 32768, 131072)]
-    [(8, 16, 1), (128, 1, 1), (512, 1, 1), (1024, 1, 1), (512, 1, 8)]
-    >>> default_config("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
-    RowConfig(threads=512, rows=1, cluster=8, stages=1, together=2, resident=0, groups=2, kept=16)
+    >>> capacity("f16", RowConfig(128, 4))
+    range(3080, 4104)
     """
-    check(op, element, n)
-    threads = _power_of_two(-(-n // VALUES[element]))
-    if n <= WARP_ROW or (op == "sum" and n <= 2 * WARP_ROW):
-        threads = min(threads, 32)
-        return RowConfig(threads, 128 // threads)
-    if op == "sum":
-        return RowConfig(min(threads, 512))
-    if n > LONG_ROW and (found := _long(op, element, n)) is not None:
+    w, step = width(element), config.sharing
+    first = ((config.chunks - 1) * step + 1) * w
+    return range(1 if config.chunks == 1 else first, (config.chunks * step + 1) * w)
+
+
+def longest(op: str, element: str, takes: str = "") -> int:
+    """Return the length of the longest rows that an operation takes."""
+    kind = "residual" if "r" in takes else f"odd {op}" if op == "layernorm" else _LIKE[op]
+    w, ways = width(element), LONG.get((kind, BITS[element]), ())
+    return max([MAX_THREADS * 8 * w, *(x.threads * x.chunks * x.cluster * w for x in ways)]) + w - 1
+
+
+def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
+    """Return the class of rows of ``n`` elements, shared out as measured to be best on an H200.
+
+    ``takes``: what the operation takes beside the row, of :data:`OPS`.  Raises ValueError where no cluster of blocks
+    can hold such a row.
+
+    >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
+    RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0)
+    """
+    if op not in OPS:
+        raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
+    w = width(element)
+    if n < 1:
+        raise ValueError(f"expected rows of at least one element, got {n}")
+    vectors = max(1, n // w)
+    two = "r" in takes
+    if vectors <= 96:  # rows of (a part of) a warp
+        threads = min(32, max(2 * w, _power_of_two(-(-vectors // (2 if two else 4)))))
+        return RowConfig(threads, -(-vectors // threads), 128 // threads)
+    kind = "residual" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
+    found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
+    if found is not None:
         return found
-    if element == "f32" or n <= 2 * WARP_ROW:
-        threads *= 2
-    threads = min(threads, 512)
-    cluster = _power_of_two(-(-n // (threads * MOST_VALUES)))
-    # Fewer, larger blocks are faster, but for LayerNorm.
-    if cluster > MAX_CLUSTER or (cluster > 1 and op != "layernorm"):
-        threads, cluster = MAX_THREADS, min(cluster // 2, MAX_CLUSTER)
-    if cluster * threads * MOST_VALUES < n:
-        most = MAX_CLUSTER * MAX_THREADS * MOST_VALUES
-        raise ValueError(f"expected rows of at most {most} elements, which the registers of a cluster hold, got {n}")
-    return RowConfig(threads, 1, cluster)
+    # More threads, with fewer elements each, where elements take registers of their own.
+    most, chunks = (512, 4) if element != "f32" and vectors > 128 and not two else (512, 2)
+    chunks = max(chunks, -(-vectors // most))
+    if chunks > 8:
+        most, chunks = MAX_THREADS, -(-vectors // MAX_THREADS)
+    if chunks > 8:
+        raise ValueError(f"expected rows of at most {longest(op, element, takes)} elements for {op}, got {n}")
+    threads = 32 * -(-vectors // (32 * chunks))
+    return RowConfig(threads, -(-vectors // threads))
 
 
-def _long(op: str, element: str, n: int) -> RowConfig | None:
-    """Return the configuration for long rows; None where nothing is said of them."""
+def _long(op: str, element: str, vectors: int) -> RowConfig | None:
+    """Return the class of long rows; None where nothing is said of them."""
+    w = width(element)
     for way in LONG.get((op, BITS[element]), ()):
-        cluster = _power_of_two(-(-n // (way.threads * way.values)))
-        if n <= way.above or cluster > way.cluster:
+        cluster = _power_of_two(-(-vectors // (way.threads * way.chunks)))
+        if (vectors + 1) * w <= (way.above + w if op != "residual" else 8192) or cluster > way.cluster:
             continue
-        width = vector_width(element, n)
-        chunks = n // (way.threads * cluster * width)
-        kept = min(way.kept // width, chunks)
-        groups = max(1, min(way.groups, chunks - kept))
-        return RowConfig(way.threads, 1, cluster, 1, way.together, groups=groups, kept=kept * width)
+        chunks = -(-vectors // (way.threads * cluster))
+        kept = min(chunks if way.kept < 0 else way.kept, chunks)
+        groups = max(1, min(way.groups, chunks - kept)) if way.groups else 0
+        return RowConfig(way.threads, chunks, 1, cluster, chunks - kept, groups, way.together)
     return None
 
 
-def check(op: str, element: str, n: int, config: RowConfig | None = None) -> None:
+def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
     """Raise ValueError for what there are no kernels for."""
     if op not in OPS:
         raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
-    if element not in BITS:
-        raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
-    if n < 1:
-        raise ValueError(f"expected rows of at least one element, got {n}")
-    if config is None:
-        return
+    w = width(element)
+    unknown = [x for x in takes if x not in OPS[op]]
+    if unknown:
+        raise ValueError(f"{op}: expected to take some of '{OPS[op]}', got '{takes}'")
     c = config
-    for what, x, most in (("threads", c.threads, MAX_THREADS), ("cluster", c.cluster, MAX_CLUSTER)):
+    if c.threads > 32 and c.threads % 32:
+        raise ValueError(f"expected whole warps, got {c.threads} threads")
+    for what, x, most in (("threads", min(c.threads, 32), 32), ("cluster", c.cluster, MAX_CLUSTER)):
         if x != _power_of_two(x) or not 1 <= x <= most:
             raise ValueError(f"expected {what} to be a power of two up to {most}, got {x}")
     if c.rows > 1 and (c.threads > 32 or c.cluster > 1):
         raise ValueError(f"expected one row a block where more than a warp shares it, got {c.rows}")
-    if c.cluster > 1 and c.threads < 32:
-        raise ValueError(f"expected whole warps in the blocks of a cluster, got {c.threads} threads")
+    if c.cluster > 1 and (c.threads < 32 or c.threads & (c.threads - 1)):
+        raise ValueError(f"expected a power of two of warps in the blocks of a cluster, got {c.threads} threads")
     if not 1 <= c.block <= MAX_THREADS:
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
-    if op == "sum" and c.cluster > 1:
-        raise ValueError(f"expected no cluster for a sum, got one of {c.cluster} blocks")
-    if (c.stages or c.together > 1) and (op == "sum" or c.rows > 1):
-        raise ValueError("expected one row a block, and no sum, where rows are in shared memory or worked on together")
-    if c.together > 1 and (op == "softmax" or c.stages > 1):
-        raise ValueError("expected no softmax, and at most one stage, where rows are worked on together")
-    if c.in_parts and c.stages != 1:
-        raise ValueError(f"expected one stage where rows come in parts or are partly in registers, got {c.stages}")
-    width = vector_width(element, n)
-    chunks = n // (c.sharing * width)
-    if c.kept < 0 or c.kept % width or c.kept > chunks * width:
-        raise ValueError(f"expected up to {chunks * width} elements in registers, by {width}, got {c.kept}")
-    if c.groups < 1 or (c.groups > 1 and c.groups > chunks - c.kept // width):
-        raise ValueError(f"expected a row in 1 to {max(1, chunks - c.kept // width)} parts, got {c.groups}")
-    if c.stages and (found := shared_bytes(op, element, n, c)) > SHARED_MEMORY:
-        raise ValueError(f"expected rows and weights of at most {SHARED_MEMORY} bytes a block, got {found}")
+    if (c.is_long or c.together > 1) and c.rows > 1:
+        raise ValueError("expected one row a block where rows are in shared memory, in parts or worked on together")
+    if c.together > 1 and ("softmax" in op or "r" in takes):
+        raise ValueError(f"expected no {op if 'softmax' in op else 'residual'} where rows are worked on together")
+    if c.shared and "r" in takes:
+        raise ValueError("expected rows in registers where a residual is added")
+    if c.chunks < 1 or not 0 <= c.shared <= c.chunks:
+        raise ValueError(f"expected at least one chunk, and no more in shared memory, got {c.chunks} and {c.shared}")
+    if c.groups < 0 or (c.groups > 1 and c.groups > c.shared):
+        raise ValueError(f"expected a row in up to {max(1, c.shared)} parts, got {c.groups}")
+    if (found := shared_bytes(element, c)) > SHARED_MEMORY:
+        raise ValueError(f"expected rows of at most {SHARED_MEMORY} bytes a block in shared memory, got {found}")
+    assert w
 
 
-def shared_bytes(op: str, element: str, n: int, config: RowConfig) -> int:
-    """Return bytes of shared memory that the rows and weights of a block take where it holds them.
+def shared_bytes(element: str, config: RowConfig) -> int:
+    """Return bytes of shared memory that the rows of a block take.
 
-    >>> shared_bytes("layernorm", "f16", 32768, RowConfig(1024, 1, 2, stages=3))
-    163840
+    >>> shared_bytes("f16", RowConfig(512, 8, shared=8))
+    65536
     """
-    width = vector_width(element, n)
-    values = -(-n // (config.sharing * width)) * width
-    if config.in_parts:  # without what follows whole rounds, which is shorter with longer vectors
-        values = n // config.sharing - config.kept
-    share = values * config.threads * BITS[element] // 8
-    slots = {0: 0, 1: config.together}.get(config.stages, config.stages + WEIGHTS[op])
-    return slots * share
+    return config.together * config.shared * config.threads * width(element) * BITS[element] // 8
 
 
 class Plan:
-    """What one kernel is made for: an operation on rows of ``n`` elements, in accesses of ``width``.
+    """What one kernel is made for: an operation, an element type, a class.
 
-    The part of a row that a thread has is ``count`` chunks of ``width`` elements, which lie ``step`` elements apart, so
-    that a warp reads 512 bytes at a time.  What is left of a row after ``chunks`` whole ones, if anything, is one more
-    that only the first ``tail`` threads have.  The first ``far`` chunks are in shared memory, the rest in registers.
+    ``takes``: what it takes beside the row, of :data:`OPS`.  ``whole``: rows are whole aligned vectors, in all
+    matrices; else they begin and end anywhere: what lies before the first vector and after the last, the *edges*, is
+    dealt out one by one.
+
+    Chunk ``i`` of a thread is vector ``i * sharing + thread`` of the row, so that a warp reads 512 bytes at a time.
+    The first ``shared`` chunks are in shared memory, the rest in registers.
     """
 
-    def __init__(self, op: str, element: str, n: int, config: RowConfig, width: int, eps: float = 1e-5):
+    def __init__(self, op: str, element: str, config: RowConfig, takes: str = "", whole: bool = True):
         c = config
-        self.op, self.element, self.n, self.config, self.width, self.eps = op, element, n, config, width, eps
-        self.step = c.sharing * width
-        chunks = n // self.step
-        # A sum over a long row adds up rounds of STREAM chunks as they come, before the rest.
-        self.rounds = chunks // STREAM if op == "sum" and chunks >= 2 * STREAM else 0
-        self.chunks = chunks - self.rounds * STREAM
-        self.tail = n % self.step // width
-        self.count = self.chunks + (self.tail > 0)
-        self.far = self.chunks - c.kept // width if c.in_parts else self.count if c.stages else 0
+        self.op, self.element, self.config, self.takes, self.whole = op, element, c, takes, whole
+        self.width, self.chunks, self.shared = width(element), c.chunks, c.shared
+        self.step = c.sharing * self.width
         # In shared memory chunks lie as far apart as the threads of a block need.
-        self.block_step = c.threads * width
-        self.share = self.block_step * self.far
-        self.bits = width * BITS[element]
-        # Blocks that an SM should hold at once, and those that it must: single 16-bit elements take a register each
-        # before they are packed.
+        self.block_step = c.threads * self.width
+        self.share = self.block_step * c.shared
+        self.edges = 0 if whole else -(-2 * self.width // c.sharing)
+        self.weights = sum(x in takes for x in "wb")
         self.resident = c.resident or max(1, 1024 // c.block)
-        if c.stages:
-            self.resident = min(self.resident, max(1, SHARED_MEMORY // max(1, shared_bytes(op, element, n, c))))
-        values = self.count * width * c.together
-        self.min_blocks = 1 if self.bits < 32 and values > 32 else self.resident
+        if c.shared:
+            self.resident = min(self.resident, max(1, SHARED_MEMORY // max(1, shared_bytes(element, c))))
+        values = c.chunks * self.width * c.together
         # Whether a thread has registers for all its elements as f32, where rows are in shared memory.
         self.spare = not c.in_parts and values + 28 <= DEFAULT_TARGET.sm_registers // (c.block * self.resident)
 
     @property
     def groups(self) -> list[tuple[int, int]]:
         """The parts in which a row comes into shared memory: the first chunk, and how many."""
-        ends = [self.far * i // self.config.groups for i in range(self.config.groups + 1)]
-        return [(start, end - start) for start, end in pairwise(ends)] if self.far else []
+        groups = max(1, self.config.groups)
+        ends = [self.shared * i // groups for i in range(groups + 1)]
+        return [(start, end - start) for start, end in pairwise(ends)] if self.shared else []
 
     @property
     def parts(self) -> list[tuple[int, int]]:
         """The parts in which a row is reduced: those in shared memory as they come, then what is in registers."""
-        most = PART // self.width if self.config.in_parts else self.count
-        return self.groups + [(i, min(most, self.count - i)) for i in range(self.far, self.count, most)]
+        most = max(1, PART // self.width) if self.config.in_parts else self.chunks
+        return self.groups + [(i, min(most, self.chunks - i)) for i in range(self.shared, self.chunks, most)]
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The parts in which a row is written, up to eight elements of a thread; the tail is one by itself."""
-        most = max(1, 8 // self.width)
-        ends = pairwise(sorted({0, min(self.far, self.chunks), self.chunks}))
-        whole = [(i, min(most, end - i)) for begin, end in ends for i in range(begin, end, most)]
-        return whole + [(self.chunks, 1)] * (self.tail > 0)
+        """The parts in which a row is written, up to eight elements of a thread; the last chunk is one by itself."""
+        most, last = 8 // self.width, self.chunks - 1
+        ends = pairwise(sorted({0, min(self.shared, last), last}))
+        return [(i, min(most, end - i)) for begin, end in ends for i in range(begin, end, most)] + [(last, 1)]
 
     @property
     def early(self) -> int:
         """Spans of the weights that are loaded while the warps exchange their numbers: as many as have registers."""
-        c, weights = self.config, WEIGHTS[self.op]
+        c = self.config
         if c.in_parts:
-            return 1 if weights == 1 else 0
-        fit = weights * self.count * self.bits <= 32 * 32
-        return len(self.spans) if c.stages == 1 and fit else 0
+            return 1 if self.weights == 1 else 0
+        fit = self.weights * self.chunks * 128 <= 32 * 32
+        return len(self.spans) if c.shared and fit else 0
 
     @property
     def messages(self) -> bool:
@@ -307,9 +318,4 @@ class Plan:
         all of a row in shared memory, whose weights are on their way meanwhile, are 3 to 6 % faster with the barrier.
         """
         c = self.config
-        return c.cluster > 1 and (self.op == "softmax" or c.stages != 1 or c.kept > 0)
-
-    def clusters(self, sms: int) -> int:
-        """Return clusters that a GPU holds at once.  The SMs of a GPC, 16 or 18 on H100 and H200, hold whole ones."""
-        sms = sms // 8 * 8 if self.config.cluster > 2 else sms
-        return max(1, sms * self.resident // self.config.cluster)
+        return c.cluster > 1 and ("softmax" in self.op or c.shared < c.chunks)

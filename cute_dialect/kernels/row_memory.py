@@ -1,4 +1,8 @@
-"""Where a row is kept: the part of it that a thread has, in shared memory, in registers, or some in each.
+"""Where a row is, and where it is kept: the part of it that a thread has, in shared memory, in registers, or some in
+each.
+
+A row is read by vectors of 16 bytes.  One that begins anywhere has vectors from its first whole 16 bytes on; the up to
+seven elements before, and those after the last vector, are its edges: each is one element of one thread.
 
 Elements stay in registers as they were loaded, two 16-bit ones in each; they become ``f32`` where they are used.  Long
 rows go through slots in shared memory: a thread copies there what it will read, so nobody waits for anybody, and no
@@ -9,6 +13,7 @@ register keeps an element from its first use to its last.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
@@ -18,24 +23,41 @@ from cute_dialect.kernels.row_config import Plan
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 
-__all__ = ["Line", "RowMemory", "combined", "grouped", "mapped", "part"]
+__all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted"]
 
 STEP = 4
 """Elements that are written of a row in parts are worked on so many at a time: no more of them are ``f32`` at once."""
 
 
-class Line(NamedTuple):
-    """A row at hand: its number, whether there is such a row, and this thread's chunks of it.
+class Place(NamedTuple):
+    """Where a row is.
 
-    The first ``far`` chunks are in shared memory from ``slot`` on, the others in ``values``.  ``coming``: the groups of
-    copies that were begun from this row's first one on; 0 if it is there.
+    ``row``: its number, and whether there is such a row (``exists``); ``source``: the number of one that does exist.
+    ``head``: elements before the first vector; ``vectors``: how many there are; ``edges``: the columns of this
+    thread's edges, and whether it has them.
     """
 
     row: Any
     exists: Any
+    source: Any
+    head: Any
+    vectors: Any
+    edges: list[tuple[Any, Any]]
+
+
+class Line(NamedTuple):
+    """A row at hand, and this thread's chunks of it.
+
+    The first ``shared`` chunks are in shared memory from ``slot`` on, the others in ``values``; ``edges``: its edges,
+    None where rows have none.  ``coming``: the groups of copies that were begun from this row's first one on; 0 if it
+    is there.
+    """
+
+    place: Place
     slot: Any
     values: Any
-    far: int = 0
+    edges: Any = None
+    shared: int = 0
     coming: int = 0
 
 
@@ -72,6 +94,18 @@ def mapped(values: cute.Tensor, function: Callable[..., Any]) -> cute.Tensor:
     return made
 
 
+def shifted(words: list[Any], by: Any, bits: int) -> list[Any]:
+    """Return the vector that begins ``by`` elements after the first of two, which are eight words of 32 bits."""
+    step = 32 // bits  # elements of a word
+    words = [cute.where((by // step) & 2 != 0, words[i + 2], words[i]) for i in range(6)]
+    words = [cute.where((by // step) & 1 != 0, words[i + 1], words[i]) for i in range(5)]
+    if step == 1:
+        return words[:4]
+    odd = by & 1 != 0  # half a word: the upper 16 bits of one and the lower of the next
+    halves = [(x >> 16) | (y << 16) for x, y in pairwise(words)]
+    return [cute.where(odd, y, x) for x, y in zip(words[:4], halves)]
+
+
 def widened(values: cute.Tensor, fresh: bool) -> Any:
     """Load registers as ``f32``; ``fresh``: the optimiser shall not keep what it converted before, which is larger."""
     found = values.load()
@@ -81,54 +115,79 @@ def widened(values: cute.Tensor, fresh: bool) -> Any:
 
 
 class RowMemory:
-    """The memory of the rows that a thread works on: ``x`` and the ``weights`` to read, ``y`` to write."""
+    """The memory of the rows that a thread works on: ``x`` to read, ``y`` to write, and the vectors ``weights`` that
+    all rows share.
+    """
 
     def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, weights: list[cute.Tensor], y: cute.Tensor):
         self.plan, self.config, self.sharing = plan, plan.config, sharing
         self.x, self.weights, self.y = x, weights, y
+        self.n = x.shape[1]
         self.dtype: Any = type_of_mlir(plan.element)
-        self.neutral = -inf if plan.op == "softmax" else 0.0
+        self.neutral = -inf if "softmax" in plan.op else 0.0
         # Where this thread begins in a row, and in the part of a row that the block has.
         self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
-        self.in_tail = sharing.thread < plan.tail if plan.tail and self.config.sharing > 1 else True
-        self.fetch_atom = None
-        if plan.bits >= 32:
-            cache = LoadCacheMode.GLOBAL if plan.bits == 128 else LoadCacheMode.ALWAYS
-            self.fetch_atom = cute.make_copy_atom(cpasync.CopyG2SOp(cache), self.dtype, num_bits_per_copy=plan.bits)
-        self.held: list[Any] = []
+        cache = LoadCacheMode.GLOBAL
+        self.fetch_atom = cute.make_copy_atom(cpasync.CopyG2SOp(cache), self.dtype, num_bits_per_copy=128)
 
-    # ------------------------------------------------------------------------------------------------- this thread's
+    # ------------------------------------------------------------------------------------------------ where a row is
 
-    def begin(self, tensor: cute.Tensor, row: Any = None) -> Any:
-        """Return where this thread's elements begin in a row of a matrix, or in a vector."""
-        return (tensor if row is None else tensor[row, None]).iterator + self.first
-
-    def existing(self, row: Any) -> tuple[Any, Any]:
-        """Return a row that exists, and whether it is this one.
+    def place(self, row: Any) -> Place:
+        """Return where a row is.
 
         Threads beyond the last row read that one: they take part in shuffles, but write nothing.
         """
-        rows = self.x.shape[0]
-        return cute.min(row, rows - 1), row < rows
+        plan, rows, n, w = self.plan, self.x.shape[0], self.n, self.plan.width
+        source, exists = row, True
+        if self.config.rows * self.config.together > 1:
+            source, exists = cute.min(row, rows - 1), row < rows
+        if plan.whole:
+            return Place(row, exists, source, 0, n // w, [])
+        head = cute.min(self.skew(self.x, source, w), n)
+        vectors = (n - head) // w
+        after = n - head - vectors * w
+        edges: list[tuple[Any, Any]] = []
+        for j in range(plan.edges):
+            # The first threads have what is before the first vector, the next ones what is after the last.
+            i = self.sharing.thread + j * self.config.sharing
+            column = cute.where(i < w, i, n - after + i - w)
+            edges.append((column, cute.where(i < w, i < head, i - w < after)))
+        return Place(row, exists, source, head, vectors, edges)
 
-    def chunks(self, begin: Any, start: int, count: int, step: int | None = None) -> cute.Tensor:
-        """Return chunks from ``start`` on as ``(width, count)``, ``step`` elements apart (as in a row)."""
-        step = self.plan.step if step is None else step
-        return cute.make_tensor(begin + start * step, cute.make_layout((self.plan.width, count), stride=(1, step)))
+    def skew(self, tensor: cute.Tensor, row: Any, w: int) -> Any:
+        """Return how many elements a row of a matrix has before its first whole 16 bytes."""
+        address = tensor[row, None].iterator.toint().to(cute.Int32)
+        return ((0 - address) & 15) // (16 // w)
+
+    def begin(self, tensor: cute.Tensor, place: Place) -> Any:
+        """Return where this thread's vectors begin in a row of ``x``, or of a matrix whose rows begin as those do."""
+        start = tensor[place.source, None].iterator
+        return start + self.first if self.plan.whole else (start + place.head).align(16) + self.first
+
+    def chunks(self, begin: Any, start: int, count: int) -> cute.Tensor:
+        """Return chunks of a row from ``start`` on as ``(width, count)``."""
+        return self._chunks(begin, start, count, self.plan.step)
 
     def in_slot(self, slot: Any, start: int, count: int) -> cute.Tensor:
         """Return chunks of a row in shared memory."""
-        return self.chunks(slot, start, count, self.plan.block_step)
+        return self._chunks(slot, start, count, self.plan.block_step)
 
     def in_registers(self, values: cute.Tensor, start: int, count: int) -> cute.Tensor:
         """Return chunks of a row in registers."""
-        return self.chunks(values.iterator, start, count, self.plan.width)
+        return self._chunks(values.iterator, start, count, self.plan.width)
 
-    def pieces(self, start: int, count: int) -> list[tuple[int, int, Any]]:
-        """Return the whole ones of some chunks, then the tail; each with whether this thread has them."""
-        whole = min(count, self.plan.chunks - start)
+    def _chunks(self, begin: Any, start: int, count: int, step: int) -> cute.Tensor:
+        return cute.make_tensor(begin + start * step, cute.make_layout((self.plan.width, count), stride=(1, step)))
+
+    def has_last(self, place: Place) -> Any:
+        """Tell whether this thread has the last chunk of a row."""
+        return self.sharing.thread < place.vectors - (self.plan.chunks - 1) * self.config.sharing
+
+    def pieces(self, place: Place, start: int, count: int) -> list[tuple[int, int, Any]]:
+        """Return some chunks, the last one of a row by itself; each with whether this thread has them."""
+        whole = min(count, self.plan.chunks - 1 - start)
         pieces = [(start, whole, True)] if whole > 0 else []
-        return pieces if whole == count else [*pieces, (self.plan.chunks, 1, self.in_tail)]
+        return pieces if whole == count else [*pieces, (self.plan.chunks - 1, 1, self.has_last(place))]
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -136,16 +195,41 @@ class RowMemory:
         """Return new registers for so many chunks."""
         return cute.make_rmem_tensor(chunks * self.plan.width, self.dtype)
 
-    def load(self, begin: Any, start: int, count: int) -> cute.Tensor:
-        """Load chunks from global memory, neutral elements where this thread has none; all are under way together."""
+    def load(self, tensor: cute.Tensor, place: Place, start: int, count: int, *, alike: Any = True) -> cute.Tensor:
+        """Load chunks of a row, neutral elements where this thread has none; all are under way together.
+
+        ``alike``: whether rows of this matrix begin as those of ``x`` do; other ones are loaded element by element.
+        """
         values = self.registers(count)
-        pieces = self.pieces(start, count)
-        if start + count > self.plan.chunks:
+        if start + count == self.plan.chunks:
             self.in_registers(values, count - 1, 1).fill(self.neutral)
-        for first, n, mine in pieces:
+        for first, n, mine in self.pieces(place, start, count):
             if mine:
-                cute.autovec_copy(self.chunks(begin, first, n), self.in_registers(values, first - start, n))
+                target = self.in_registers(values, first - start, n)
+                if alike:
+                    cute.autovec_copy(self.chunks(self.begin(tensor, place), first, n), target)
+                else:
+                    at = tensor[place.source, None].iterator + (place.head + self.first)
+                    cute.autovec_copy(self.chunks(at, first, n), target)
         return values
+
+    def load_edges(self, tensor: cute.Tensor, place: Place) -> cute.Tensor | None:
+        """Load the edges of a row, neutral elements where this thread has none."""
+        if not place.edges:
+            return None
+        values = cute.make_rmem_tensor(len(place.edges), self.dtype)
+        values.fill(self.neutral)
+        for j, (column, mine) in enumerate(place.edges):
+            if mine:
+                values[j] = tensor[place.source, column]
+        return values
+
+    def alike(self, tensor: cute.Tensor, place: Place) -> Any:
+        """Tell whether a row of another matrix begins as that of ``x`` does."""
+        if self.plan.whole:
+            return True
+        w = self.plan.width
+        return self.skew(tensor, place.source, w) == self.skew(self.x, place.source, w)
 
     def from_slot(self, slot: Any, start: int, count: int) -> cute.Tensor:
         """Load chunks from shared memory."""
@@ -155,10 +239,10 @@ class RowMemory:
 
     def read(self, line: Line, start: int, count: int) -> cute.Tensor:
         """Return chunks of a row in registers, read again where they are in shared memory."""
-        if start < line.far:
+        if start < line.shared:
             return self.from_slot(line.slot, start, count)
         w = self.plan.width
-        return part(line.values, (start - line.far) * w, count * w)
+        return part(line.values, (start - line.shared) * w, count * w)
 
     def arrived(self, line: Line, number: int) -> cute.Tensor:
         """Return one of the plan's parts of a row, when it is there."""
@@ -166,64 +250,104 @@ class RowMemory:
             cute.arch.cp_async_wait_group(line.coming - 1 - number)
         return self.read(line, *self.plan.parts[number])
 
-    def weights_of(self, start: int, count: int) -> list[cute.Tensor]:
+    # ------------------------------------------------------------------------------------------------------- weights
+
+    def weights_of(self, place: Place, start: int, count: int) -> list[cute.Tensor]:
         """Load chunks of the weights."""
-        if self.held:
-            return [self.from_slot(held, start, count) for held in self.held]
-        return [self.load(self.begin(vector), start, count) for vector in self.weights]
+        if self.plan.whole:
+            return [self._whole_weights(vector, place, start, count) for vector in self.weights]
+        return [self._moved_weights(vector, place, start, count) for vector in self.weights]
+
+    def _whole_weights(self, vector: cute.Tensor, place: Place, start: int, count: int) -> cute.Tensor:
+        values = self.registers(count)
+        for first, n, mine in self.pieces(place, start, count):
+            if mine:
+                source = self.chunks(vector.iterator + self.first, first, n)
+                cute.autovec_copy(source, self.in_registers(values, first - start, n))
+        return values
+
+    def _moved_weights(self, vector: cute.Tensor, place: Place, start: int, count: int) -> cute.Tensor:
+        """Load those of a row whose vectors begin at column ``head``, from vectors that begin at column 0.
+
+        Two of these hold what one of the row needs.
+        """
+        w, values = self.plan.width, self.registers(count)
+        base = vector.iterator.align(16)
+        for chunk in range(start, start + count):
+            mine = chunk < self.plan.chunks - 1 or self.has_last(place)
+            if mine:
+                number = self.sharing.thread + chunk * self.config.sharing
+                two = self.registers(2)
+                at = cute.make_tensor(base + number * w, cute.make_layout((w, 2), stride=(1, w)))
+                cute.autovec_copy(at[None, 0], self.in_registers(two, 0, 1)[None, 0])
+                # The vectors of the last two chunks may be the last of the row.
+                whole = chunk < self.plan.chunks - 2 or (number + 2) * w <= self.n
+                if whole:
+                    cute.autovec_copy(at[None, 1], self.in_registers(two, 1, 1)[None, 0])
+                else:
+                    for k in cute.range_constexpr(w - 1):
+                        if k < place.head:
+                            two[w + k] = vector[(number + 1) * w + k]
+                words = two.load().bitcast(cute.Uint32)
+                found = shifted([words[k] for k in range(8)], place.head, self.dtype.width)
+                made = cute.make_rmem_tensor(4, cute.Uint32)
+                for k in cute.range_constexpr(4):
+                    made[k] = found[k]
+                part(values, (chunk - start) * w, w).store(made.load().bitcast(self.dtype))
+        return values
+
+    def edge_weights(self, place: Place) -> list[cute.Tensor]:
+        """Load the weights of the edges."""
+        found: list[cute.Tensor] = []
+        for vector in self.weights:
+            values = cute.make_rmem_tensor(len(place.edges), self.dtype)
+            for j, (column, mine) in enumerate(place.edges):
+                if mine:
+                    values[j] = vector[column]
+            found.append(values)
+        return found
 
     # ------------------------------------------------------------------------------------------------- shared memory
 
-    def hold_weights(self) -> None:
-        """Keep the weights in shared memory; each thread reads back what it has written."""
-        for vector in self.weights:
-            held = cute.smem_tensor(self.dtype, cute.make_layout(self.plan.share)).iterator + self.first_in_block
-            values = self.load(self.begin(vector), 0, self.plan.count)
-            cute.autovec_copy(self.in_registers(values, 0, self.plan.count), self.in_slot(held, 0, self.plan.count))
-            self.held.append(held)
-
-    def make_slots(self, count: int) -> list[Any]:
-        """Allocate shared memory for so many rows; returns where this thread's elements of each begin."""
+    def make_slots(self, places: list[Place]) -> list[Any]:
+        """Allocate shared memory for rows; returns where this thread's elements of each begin."""
         plan = self.plan
-        self.slots = cute.smem_tensor(self.dtype, cute.make_layout(count * plan.share)).iterator
-        slots = [self.slot(i) for i in range(count)]
-        if plan.tail and plan.far > plan.chunks and self.sharing.thread >= plan.tail:
+        slots = cute.smem_tensor(self.dtype, cute.make_layout(len(places) * plan.share)).iterator
+        found = [slots + (i * plan.share + self.first_in_block) for i in range(len(places))]
+        if plan.shared == plan.chunks:
             # Where a thread has no element of the last chunk, there is a neutral one.
-            rest = self.registers(1)
-            rest.fill(self.neutral)
-            for slot in slots:
-                cute.autovec_copy(self.in_registers(rest, 0, 1), self.in_slot(slot, plan.chunks, 1))
-        return slots
+            for place, slot in zip(places, found):
+                if not self.has_last(place):
+                    rest = self.registers(1)
+                    rest.fill(self.neutral)
+                    cute.autovec_copy(self.in_registers(rest, 0, 1), self.in_slot(slot, plan.chunks - 1, 1))
+        return found
 
-    def slot(self, i: Any) -> Any:
-        """Return where this thread's elements begin in a slot."""
-        return self.slots + (i * self.plan.share + self.first_in_block)
-
-    def fetch(self, begin: Any, slot: Any, start: int, count: int) -> None:
+    def fetch(self, place: Place, slot: Any, start: int, count: int) -> None:
         """Begin to copy chunks of a row into a slot; what a thread copies is what it reads."""
-        if self.fetch_atom is None:
-            values = self.load(begin, start, count)
-            cute.autovec_copy(self.in_registers(values, 0, count), self.in_slot(slot, start, count))
-        else:
-            for first, n, mine in self.pieces(start, count):
-                if mine:
-                    cute.copy(self.fetch_atom, self.chunks(begin, first, n), self.in_slot(slot, first, n))
+        begin = self.begin(self.x, place)
+        for first, n, mine in self.pieces(place, start, count):
+            if mine:
+                cute.copy(self.fetch_atom, self.chunks(begin, first, n), self.in_slot(slot, first, n))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
     def write(self, lines: list[Line], function: Callable[..., Any], weights: list[list[cute.Tensor]]) -> None:
         """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``.
 
-        Rows from shared memory are written span by span; else all stores come last, since no load of a weight can be
-        moved past them.  ``weights``: the first spans of them; where rows come in parts the next ones are loaded ahead
-        of a span's stores, else all at once.
+        Long rows are written span by span; else all stores come last, since no load of a weight can be moved past
+        them.  ``weights``: the first spans of them; where rows come in parts, or weights take many registers to load,
+        the next ones are loaded ahead of a span's stores, else all at once.
         """
-        plan, in_parts, by_span = self.plan, self.config.in_parts, self.config.stages > 0
-        w, spans = plan.width, plan.spans
-        outs = [None if by_span else self.registers(plan.count) for _ in lines]
+        plan, moved = self.plan, bool(self.weights) and not self.plan.whole
+        in_parts, by_span = self.config.in_parts or moved, self.config.is_long or moved
+        w, spans, place = plan.width, plan.spans, lines[0].place
+        fresh = in_parts or plan.weights > 0
+        outs = [None if by_span else self.registers(plan.chunks) for _ in lines]
+        of_edges = self.edge_weights(place) if place.edges and not in_parts else []
         for number, (start, count) in enumerate(spans):
             ahead = len(spans) if not in_parts else number + 1
-            weights = weights + [self.weights_of(*span) for span in spans[len(weights) : ahead]]
+            weights = weights + [self.weights_of(place, *span) for span in spans[len(weights) : ahead]]
             n = count * w
             results = [self.registers(count) if x is None else part(x, start * w, n) for x in outs]
             for i, (line, out) in enumerate(zip(lines, results)):
@@ -231,21 +355,37 @@ class RowMemory:
                 size = STEP if in_parts and n % STEP == 0 else n
                 for at in cute.range_constexpr(0, n, size):
                     of = [widened(part(t, at, size), False) for t in weights[number]]
-                    element = function(i, widened(part(x, at, size), in_parts and start >= line.far), of)
+                    element = function(i, widened(part(x, at, size), fresh and start >= line.shared), of)
                     part(out, at, size).store(element.to(self.dtype))
             if by_span:  # the next weights first; one span more as the registers of the row become free
                 ahead = number + (2 if number < 2 else 3)
-                weights = weights + [self.weights_of(*span) for span in spans[len(weights) : ahead]]
+                weights = weights + [self.weights_of(place, *span) for span in spans[len(weights) : ahead]]
                 for line, out in zip(lines, results):
-                    self.store(line, out, start, count)
+                    self.store(self.y, line.place, out, start, count)
         if not by_span:
             for line, out in zip(lines, outs):
-                self.store(line, out, 0, plan.count)
+                self.store(self.y, line.place, out, 0, plan.chunks)
+        if place.edges:
+            of_edges = self.edge_weights(place) if in_parts else of_edges
+            for i, line in enumerate(lines):
+                of = [t.load().to(cute.Float32) for t in of_edges]
+                self.store_edges(self.y, line.place, function(i, line.edges.load().to(cute.Float32), of))
 
-    def store(self, line: Line, values: cute.Tensor, start: int, count: int) -> None:
+    def store(self, tensor: cute.Tensor, place: Place, values: cute.Tensor, start: int, count: int) -> None:
         """Store chunks of a row, if there is such a row."""
-        if line.exists:
-            begin = self.begin(self.y, line.row)
-            for first, n, mine in self.pieces(start, count):
+        alike = self.alike(tensor, place)
+        if place.exists:
+            for first, n, mine in self.pieces(place, start, count):
                 if mine:
-                    cute.autovec_copy(self.in_registers(values, first - start, n), self.chunks(begin, first, n))
+                    source = self.in_registers(values, first - start, n)
+                    if alike:
+                        cute.autovec_copy(source, self.chunks(self.begin(tensor, place), first, n))
+                    else:
+                        at = tensor[place.source, None].iterator + (place.head + self.first)
+                        cute.autovec_copy(source, self.chunks(at, first, n))
+
+    def store_edges(self, tensor: cute.Tensor, place: Place, values: Any) -> None:
+        """Store the edges of a row, if there is such a row."""
+        for j, (column, mine) in enumerate(place.edges):
+            if mine and place.exists:
+                tensor[place.source, column] = values[j].to(self.dtype)

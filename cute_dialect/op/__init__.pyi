@@ -35,6 +35,17 @@ from cute_dialect.op.report import (
     Explanation as Explanation,
     explain as explain,
 )
+from cute_dialect.op.rows import (
+    cross_entropy as cross_entropy,
+    layer_norm as layer_norm,
+    log_softmax as log_softmax,
+    logsumexp as logsumexp,
+    max as max,
+    mean as mean,
+    rms_norm as rms_norm,
+    softmax as softmax,
+    sum as sum,
+)
 from cute_dialect.op.ways import (
     choose as choose,
 )

@@ -168,6 +168,21 @@ def build_sweep(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_op_rows(folder: str, chip: str) -> list[str]:
+    """The kernels of the functions on rows: ``op_rows/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from row_calls import kernels
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, kernel in kernels().items():
+        module = compile_cute(kernel.text(), chip=chip, filename=f"{name}.mlir", keep_stages=False)
+        module.save(Path(folder) / "op_rows" / name)
+        said.append(f"op_rows/{name}: {module.report.strip()}")
+    return said
+
+
 def main() -> None:
     """Entry point."""
     from cute_dialect.tools.bench_add import build
@@ -178,7 +193,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several, build_sweep, build_types, build_type_kernels,
+        build_several, build_sweep, build_types, build_type_kernels, build_op_rows,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

@@ -23,6 +23,8 @@ class Case(NamedTuple):
     text: Callable[[], str]
     call: str
     arrays: Arrays
+    numbers: tuple[float, ...] = ()
+    """Arguments behind the arrays."""
 
 
 def _matrix(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, *, integers: bool) -> np.ndarray:
@@ -50,6 +52,7 @@ def cases() -> Iterator[Case]:
     from cute_dialect.kernels.gemm import gemm_text
     from cute_dialect.kernels.gemm.config import GemmConfig
     from cute_dialect.kernels.gemm.skinny import few_rows_text
+    from cute_dialect.kernels.row_sums import sum_text
     from cute_dialect.kernels.rows import row_text
     from cute_dialect.kernels.sgemm import sgemm_text
     from cute_dialect.kernels.transpose import transpose_text
@@ -74,7 +77,7 @@ def cases() -> Iterator[Case]:
         for op, out in (("sum", (9,)), ("softmax", (9, 1024))):
             if integers and op == "softmax":
                 continue
-            text = lambda op=op: row_text(op, "f32", 1024)  # noqa: E731
+            text = lambda op=op: (sum_text if op == "sum" else row_text)(op, "f32", 1024)  # noqa: E731
             yield Case(f"row {op} f32, {data}", text, op, pair((9, 1024), out, 1, integers=integers))
         yield Case(f"sgemm warptile, {data}", lambda: sgemm_text("warptile"), "sgemm",
                    lambda rng, i=integers: [_matrix(rng, (133, 68), "float32", integers=i),
@@ -98,7 +101,8 @@ def cases() -> Iterator[Case]:
         if not integers:
             for op in ("rmsnorm", "layernorm", "softmax"):
                 text = lambda op=op: row_text(op, "f16", 32768)  # noqa: E731
-                yield Case(f"row {op} f16 32768, {data}", text, op, _rows(op, 3, 32768))
+                eps = () if op == "softmax" else (1e-5,)
+                yield Case(f"row {op} f16 32768, {data}", text, op, _rows(op, 3, 32768), eps)
 
 
 def _rows(op: str, rows: int, n: int) -> Arrays:
@@ -121,11 +125,18 @@ def build(folder: str) -> None:
         module = compile(case.text(), filename=f"{i}.mlir")
         module.save(os.path.join(folder, str(i)))
         given = [a.copy() for a in arrays]
-        module.kernel(case.call)(*given, device="cpu")
+        module.kernel(case.call)(*given, *case.numbers, device="cpu")
         kept = {f"in{j}": a.view(np.uint8) for j, a in enumerate(arrays)} | {"out": given[-1].view(np.uint8)}
         np.savez(os.path.join(folder, f"{i}.npz"), **kept)
         with open(os.path.join(folder, f"{i}.txt"), "w", encoding="utf-8") as f:
-            print(case.name, case.call, *[f"{a.dtype}:{'x'.join(map(str, a.shape))}" for a in arrays], sep="|", file=f)
+            print(
+                case.name,
+                case.call,
+                ",".join(map(str, case.numbers)),
+                *[f"{a.dtype}:{'x'.join(map(str, a.shape))}" for a in arrays],
+                sep="|",
+                file=f,
+            )
         print(case.name)
 
 
@@ -139,7 +150,7 @@ def run(folder: str) -> int:
     print("| kernel | elements | identical | largest difference |\n|---|---|---|---|")
     for i in sorted(int(f[:-4]) for f in os.listdir(folder) if f.endswith(".npz")):
         with open(os.path.join(folder, f"{i}.txt"), encoding="utf-8") as f:
-            name, call, *types = f.read().strip().split("|")
+            name, call, numbers, *types = f.read().strip().split("|")
         data = np.load(os.path.join(folder, f"{i}.npz"))
 
         def tensor(bits: np.ndarray, what: str) -> torch.Tensor:
@@ -149,7 +160,7 @@ def run(folder: str) -> int:
 
         arrays = [tensor(data[f"in{j}"], t) for j, t in enumerate(types)]
         expected = tensor(data["out"], types[-1]).double()
-        load(os.path.join(folder, str(i))).kernel(call)(*arrays)
+        load(os.path.join(folder, str(i))).kernel(call)(*arrays, *map(float, filter(None, numbers.split(","))))
         got = arrays[-1].double()
         same = float((got == expected).double().mean())
         largest = float((got - expected).abs().max())

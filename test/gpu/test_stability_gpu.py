@@ -100,7 +100,7 @@ def test_rows_repeat(artifacts: Path, op: str, element: str, n: int) -> None:
     case = bench_rows.Case(op, element, n, max(300, (1 << 22) // n))
     kernel = load(found(artifacts, f"rows/{case.folder}")).kernel(op)
     data = bench_rows.Data(case, case.rows)
-    same_bits(data.y, lambda: kernel(data.x, *data.weights, data.y))
+    same_bits(data.y, lambda: kernel(*data.given))
 
 
 @pytest.mark.parametrize("name", list(OTHERS))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,7 +17,9 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.kernels.rows import RowConfig, row_text
+from cute_dialect.kernels.row_config import RowConfig
+from cute_dialect.kernels.row_sums import sum_text
+from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 
@@ -26,7 +29,7 @@ DTYPES = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
 }  # fmt: skip
 
-Problem = Callable[[], list[np.ndarray]]
+Problem = Callable[[], list[Any]]
 """Makes the arguments of a launch."""
 
 
@@ -97,15 +100,15 @@ def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowC
     rows, n = shape
     weights = {"rmsnorm": 1, "layernorm": 2}.get(op, 0)
 
-    def make() -> list[np.ndarray]:
+    def make() -> list[Any]:
         rng = np.random.default_rng(n)
         x = rng.standard_normal((rows, n)).astype(DTYPES[element])
         w = [rng.standard_normal(n).astype(DTYPES[element]) for _ in range(weights)]
         y = np.full(rows if op == "sum" else (rows, n), np.nan, DTYPES[element])
-        return [x, *w, y]
+        return [x, *w, y, *([1e-5] if weights else [])]
 
-    def right(arrays: Sequence[np.ndarray]) -> bool:
-        x, *w, y = (a.astype(np.float64) for a in arrays)
+    def right(arrays: Sequence[Any]) -> bool:
+        x, *w, y = (a.astype(np.float64) for a in arrays[: weights + 2])
         if op == "sum":
             exact = x.sum(1)
         elif op == "softmax":
@@ -118,7 +121,7 @@ def _rows(name: str, op: str, element: str, shape: tuple[int, int], config: RowC
         scale = np.abs(exact).max()
         return bool(np.abs(y - exact).max() <= {"f32": 1e-5, "f16": 2e-3, "bf16": 2e-2}[element] * scale)
 
-    return Subject(name, lambda: row_text(op, element, n, config, eps=1e-5), op, [make], right)
+    return Subject(name, lambda: (sum_text if op == "sum" else row_text)(op, element, n, config), op, [make], right)
 
 
 def _add() -> Subject:
@@ -189,9 +192,15 @@ def subjects() -> list[Subject]:
         ),
         _rows("row sum, a warp a row", "sum", "f32", (5, 200)),
         _rows("softmax, a block a row", "softmax", "f32", (3, 1000)),
-        _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, cluster=2)),
-        _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, stages=1)),
-        _rows("LayerNorm, a ring of rows", "layernorm", "f32", (400, 1024), RowConfig(128, stages=3)),
+        _rows("softmax, a cluster a row", "softmax", "f16", (3, 2048), RowConfig(128, 1, cluster=2)),
+        _rows("RMSNorm in shared memory", "rmsnorm", "f16", (5, 1024), RowConfig(128, shared=1)),
+        _rows(
+            "LayerNorm, two rows at once",
+            "layernorm",
+            "f32",
+            (5, 1024),
+            RowConfig(128, 2, shared=1, groups=1, together=2),
+        ),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),

@@ -16,7 +16,9 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.kernels.rows import OPS, row_text
+from cute_dialect.kernels.row_config import OPS
+from cute_dialect.kernels.row_sums import sum_text
+from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.sgemm import RUNGS, sgemm_text
 from cute_dialect.kernels.transpose import transpose_text
 from cute_dialect.pipelines import compile as compile_cute
@@ -34,6 +36,8 @@ class Family(NamedTuple):
     want: Callable[..., np.ndarray]
     exact: bool = True
     kernel: str = "launch"
+    numbers: tuple[float, ...] = ()
+    """Arguments behind the arrays."""
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -65,6 +69,7 @@ def _rmsnorm(x: np.ndarray, w: np.ndarray) -> np.ndarray:
 ROWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
     "sum": (0, _sum),
     "softmax": (0, _softmax),
+    "log_softmax": (0, lambda x: np.log(_softmax(x))),
     "rmsnorm": (1, _rmsnorm),
     "layernorm": (2, _layernorm),
 }
@@ -73,7 +78,9 @@ ROWS: dict[str, tuple[int, Callable[..., np.ndarray]]] = {
 def _rows(op: str, n: int) -> Family:
     weights, want = ROWS[op]
     out = (5,) if op == "sum" else (5, n)
-    return Family(lambda: row_text(op, "f32", n, eps=1e-5), ((5, n), *[(n,)] * weights, out), "f32", want, False, op)
+    text = sum_text if op == "sum" else row_text
+    shapes = ((5, n), *[(n,)] * weights, out)
+    return Family(lambda: text(op, "f32", n), shapes, "f32", want, False, op, (1e-5,) if weights else ())
 
 
 def _example(name: str) -> str:
@@ -120,7 +127,7 @@ def test_family(name: str) -> None:
         arrays = [rng.standard_normal(s).astype(dtype) for s in f.shapes]
     arrays[-1][...] = np.nan
     module = compile_cute(f.text(), emit="base")
-    report = module.kernel(f.kernel)(*arrays, device="cpu", checks=CHECKS)
+    report = module.kernel(f.kernel)(*arrays, *f.numbers, device="cpu", checks=CHECKS)
     assert report is not None and report.warnings == []
     want = f.want(*(a.astype(np.float64) for a in arrays[:-1]))
     got = arrays[-1].astype(np.float64)
@@ -128,7 +135,7 @@ def test_family(name: str) -> None:
 
 
 def test_every_operation_on_rows_is_there() -> None:
-    assert set(ROWS) == set(OPS)
+    assert set(ROWS) == {"sum", *OPS}
 
 
 def test_index_arithmetic_that_wraps() -> None:

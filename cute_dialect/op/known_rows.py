@@ -1,0 +1,124 @@
+"""Calls on rows that were made before: one look-up finds what to launch, which only takes addresses.
+
+As :mod:`cute_dialect.op.known`, for any number of tensors and results.  A key is all that the checks and the choice of
+a kernel look at but the addresses; only calls at addresses of whole 16 bytes are recognised, the others are looked at.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from cute_dialect.runtime.arrays import current_stream_of_torch
+from cute_dialect.runtime.fast_call import guard_of
+
+__all__ = ["KnownRows", "Launch"]
+
+_LIMIT = 1024
+"""Kinds of calls that are remembered."""
+
+
+class Launch(NamedTuple):
+    """A prepared launch: ``launch(stream, *addresses)``, of the tensors and results with the numbers in ``order``,
+    which count those that are read, then results; -1 stands for a number.  ``mask``: bits that are 0 in addresses.
+    """
+
+    launch: Callable[..., None]
+    order: tuple[int, ...]
+    mask: int
+
+
+class _Known(NamedTuple):
+    """A kind of call: what tells its tensors, its numbers, whether a tensor wants gradients; what it launches, the
+    results that it makes, and which of them it returns.
+    """
+
+    guard: Callable[..., bool]
+    numbers: tuple[object, ...]
+    grads: bool
+    launches: tuple[Launch, ...]
+    results: tuple[tuple[Sequence[int], Sequence[int], Any], ...]
+    device: Any
+    number: int
+    returned: tuple[int, ...]
+
+
+def _never(*tensors: object) -> bool:
+    return False
+
+
+_NONE = _Known(_never, (), False, (), (), None, 0, (0,))
+
+
+class KnownRows:
+    """The calls of an operation that were made: ``y = calls.again((x,), (eps,))``."""
+
+    def __init__(self) -> None:
+        self._found: dict[object, _Known] = {}
+        self._last = _NONE
+        self._empty: Callable[..., Any] | None = None
+        self._stream: Callable[[int], int] | None = None
+        self._with_grads: Callable[[], bool] | None = None
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def again(self, tensors: tuple[Any, ...], numbers: tuple[object, ...] = ()) -> Any:
+        """Compute what an earlier call did, of like tensors; None, and nothing is done, where there was none."""
+        known = self._last
+        if numbers != known.numbers or not known.guard(*tensors):
+            try:
+                found = self._found.get((_key(tensors), numbers))
+            except (AttributeError, TypeError, RuntimeError):  # no strided tensors: who computes says so
+                return None
+            if found is None:
+                return None
+            self._last = known = found
+        _, _, grads, launches, results, device, number, returned = known
+        if grads and self._with_grads():  # type: ignore[misc]
+            return None
+        addresses = [t.data_ptr() for t in tensors]
+        bits = 0
+        for address in addresses:
+            bits |= address
+        if bits & launches[0].mask:
+            return None
+        made = [self._empty(shape, stride, dtype=kind, device=device) for shape, stride, kind in results]  # type: ignore[misc]
+        addresses += [t.data_ptr() for t in made]
+        addresses.append(0)  # that of numbers
+        stream = self._stream(number)  # type: ignore[misc]
+        for launch, order, _ in launches:
+            launch(stream, *[addresses[i] for i in order])
+        return made[returned[0]] if len(returned) == 1 else tuple([made[i] for i in returned])
+
+    def remember(
+        self, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any], launches: Sequence[Launch],
+        returned: tuple[int, ...] = (0,),
+    ) -> None:  # fmt: skip
+        """Remember a call; only of plain torch tensors at addresses of whole 16 bytes."""
+        torch = sys.modules["torch"]
+        plain = (torch.Tensor, torch.nn.Parameter)
+        if any(type(t) not in plain or t.data_ptr() & launches[0].mask for t in (*tensors, *results)):
+            return
+        if len(self._found) >= _LIMIT:
+            self._found.clear()
+        self._empty, self._stream, self._with_grads = (
+            torch.empty_strided, current_stream_of_torch(), torch.is_grad_enabled,
+        )  # fmt: skip
+        made = tuple([(tuple(t.shape), t.stride(), t.dtype) for t in results])
+        device, grads = results[0].device, any(t.requires_grad for t in tensors)
+        self._found[_key(tensors), numbers] = _Known(
+            guard_of(tensors) or _never, numbers, grads, tuple(launches), made, device, device.index or 0, returned
+        )
+
+
+def _key(tensors: tuple[Any, ...]) -> tuple[object, ...]:
+    """Return what tells tensors from others."""
+    return tuple(
+        [(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), t.requires_grad) for t in tensors]
+    )  # fmt: skip

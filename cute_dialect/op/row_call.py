@@ -1,0 +1,287 @@
+"""One call of a function on rows: its arrays read and checked, seen as matrices, kernels found and launched.
+
+Arrays are of torch, numpy, or whatever else a kernel takes.  What a call did is told to :mod:`.known_rows`.
+"""
+
+# torch is not there where the types are checked; arrays are of any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.kernels.row_config import BITS
+from cute_dialect.op.compiled import Libraries
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError
+from cute_dialect.op.known_rows import KnownRows, Launch
+from cute_dialect.runtime import settings
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
+from cute_dialect.runtime.call_options import device_number
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["RowCall", "RowKernel", "library"]
+
+_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64"}
+
+
+class RowKernel(NamedTuple):
+    """A kernel by its name, which tells it from all others, the function and arguments that make its text, and the
+    host function.
+    """
+
+    name: str
+    make: Callable[..., str]
+    args: tuple[Any, ...]
+    host: str = "launch"
+
+    def text(self) -> str:
+        """Return the kernel's file."""
+        return self.make(*self.args)
+
+
+_LIBRARIES = Libraries()
+
+
+def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
+    """Return a compiled kernel: from the folder ``CUTE_KERNELS`` or the compile cache where it is there, else compiled,
+    or (``elsewhere``) compiled in another process; ``cpu``: as far as the interpreter needs it.
+    """
+    return _LIBRARIES.get((kernel.name, cpu), lambda: _compiled(kernel, cpu, elsewhere))
+
+
+def _compiled(kernel: RowKernel, cpu: bool, elsewhere: bool) -> CompiledModule:
+    from cute_dialect.pipelines import compile
+    from cute_dialect.runtime import load
+
+    name = kernel.name
+    if cpu:  # what was built for a GPU may lack what the interpreter runs
+        return compile(kernel.text(), emit="base", filename=f"{name}.mlir")
+    kernels = settings.folder("CUTE_KERNELS", there=True)
+    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
+        return load(os.path.join(kernels, name))
+    if elsewhere:
+        from cute_dialect.pipelines.stages import compile_text_elsewhere
+
+        return compile_text_elsewhere(kernel.text(), f"{name}.mlir")
+    return compile(kernel.text(), filename=f"{name}.mlir")
+
+
+class RowCall:
+    """A call on arrays, of which those that are None are not there.
+
+    The first array is the one whose type, shape and place the others have; ``others``: names of those with types of
+    their own.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    """
+
+    def __init__(
+        self, name: str, arrays: Mapping[str, Any], device: object = None, others: Sequence[str] = ()
+    ) -> None:  # fmt: skip
+        self.name, self.arrays, self._device = name, dict(arrays), device
+        self.views: dict[str, ArrayView] = {}
+        self._launches: list[tuple[Any, tuple[Any, ...]]] = []
+        self._flat: dict[int, ArrayView] = {}
+        self.cpu = device is not None and device_number(device) == "cpu"
+        for key, value in arrays.items():
+            if value is None:
+                continue
+            try:
+                view = view_of(value)
+            except NotAnArray as e:
+                raise DtypeError(f"{name}: {key}: {e}") from None
+            self.views[key] = view
+        self.first, self.x = next(iter(self.views.items()))
+        self.element = self.x.dtype
+        if self.element not in BITS:
+            raise DtypeError(f"{name}: expected {self.first} of {', '.join(BITS)}, got {self.element}")
+        for key, view in self.views.items():
+            if view.dtype != self.element and key not in others:
+                raise DtypeError(f"{name}: expected {key} of {self.element}, as {self.first}, got {view.dtype}")
+            if view.device != self.x.device or view.library != self.x.library:
+                raise DeviceError(f"{name}: expected {key} of {_place(self.x)}, as {self.first}, got {_place(view)}")
+        if self.cpu and self.x.device >= 0:
+            raise DeviceError(f'{name}: expected {self.first} on the CPU for device="cpu", got {_place(self.x)}')
+        if not self.cpu and self.x.device < 0 and self.x.library != "numpy":
+            raise DeviceError(
+                f'{name}: expected {self.first} on a GPU, got {_place(self.x)}: device="cpu" runs it there'
+            )
+
+    # -------------------------------------------------------------------------------------------------------- shapes
+
+    def length(self, dim: int = -1) -> int:
+        """Return how long rows are.  Raises ShapeError for another dimension than the last."""
+        rank = len(self.x.shape)
+        if rank == 0:
+            raise ShapeError(f"{self.name}: expected {self.first} of rank 1 or more, got a scalar")
+        if dim not in (-1, rank - 1):
+            raise ShapeError(
+                f"{self.name}: expected the last dimension, -1 or {rank - 1}, got dim={dim}: "
+                f"{self.first}.transpose({dim}, -1) makes it the last"
+            )
+        return self.x.shape[-1]
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return prod(self.x.shape[:-1])
+
+    def expect(self, key: str, shape: tuple[int, ...]) -> None:
+        """Raise ShapeError where an array that is there has another shape."""
+        view = self.views.get(key)
+        if view is not None and view.shape != shape:
+            raise ShapeError(f"{self.name}: expected {key} of {shape}, got {view.shape}")
+
+    # ------------------------------------------------------------------------------------------------------- matrices
+
+    def matrix(self, key: str) -> ArrayView:
+        """Return an array as a matrix of its rows: where it lies, or, where no matrix lies so, a copy."""
+        view = self.views[key]
+        found = _as_matrix(view)
+        if found is None:
+            copy = view_of(_contiguous(self.arrays[key]))
+            found = _as_matrix(copy)
+            assert found is not None
+        return found
+
+    def matrix_of(self, array: Any) -> ArrayView:
+        """Return a result as a matrix of its rows."""
+        found = _as_matrix(view_of(array))
+        assert found is not None
+        return found
+
+    def numbers(self, array: Any) -> ArrayView:
+        """Return a new result of any shape as a vector."""
+        view = view_of(array)
+        return view._replace(shape=(prod(view.shape),), strides=(1,))
+
+    def flat(self, key: str) -> ArrayView:
+        """Return an array of any shape as a vector, perhaps a copy."""
+        return self.numbers(_contiguous(self.arrays[key]))
+
+    def wrong_type(self, key: str, wanted: str) -> DtypeError:
+        """Return the error of an array of another type than it must have."""
+        return DtypeError(f"{self.name}: expected {key} of {wanted}, got {self.views[key].dtype}")
+
+    def vector(self, key: str) -> ArrayView | None:
+        """Return a vector that begins at whole 16 bytes, perhaps a copy; None where it is not there."""
+        view = self.views.get(key)
+        if view is None:
+            return None
+        if view.pointer % 16 or view.strides[-1] != 1:
+            view = view_of(_copied(self.arrays[key]))
+        return view._replace(strides=(1,))
+
+    def result(self, shape: Sequence[int], element: str = "", out: str = "") -> Any:
+        """Return the array that is given for a result by the name ``out``, or a new one.  Raises LayoutError."""
+        given = self.views.get(out)
+        if given is None:
+            return self._empty(shape, element or self.element)
+        self.expect(out, tuple(shape))
+        if 0 not in given.shape and (_as_matrix(given) is None or 0 in _steps(given)):
+            raise LayoutError(
+                f"{self.name}: expected {out} with contiguous rows at one distance from each other, got strides "
+                f"{given.strides}"
+            )
+        return self.arrays[out]
+
+    def _empty(self, shape: Sequence[int], element: str) -> Any:
+        if self.x.library == "torch":
+            torch, like = sys.modules["torch"], self.arrays[self.first]
+            return torch.empty(tuple(shape), device=like.device, dtype=getattr(torch, _TORCH[element]))
+        import numpy as np
+
+        if self.x.library != "numpy":
+            raise DeviceError(f"{self.name}: expected arrays of torch or numpy, got one by {self.x.library}")
+        return np.empty(tuple(shape), numpy_dtype(element))
+
+    # -------------------------------------------------------------------------------------------------------- launching
+
+    def launch(self, kernel: RowKernel, *given: Any) -> None:
+        """Launch a kernel on views, arrays and numbers; views of None are left out."""
+        args = tuple([x for x in given if x is not None])
+        found = library(kernel, cpu=self.cpu).kernel(kernel.host)
+        found(*args, **({"device": "cpu"} if self.cpu else {}))
+        self._launches.append((found, args))
+
+    def remember(
+        self, known: KnownRows, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any],
+        returned: tuple[int, ...] = (0,),
+    ) -> None:  # fmt: skip
+        """Tell how the call was computed, if it is one of torch on a GPU that copied nothing."""
+        if self.x.library != "torch" or self.cpu:
+            return
+        places = [t.data_ptr() for t in (*tensors, *results)]
+        launches: list[Launch] = []
+        for kernel, args in self._launches:
+            order: list[int] = []
+            for arg in args:
+                if isinstance(arg, int | float):
+                    order.append(-1)
+                    continue
+                pointer = view_of(arg).pointer
+                if pointer not in places:
+                    return  # a copy
+                order.append(places.index(pointer))
+            launch = kernel.by_address(*args)
+            if launch is None:
+                return
+            launches.append(Launch(launch, tuple(order), kernel.alignment - 1))
+        known.remember(tensors, numbers, results, launches, returned)
+
+
+def _place(view: ArrayView) -> str:
+    where = "the CPU" if view.device < 0 else f"cuda:{view.device}"
+    return f"{view.library} on {where}"
+
+
+def _steps(view: ArrayView) -> list[int]:
+    return [step for size, step in zip(view.shape, view.strides) if size > 1]
+
+
+def _as_matrix(view: ArrayView) -> ArrayView | None:
+    """Return an array as the matrix of its rows; None where these are not contiguous or not at one distance."""
+    *outer, n = view.shape
+    rows, step = prod(outer), max(1, n)
+    if n > 1 and view.strides[-1] != 1:
+        return None
+    last = None
+    for size, stride in reversed(list(zip(outer, view.strides))):
+        if size == 1:
+            continue
+        if last is None:
+            step, last = stride, stride * size
+        elif stride != last:
+            return None
+        else:
+            last = stride * size
+    return view._replace(shape=(rows, n), strides=(step, 1))
+
+
+def _contiguous(array: Any) -> Any:
+    """Return a contiguous array of the same elements."""
+    if hasattr(array, "contiguous"):
+        return array.detach().contiguous()
+    import numpy as np
+
+    return np.ascontiguousarray(array)
+
+
+def _copied(array: Any) -> Any:
+    """Return a contiguous copy, which begins at whole 16 bytes."""
+    if hasattr(array, "clone"):
+        made = array.detach().new_empty(array.shape)
+        return made.copy_(array.detach())
+    import numpy as np
+
+    item = array.dtype.itemsize
+    raw = np.empty(array.nbytes + 16, np.uint8)
+    skip = -raw.ctypes.data % 16
+    made = raw[skip : skip + array.size * item].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made

@@ -1,0 +1,251 @@
+"""Functions on rows: softmax, norms, sums and losses along the last dimension, as torch has them.
+
+A row is what lies along the last dimension, the other dimensions count rows.  Rows are read where they are, wherever
+they begin and however far they are apart; an array whose last dimension is not contiguous, or whose rows are not at one
+distance from each other, is copied first.  A kernel is compiled for a class of lengths, not for each length.
+"""
+
+# torch is not there where the types are checked; arrays are of any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from cute_dialect.kernels.row_config import longest, row_class
+from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
+from cute_dialect.kernels.rows import row_text
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.known_rows import KnownRows
+from cute_dialect.op.row_call import RowCall, RowKernel
+
+__all__ = [
+    "cross_entropy", "layer_norm", "log_softmax", "logsumexp", "max", "mean", "rms_norm", "row_kernel", "softmax",
+    "sum", "sum_kernel",
+]  # fmt: skip
+
+_KNOWN = {
+    name: KnownRows()
+    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "sum", "mean", "max", "logsumexp", "cross_entropy")
+}
+"""Calls that were made, by function."""
+
+
+def row_kernel(call: str, element: str, n: int, takes: str = "") -> RowKernel:
+    """Return the kernel of softmax, log_softmax or a norm for rows of ``n`` elements.  Raises UnsupportedError.
+
+    >>> row_kernel("rms_norm", "bf16", 5000, "w").name == row_kernel("rms_norm", "bf16", 5001, "w").name
+    True
+    """
+    op = call.replace("_norm", "norm")
+    if n > longest(op, element, takes):
+        raise UnsupportedError(
+            f"{call}: expected rows of at most {longest(op, element, takes)} elements of {element}, got {n}"
+        )
+    config = row_class(op, element, n, takes)
+    name = f"rows-{op}{'-' + takes if takes else ''}-{element}-{config.name}"
+    return RowKernel(name, _row_text, (op, element, n, takes))
+
+
+def _row_text(op: str, element: str, n: int, takes: str) -> str:
+    return row_text(op, element, n, takes=takes)
+
+
+def sum_kernel(call: str, element: str, n: int) -> RowKernel:
+    """Return the kernel of a sum, a loss or the like for rows of ``n`` elements."""
+    return RowKernel(f"rows-{call}-{element}-{sum_class(element, n).name}", sum_text, (call, element, n))
+
+
+# ------------------------------------------------------------------------------------------------------- row to row
+
+
+def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
+    """Return ``e^x / sum(e^x)`` along the last dimension, as ``torch.softmax``.
+
+    ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
+    torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    """
+    return _mapped("softmax", x, dim, out, device)
+
+
+def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
+    """Return ``x - logsumexp(x)`` along the last dimension, as ``torch.log_softmax``.
+
+    Arguments are those of :func:`softmax`.
+    """
+    return _mapped("log_softmax", x, dim, out, device)
+
+
+def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
+    """Compute softmax or its logarithm."""
+    plain = out is None and device is None
+    if plain:
+        done = _KNOWN[call].again((x,), (dim,))
+        if done is not None:
+            return done
+    one = RowCall(call, {"x": x, "out": out}, device)
+    n = one.length(dim)
+    y = one.result(one.x.shape, out="out")
+    if 0 not in one.x.shape:
+        one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
+        if plain:
+            one.remember(_KNOWN[call], (x,), (dim,), [y])
+    return y
+
+
+def rms_norm(
+    x: Any, weight: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
+    device: object = None,
+) -> Any:  # fmt: skip
+    """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, as ``torch.nn.functional.rms_norm``.
+
+    ``weight``: (n,); ``eps``: by default 2^-23, as torch has it for sums in f32.  With a ``residual``, like ``x``,
+    ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
+    :func:`softmax`.
+    """
+    return _normed("rms_norm", x, weight, None, eps, residual, out, device)
+
+
+def layer_norm(
+    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *, residual: Any = None, out: Any = None,
+    device: object = None,
+) -> Any:  # fmt: skip
+    """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension, as
+    ``torch.nn.functional.layer_norm``.
+
+    ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
+    a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
+    """
+    return _normed("layer_norm", x, weight, bias, eps, residual, out, device)
+
+
+_EPS = 2.0**-23
+"""What torch adds where nothing is said, for all types."""
+
+
+def _normed(
+    call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any, out: Any, device: object
+) -> Any:  # fmt: skip
+    """Compute a norm."""
+    plain = out is None and device is None
+    takes = ("w" if weight is not None else "") + ("b" if bias is not None else "")
+    takes += "r" if residual is not None else ""
+    read = tuple([t for t in (x, residual, weight, bias) if t is not None])
+    if plain:
+        done = _KNOWN[call].again(read, (eps, takes))
+        if done is not None:
+            return done
+    one = RowCall(call, {"x": x, "residual": residual, "weight": weight, "bias": bias, "out": out}, device)
+    n = one.length()
+    one.expect("residual", one.x.shape)
+    one.expect("weight", (n,))
+    one.expect("bias", (n,))
+    y = one.result(one.x.shape, out="out")
+    results = [y] if residual is None else [y, one.result(one.x.shape)]
+    if 0 not in one.x.shape:
+        added = (None, None) if residual is None else (one.matrix("residual"), one.matrix_of(results[1]))
+        by = _EPS if eps is None else float(eps)
+        one.launch(
+            row_kernel(call, one.element, n, takes),
+            one.matrix("x"), added[0], one.vector("weight"), one.vector("bias"), one.matrix_of(y), added[1], by,
+        )  # fmt: skip
+        if plain:
+            one.remember(_KNOWN[call], read, (eps, takes), results, tuple(range(len(results))))
+    return y if residual is None else (y, results[1])
+
+
+# ---------------------------------------------------------------------------------------------------- row to number
+
+
+def sum(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+    """Return the sums along the last dimension, as ``torch.sum``, in ``f32`` and rounded once; arguments as of
+    :func:`softmax`.
+    """
+    return _summed("sum", x, dim, keepdim, device)
+
+
+def mean(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+    """Return the means along the last dimension, as ``torch.mean``; arguments as of :func:`sum`."""
+    return _summed("mean", x, dim, keepdim, device)
+
+
+def max(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+    """Return the largest elements along the last dimension, as ``torch.amax``: NaN of a row that has one."""
+    return _summed("max", x, dim, keepdim, device)
+
+
+def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+    """Return ``log(sum(e^x))`` along the last dimension, as ``torch.logsumexp``; arguments as of :func:`sum`."""
+    return _summed("logsumexp", x, dim, keepdim, device)
+
+
+def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
+    """Compute a number of each row."""
+    if device is None:
+        done = _KNOWN[call].again((x,), (dim, keepdim))
+        if done is not None:
+            return done
+    one = RowCall(call, {"x": x}, device)
+    n = one.length(dim)
+    if n == 0:
+        raise ShapeError(f"{call}: expected rows of at least one element, got x of {one.x.shape}")
+    shape = one.x.shape[:-1] + ((1,) if keepdim else ())
+    y = one.result(shape)
+    if 0 not in one.x.shape:
+        one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
+        if device is None:
+            one.remember(_KNOWN[call], (x,), (dim, keepdim), [y])
+    return y
+
+
+def cross_entropy(
+    x: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean", device: object = None
+) -> Any:  # fmt: skip
+    """Return the losses of classes ``target``, (…) of i64, by logits ``x``, (…, classes): ``logsumexp(x) - x[target]``,
+    as ``torch.nn.functional.cross_entropy``; but classes are the last dimension of ``x`` for any rank.
+
+    ``reduction``: ``mean`` over targets that are not ``ignore_index``, ``sum``, or ``none``: the loss of each row, in
+    f32.  A target that is no class is undefined on a GPU; the interpreter reports it.
+    """
+    return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
+
+
+def cross_entropy_with_lse(
+    x: Any, target: Any, ignore_index: int = -100, reduction: str = "mean", device: object = None
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
+    call, known = "cross_entropy", _KNOWN["cross_entropy"]
+    if reduction not in ("mean", "sum", "none"):
+        raise UnsupportedError(f"{call}: expected a reduction of mean, sum or none, got {reduction!r}")
+    if device is None:
+        done = known.again((x, target), (ignore_index, reduction))
+        if done is not None:
+            return done if reduction != "none" else (*done, None)
+    one = RowCall(call, {"x": x, "target": target}, device, others=("target",))
+    n = one.length()
+    one.expect("target", one.x.shape[:-1])
+    if one.views["target"].dtype != "i64":
+        raise one.wrong_type("target", "i64")
+    if n == 0:
+        raise ShapeError(f"{call}: expected at least one class, got x of {one.x.shape}")
+    losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
+    targets = one.flat("target")
+    if 0 not in one.x.shape:
+        kernel = sum_kernel(call, one.element, n)
+        one.launch(kernel, one.matrix("x"), targets, one.numbers(losses), one.numbers(lse), ignore_index)
+    if reduction == "none":
+        if device is None:
+            one.remember(known, (x, target), (ignore_index, reduction), [losses, lse], (0, 1))
+        return losses, lse, None
+    y, count = one.result((), one.element), one.result((), "f32")
+    kernel = loss_kernel(one.element, reduction == "mean")
+    one.launch(kernel, one.numbers(losses), targets, one.numbers(y), one.numbers(count), ignore_index)
+    if device is None:
+        one.remember(known, (x, target), (ignore_index, reduction), [y, lse, count, losses], (0, 1, 2))
+    return y, lse, count
+
+
+def loss_kernel(element: str, mean: bool) -> RowKernel:
+    """Return the kernel that adds up losses."""
+    return RowKernel(f"rows-losses-{element}-{'mean' if mean else 'sum'}", loss_text, (element, mean), "launch_losses")

@@ -1,0 +1,145 @@
+"""Functions on rows on the GPU: beside float64, at any address, again, on two streams, from a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+from row_calls import CALLS, SUMS  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import rows  # noqa: E402
+
+TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
+EPS = 1e-5
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "op_rows").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/op_rows is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "op_rows"))
+
+
+def close(element: str, got: torch.Tensor, wanted: torch.Tensor, more: float = 0.0) -> None:
+    scale = wanted.square().mean().sqrt() + more
+    limit = LIMITS[element] * (wanted.abs() + scale) + 1e-7
+    share = float(((got.double() - wanted).abs() / limit).max())
+    assert share <= 1, share
+
+
+def matrix(element: str, count: int, n: int, gap: int = 0, offset: int = 0) -> torch.Tensor:
+    flat = torch.randn(count * (n + gap) + offset, device="cuda").to(TYPES[element])
+    return flat.as_strided((count, n), (n + gap, 1), offset)
+
+
+def reference(call: str, x: torch.Tensor, given: dict[str, torch.Tensor]) -> torch.Tensor:
+    n = x.shape[1]
+    if call == "softmax" or call == "log_softmax":
+        return getattr(torch, call)(x, -1)
+    if call == "rms_norm":
+        return F.rms_norm(x, (n,), given.get("weight"), EPS)
+    return F.layer_norm(x, (n,), given.get("weight"), given.get("bias"), EPS)
+
+
+MAPS = [c for c in CALLS if c[0] not in SUMS]
+
+
+@pytest.mark.parametrize("call, element, n, takes", MAPS, ids=lambda x: str(x))
+def test_row_to_row(call: str, element: str, n: int, takes: str) -> None:
+    """Side by side, with gaps, beginning between two vectors; into poisoned memory around which nothing is written."""
+    torch.manual_seed(n)
+    for count, gap, offset in ((1, 0, 0), (133, 0, 0), (7, 8, 0), (133, 3, 1)):
+        x = matrix(element, count, n, gap, offset)
+        given: dict[str, Any] = {}
+        if "w" in takes:
+            given["weight"] = matrix(element, 1, n)[0]
+        if "b" in takes:
+            given["bias"] = matrix(element, 1, n, 0, 1)[0]
+        if "norm" in call:
+            given["eps"] = EPS
+        place = torch.full((count + 2, n + gap), 7.0, device="cuda", dtype=x.dtype)
+        out = place[1:-1, :n]
+        exact = {k: v.double() for k, v in given.items() if k != "eps"}
+        if "r" in takes:
+            residual = matrix(element, count, n)
+            found, total = getattr(op, call)(x, residual=residual, out=out, **given)
+            assert torch.equal(total, x + residual)
+            wanted = reference(call, total.double(), exact)
+        else:
+            found = getattr(op, call)(x, out=out, **given)
+            wanted = reference(call, x.double(), exact)
+        assert found is out
+        close(element, out, wanted)
+        out.fill_(7.0)
+        assert bool((place == 7).all())
+
+
+@pytest.mark.parametrize("call, element, n", [c[:3] for c in CALLS if c[0] in SUMS], ids=lambda x: str(x))
+def test_row_to_number(call: str, element: str, n: int) -> None:
+    torch.manual_seed(n)
+    for count, gap, offset in ((1, 0, 0), (133, 0, 0), (7, 8, 0), (133, 3, 1)):
+        x = matrix(element, count, n, gap, offset)
+        exact = x.double()
+        if call == "cross_entropy":
+            target = torch.randint(0, n, (count,), device="cuda")
+            target[count // 2 :: 5] = -100 if count > 1 else 0
+            for reduction in ("none", "mean", "sum"):
+                found = op.cross_entropy(x, target, reduction=reduction)
+                kind = "f32" if reduction == "none" else element
+                close(kind, found, F.cross_entropy(exact, target, reduction=reduction))
+            continue
+        found = getattr(op, call)(x)
+        wanted = {"sum": exact.sum, "mean": exact.mean, "max": exact.amax, "logsumexp": exact.logsumexp}[call](-1)
+        close(element, found, wanted, n**0.5 if call == "sum" else 0.0)
+
+
+def test_calls_that_were_made_before() -> None:
+    """Each kind of call again on other memory, in turn, on two streams, from a graph."""
+    torch.manual_seed(0)
+    xs = [torch.randn(3, 40, n, device="cuda", dtype=torch.bfloat16) for n in (768, 1001, 4096)]
+    other = torch.cuda.Stream()
+    for turn in range(4):
+        for x in xs:
+            for i in range(3):
+                with torch.cuda.stream(other if (turn + i) % 2 else torch.cuda.current_stream()):
+                    torch.cuda.synchronize()
+                    close("bf16", op.softmax(x[i]), torch.softmax(x[i].double(), -1))
+                    y, s = op.rms_norm(x[i], residual=x[(i + 1) % 3], eps=EPS)
+                    total = x[i] + x[(i + 1) % 3]
+                    assert torch.equal(s, total)
+                    close("bf16", y, F.rms_norm(total.double(), total.shape[-1:], None, EPS))
+    assert len(rows._KNOWN["softmax"]) >= 2
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        results = [op.softmax(x[0]) for x in xs]
+    for _ in range(3):
+        for y in results:
+            y.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        for x, y in zip(xs, results):
+            close("bf16", y, torch.softmax(x[0].double(), -1))
+
+
+def test_a_hundred_times_the_same_bits() -> None:
+    x = torch.randn(200, 50257, device="cuda", dtype=torch.bfloat16)
+    first = op.softmax(x)
+    for _ in range(100):
+        assert torch.equal(op.softmax(x), first)
+
+
+def test_as_torch_of_extremes() -> None:
+    x = torch.randn(6, 1001, device="cuda", dtype=torch.bfloat16)
+    x[0, :500], x[1], x[2, 17], x[3, 5] = -torch.inf, -torch.inf, torch.nan, torch.inf
+    for ours, theirs in ((op.softmax, torch.softmax), (op.log_softmax, torch.log_softmax), (op.max, torch.amax),
+                         (op.logsumexp, torch.logsumexp)):  # fmt: skip
+        torch.testing.assert_close(ours(x), theirs(x, -1), equal_nan=True, atol=2e-2, rtol=8e-3)

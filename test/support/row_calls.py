@@ -1,0 +1,29 @@
+"""The calls of ``test/gpu/test_op_rows_gpu.py``, and the kernels that they need."""
+
+from __future__ import annotations
+
+from cute_dialect.op import rows
+from cute_dialect.op.row_call import RowKernel
+
+LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
+MAPS = {
+    "softmax": ("",), "log_softmax": ("",), "rms_norm": ("w", "wr", ""), "layer_norm": ("wb", "wbr", "")
+}  # fmt: skip
+SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
+CALLS = [
+    *((call, "bf16", n, takes) for call, kinds in MAPS.items() for n in LENGTHS for takes in kinds[:1]),
+    *((call, element, n, "") for call in MAPS for element in ("f32", "f16") for n in (768, 1001, 40000)),
+    *((call, "bf16", n, takes) for call, kinds in MAPS.items() for n in (1001, 4096, 16384) for takes in kinds[1:]),
+    *(("rms_norm", "bf16", n, "r") for n in (768, 1001, 4096)),
+    *((call, element, n, "") for call in SUMS for element in ("f32", "bf16") for n in (7, 768, 4095, 50257)),
+]
+"""Function, element, length of rows, what it takes."""
+
+
+def kernels() -> dict[str, RowKernel]:
+    """The kernels by their names."""
+    found = [rows.loss_kernel(element, mean) for element in ("f32", "bf16") for mean in (True, False)]
+    for call, element, n, takes in CALLS:
+        made = rows.sum_kernel(call, element, n) if call in SUMS else rows.row_kernel(call, element, n, takes)
+        found.append(made)
+    return {k.name: k for k in found}

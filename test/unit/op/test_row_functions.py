@@ -1,0 +1,123 @@
+"""Functions on rows beside torch's own, on the interpreter; what does not fit is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch.nn.functional as F  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+TOLERANCE = {torch.float32: {"atol": 2e-6, "rtol": 2e-5}, torch.bfloat16: {"atol": 2e-2, "rtol": 8e-3}}
+
+
+def close(got: Any, wanted: Any) -> None:
+    torch.testing.assert_close(got, wanted, **TOLERANCE[wanted.dtype])
+
+
+def data(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("n", [7, 64, 333])
+def test_beside_torch(dtype: torch.dtype, n: int) -> None:
+    """Any leading shape."""
+    x, w, b = data(2, 3, n, dtype=dtype), data(n, dtype=dtype), data(n + 1, dtype=dtype)[1:]
+    close(op.softmax(x, device="cpu"), torch.softmax(x, -1))
+    close(op.log_softmax(x, 2, device="cpu"), torch.log_softmax(x, -1))
+    close(op.rms_norm(x, w, device="cpu"), F.rms_norm(x, (n,), w))
+    close(op.rms_norm(x, eps=0.5, device="cpu"), F.rms_norm(x, (n,), None, 0.5))
+    close(op.layer_norm(x, w, b, device="cpu"), F.layer_norm(x, (n,), w, b))
+    close(op.sum(x, device="cpu"), x.sum(-1))
+    close(op.mean(x, keepdim=True, device="cpu"), x.mean(-1, keepdim=True))
+    assert torch.equal(op.max(x, device="cpu"), x.amax(-1))
+    close(op.logsumexp(x, device="cpu"), x.logsumexp(-1))
+    residual = data(2, 3, n, dtype=dtype).flip(0)
+    found, total = op.layer_norm(x, w, b, residual=residual, device="cpu")
+    assert torch.equal(total, x + residual)
+    close(found, F.layer_norm(total, (n,), w, b))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy(reduction: str) -> None:
+    x, target = data(4, 3, 50), torch.randint(0, 50, (4, 3), generator=torch.Generator().manual_seed(0))
+    target[1, 1] = -100
+    wanted = F.cross_entropy(x.view(12, 50), target.view(12), reduction=reduction)
+    found = op.cross_entropy(x, target, reduction=reduction, device="cpu")
+    close(found, wanted.view(4, 3) if reduction == "none" else wanted)
+    nothing = op.cross_entropy(x, torch.full_like(target, -100), device="cpu")
+    assert nothing.isnan()
+
+
+def test_arrays_of_numpy() -> None:
+    x = data(5, 40).numpy()
+    for view in (x, x[:, 1:38], x[::2], x.T):
+        found = op.softmax(view, device="cpu")
+        assert isinstance(found, np.ndarray)
+        close(torch.from_numpy(found), torch.softmax(torch.from_numpy(view.copy()), -1))
+
+
+def test_rows_are_read_where_they_are() -> None:
+    """Gaps, an offset, one dimension, rows of a stride of 0, columns; a result in place and with gaps."""
+    x = data(6, 50)
+    for view in (x[:, :33], x[:, 1:34], x[0], x[:1].expand(4, 50), x.t(), x.view(2, 3, 50).transpose(0, 1)):
+        close(op.softmax(view, device="cpu"), torch.softmax(view, -1))
+    place = torch.full((6, 60), 7.0)
+    out = place[:, 3:53]
+    assert op.softmax(x, out=out, device="cpu") is out
+    close(out, torch.softmax(x, -1))
+    assert (place[:, :3] == 7).all() and (place[:, 53:] == 7).all()
+    wanted = torch.softmax(x, -1)
+    op.softmax(x, out=x, device="cpu")
+    close(x, wanted)
+
+
+def test_nothing() -> None:
+    """No rows, and rows of nothing, are no error."""
+    assert op.softmax(torch.empty(0, 5), device="cpu").shape == (0, 5)
+    assert op.softmax(torch.empty(3, 0), device="cpu").shape == (3, 0)
+    assert op.rms_norm(torch.empty(2, 0, 5), device="cpu").shape == (2, 0, 5)
+    assert op.sum(torch.empty(0, 5), keepdim=True, device="cpu").shape == (0, 1)
+
+
+X = data(3, 8)
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: op.softmax(X, 0, device="cpu"), op.ShapeError,
+     r"softmax: expected the last dimension, -1 or 1, got dim=0: x.transpose\(0, -1\) makes it the last"),
+    (lambda: op.softmax(torch.tensor(1.0), device="cpu"), op.ShapeError,
+     "softmax: expected x of rank 1 or more, got a scalar"),
+    (lambda: op.softmax(X.double(), device="cpu"), op.DtypeError, "softmax: expected x of f32, f16, bf16, got f64"),
+    (lambda: op.softmax([1.0], device="cpu"), op.DtypeError, "softmax: x: expected an array"),
+    (lambda: op.softmax(X, out=X[:2], device="cpu"), op.ShapeError, r"softmax: expected out of \(3, 8\), got \(2, 8\)"),
+    (lambda: op.softmax(X, out=torch.empty(8, 3).t(), device="cpu"), op.LayoutError,
+     r"softmax: expected out with contiguous rows at one distance from each other, got strides \(1, 3\)"),
+    (lambda: op.softmax(X, out=X.half(), device="cpu"), op.DtypeError, "softmax: expected out of f32, as x, got f16"),
+    (lambda: op.rms_norm(X, X[0, :7], device="cpu"), op.ShapeError, r"rms_norm: expected weight of \(8,\), got \(7,\)"),
+    (lambda: op.layer_norm(X, X[0], X[0].half(), device="cpu"), op.DtypeError, "expected bias of f32, as x, got f16"),
+    (lambda: op.layer_norm(X, residual=X[:2], device="cpu"), op.ShapeError,
+     r"layer_norm: expected residual of \(3, 8\), got \(2, 8\)"),
+    (lambda: op.softmax(X), op.DeviceError, 'expected x on a GPU, got torch on the CPU: device="cpu" runs it there'),
+    (lambda: op.layer_norm(X, X[0].numpy(), device="cpu"), op.DeviceError,
+     "layer_norm: expected weight of torch on the CPU, as x, got numpy on the CPU"),
+    (lambda: op.max(torch.empty(3, 0), device="cpu"), op.ShapeError, "max: expected rows of at least one element"),
+    (lambda: op.softmax(torch.empty(1, 140_000), device="cpu"), op.UnsupportedError,
+     "softmax: expected rows of at most 131075 elements of f32, got 140000"),
+    (lambda: op.cross_entropy(X, torch.zeros(3), device="cpu"), op.DtypeError,
+     "cross_entropy: expected target of i64, got f32"),
+    (lambda: op.cross_entropy(X, torch.zeros(2, dtype=torch.int64), device="cpu"), op.ShapeError,
+     r"cross_entropy: expected target of \(3,\), got \(2,\)"),
+    (lambda: op.cross_entropy(X, torch.zeros(3, dtype=torch.int64), reduction="all", device="cpu"),
+     op.UnsupportedError, "cross_entropy: expected a reduction of mean, sum or none, got 'all'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
+def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()

@@ -1,0 +1,184 @@
+"""``cute-bench op --groups rows``: softmax, norms, sums and losses of rows, even and odd lengths, forward and backward.
+
+Each on 2^28 elements; TB/s of what has to move: what is read once and what is written once.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from cute_dialect import op
+from cute_dialect.op import rows
+from cute_dialect.op.row_call import RowKernel
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial, compiled
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["CASES", "LENGTHS", "Rows"]
+
+TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+ELEMENTS = 1 << 28
+EPS = 1e-5
+LENGTHS = (768, 4096, 5120, 12288, 32768, 50257, 128256)
+LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
+"""Largest error beside float64, of the element and of the rows' root mean square: about one unit in the last place."""
+
+TAKES = {"rms_norm": "w", "rms_norm + residual": "wr", "layer_norm": "wb", "layer_norm + residual": "wbr"}
+
+
+class Rows(NamedTuple):
+    """An operation on rows of ``n`` elements."""
+
+    operation: str
+    element: str
+    n: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return ELEMENTS // self.n
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.operation} {self.element} {self.rows}x{self.n}"
+
+    @property
+    def traffic(self) -> int:
+        """Bytes that have to move."""
+        matrices = {"sum": 1, "logsumexp": 1, "cross_entropy": 1}.get(self.operation, 2)
+        matrices += 2 if "residual" in self.operation else 0
+        return BYTES[self.element] * self.n * (matrices * self.rows + len(TAKES.get(self.operation, "").strip("r")))
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernels that are called."""
+        call, found = self.operation.partition(" ")[0], cast("list[RowKernel]", [])
+        if call in ("sum", "logsumexp", "cross_entropy"):
+            found.append(rows.sum_kernel(call, self.element, self.n))
+        else:
+            found.append(rows.row_kernel(call, self.element, self.n, TAKES.get(self.operation, "")))
+        if call == "cross_entropy":
+            found.append(rows.loss_kernel(self.element, True))
+        return {k.name: k.text for k in found}
+
+    def trial(self) -> Trial:
+        """Make normal data."""
+        import torch
+
+        torch.manual_seed(self.n)
+        kind = getattr(torch, TYPES[self.element])
+        x = torch.randn(self.rows, self.n, device="cuda", dtype=kind)
+        given: list[Any] = [x]
+        if self.operation == "cross_entropy":
+            given.append(torch.randint(0, self.n, (self.rows,), device="cuda"))
+        given += [torch.randn(self.n, device="cuda", dtype=kind) for _ in TAKES.get(self.operation, "").strip("r")]
+        if "residual" in self.operation:
+            given.append(torch.randn_like(x))
+        ours, peer = _functions(self.operation, self.n)
+
+        def check() -> float:
+            found = ours(*given)
+            if self.operation == "cross_entropy":
+                return self._loss(float(found), given)
+            found = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+            worst, step = 0.0, max(1, (1 << 24) // self.n)
+            for start in range(0, self.rows, step):
+                part = slice(start, start + step)
+                of = [(t[part] if t.dim() == 2 else t).double() for t in given]
+                wanted = peer(*of)
+                if "residual" in self.operation:  # the norm is that of the rounded sum, which comes out
+                    total = found[1][part]
+                    worst = max(worst, _share(self, total, of[0] + of[-1]))
+                    wanted = peer(total.double(), *of[1:-1], torch.zeros_like(of[-1]))[0]
+                worst = max(worst, _share(self, found[0][part], wanted))
+            return worst
+
+        return Trial(
+            check, lambda: ours(*given), compiled(peer, *given), self.traffic, float(self.traffic), "TB/s"
+        )  # fmt: skip
+
+    def _loss(self, found: float, given: list[Any]) -> float:
+        import torch
+
+        total, step = 0.0, max(1, (1 << 24) // self.n)
+        for start in range(0, self.rows, step):
+            part = slice(start, start + step)
+            x, t = given[0][part].double(), given[1][part]
+            total += float(torch.nn.functional.cross_entropy(x, t, reduction="sum"))
+        share = abs(found / (total / self.rows) - 1) / LIMITS[self.element]
+        if not share <= 1:
+            raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+        return share
+
+
+def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Return the largest error as a share of the limit.  Raises :class:`BenchError`."""
+    import torch
+
+    scale = wanted.square().mean().sqrt()
+    if case.operation == "sum":
+        scale = scale + case.n**0.5
+    spacing = torch.finfo(found.dtype).smallest_normal / 1024  # small f16 numbers are multiples of 2^-24
+    limit = LIMITS[case.element] * (wanted.abs() + scale) + spacing
+    share = float(((found.double() - wanted).abs() / limit).max())
+    if not share <= 1:
+        raise BenchError(f"{case.name}: an error of {share:.2f} of the limit")
+    return share
+
+
+def _functions(operation: str, n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return our function of the data, and torch's."""
+    import torch
+    import torch.nn.functional as F
+
+    def rms_added(x: Any, w: Any, r: Any) -> Any:
+        total = x + r
+        return F.rms_norm(total, (n,), w, EPS), total
+
+    def layer_added(x: Any, w: Any, b: Any, r: Any) -> Any:
+        total = x + r
+        return F.layer_norm(total, (n,), w, b, EPS), total
+
+    found: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+        "softmax": (op.softmax, lambda x: torch.softmax(x, -1)),
+        "log_softmax": (op.log_softmax, lambda x: torch.log_softmax(x, -1)),
+        "sum": (op.sum, lambda x: torch.sum(x, -1)),
+        "logsumexp": (op.logsumexp, lambda x: torch.logsumexp(x, -1)),
+        "cross_entropy": (op.cross_entropy, F.cross_entropy),
+        "rms_norm": (lambda x, w: op.rms_norm(x, w, EPS), lambda x, w: F.rms_norm(x, (n,), w, EPS)),
+        "layer_norm": (
+            lambda x, w, b: op.layer_norm(x, w, b, EPS), lambda x, w, b: F.layer_norm(x, (n,), w, b, EPS)
+        ),
+        "rms_norm + residual": (lambda x, w, r: op.rms_norm(x, w, EPS, residual=r), rms_added),
+        "layer_norm + residual": (lambda x, w, b, r: op.layer_norm(x, w, b, EPS, residual=r), layer_added),
+    }  # fmt: skip
+    return found[operation]
+
+
+CASES = (
+    *(
+        Rows(operation, "bf16", n)
+        for operation in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
+        for n in LENGTHS
+    ),
+    *(
+        Rows(operation, "bf16", n)
+        for operation in ("rms_norm + residual", "layer_norm + residual")
+        for n in LENGTHS[:4]
+    ),
+    *(Rows(operation, "bf16", n) for operation in ("sum", "logsumexp") for n in (768, 4096, 50257)),
+    *(
+        Rows(operation, element, n)
+        for element in ("f16", "f32")
+        for operation in ("softmax", "rms_norm", "layer_norm")
+        for n in (1024, 4096, 4095, 32768)
+    ),
+)
