@@ -123,7 +123,7 @@ def fit_files(
 
 def _rounded(costs: Costs) -> Costs:
     """Return costs as a file keeps them, so that what is judged is what will be read."""
-    return costs._replace(**{n: float(f"{v:.4g}") for n, v in costs._asdict().items() if n != "sms"})
+    return costs._replace(**{n: float(f"{v:.4g}") for n, v in costs._asdict().items() if isinstance(v, float)})
 
 
 # --------------------------------------------------------------------------------------------------------- what is said

@@ -36,15 +36,29 @@ from cute_dialect.runtime.settings import user_folder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["COSTS", "GIVEN", "RANGES", "Costs", "best", "costs_of", "predict", "ranked", "read_costs", "write_costs"]
+__all__ = [
+    "COSTS",
+    "GIVEN",
+    "RANGES",
+    "Costs",
+    "best",
+    "costs_of",
+    "predict",
+    "ranked",
+    "read_costs",
+    "tell_clusters",
+    "write_costs",
+]
 
 FORMAT = 1
+_COUNTS = ("sms", "fours", "eights")
 
 
 class Costs(NamedTuple):
     """The numbers of a GPU; times in microseconds, of a tile as of one of 128 x 256.
 
-    ``sms``, ``ghz``: multiprocessors, and the clock that they keep.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a
+    ``sms``, ``ghz``: multiprocessors, and the clock that they keep; ``fours``, ``eights``: clusters of so many blocks
+    that run at once.  ``mma``, ``mma_tf32``, ``mma_8``: cycles of a
     step of all, of tf32, of 8 bits, to what the tensor cores could do; ``step_cycles``: more of each step.
     ``l2_bytes``: of an SM a cycle, while all read.  ``dram``: TB/s.  ``latency``: of a load.  ``other_major``: factor
     for steps whose A or B is not contiguous along K.  ``launch``, ``first_loads``, ``clusters_meet``,
@@ -62,6 +76,8 @@ class Costs(NamedTuple):
     """
 
     sms: int = 132
+    fours: int = 30
+    eights: int = 14
     ghz: float = 1.758
     mma: float = 1.001
     mma_tf32: float = 0.9962
@@ -107,8 +123,10 @@ COSTS = Costs()
 """Of an H200 (2026-11-23: sweeps of 718 problems with seeds 202, 303, 404, 505 and 606, 14 to 22
 kernels each, and of 68 that were slow, of seeds 17 and 18, 30 to 40 each)."""
 
-GIVEN = ("sms", "ghz")
-"""Costs that are not fitted: the number of multiprocessors, and the clock that all cycles are counted in."""
+GIVEN = ("sms", "fours", "eights", "ghz")
+"""Costs that are not fitted: the numbers of multiprocessors and of clusters, and the clock that all cycles are counted
+in.
+"""
 
 RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
@@ -154,9 +172,8 @@ class Asked(NamedTuple):
         return cls(p.m, p.n, p.k, p.matrices, bits, out_bits, *torn, *odd, *straight)
 
 
-def _at_once(sms: int, cluster: Any) -> Any:
-    """Return :func:`at_once` of many clusters."""
-    fours, eights = (at_once(sms, size) for size in (4, 8))
+def _at_once(sms: int, fours: int, eights: int, cluster: Any) -> Any:
+    """Return how many clusters of so many blocks run at once."""
     return np.where(cluster > 4, eights, np.where(cluster == 4, fours, np.maximum(1, sms // cluster)))
 
 
@@ -173,7 +190,10 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     tiles = np.ceil(m / (k.rows * k.cluster_m)) * np.ceil(n / (k.columns * k.cluster_n)) * p.matrices
     cluster = k.cluster_m * k.cluster_n
     steps = np.ceil(p.k * p.bits / 1024)
-    slots, slots_of_few = _at_once(x.sms, cluster), _at_once(x.sms, k.parts)
+    told = x.sms, x.fours, x.eights
+    # A kernel launches as many clusters as usually run at once; those that do not run wait until others end.
+    slots = _at_once(x.sms, at_once(x.sms, 4), at_once(x.sms, 8), cluster)
+    together, few_together = _at_once(*told, cluster), _at_once(*told, k.parts)
     running = tiles * k.parts * cluster  # blocks, if all ran at once
     over = running % (slots * cluster)
     last = np.where(over > 0, over, slots * cluster)  # blocks of the last wave
@@ -217,6 +237,7 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     store = (x.store + x.store_tile * tile * odd_store * p.out_bits / 16) * np.where(k.swapped, x.store_columns, 1.0)
     part = np.ceil(steps / k.parts) * last_step + store
     waves = np.ceil(tiles / slots)
+    waves = waves * np.where(np.ceil(tiles / waves) > together, 2, 1)
     product, last_product = steps * step, steps * last_step
     products = (waves - 1) * product + last_product
     # Each way to share the work.
@@ -227,7 +248,7 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     added = k.parts * tile / k.finishers
     shared = part + x.split + x.split_tile * tile + x.split_add * added
     exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
-    of_few = np.ceil(tiles / slots_of_few) * (np.ceil(steps / k.parts) * step + store) + exchanged
+    of_few = np.ceil(tiles / few_together) * (np.ceil(steps / k.parts) * step + store) + exchanged
     streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
     body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
     # Loads that a cluster shares wait until all of it is there.
@@ -299,17 +320,34 @@ def costs_path(gpu: str) -> Path:
     return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / _name(gpu)
 
 
+_TOLD: dict[tuple[str, int], tuple[int, int]] = {}
+
+
+def tell_clusters(gpu: str, sms: int, fours: int, eights: int) -> None:
+    """Note how many clusters of four and of eight blocks a GPU runs at once, as its driver says: they differ among
+    chips of one name.
+    """
+    _TOLD[gpu, sms] = fours, eights
+    costs_of.cache_clear()
+
+
 @cache
 def costs_of(gpu: str, sms: int = 132) -> Costs:
-    """Return the costs of a GPU: the user's, those of this package, else an H200's with its number of SMs.
+    """Return the costs of a GPU: the user's, those of this package, else an H200's with its number of SMs; and the
+    clusters of :func:`tell_clusters`.
 
     Raises TableError for a file that cannot be read.
     """
+    found, told = _costs_of(gpu, sms), _TOLD.get((gpu, sms))
+    return found._replace(fours=told[0], eights=told[1]) if told else found
+
+
+def _costs_of(gpu: str, sms: int) -> Costs:
     for path in (costs_path(gpu), Path(__file__).parent / "tables" / _name(gpu)):
         found = read_costs(path)
         if found is not None:
             return found
-    return COSTS._replace(sms=sms)
+    return COSTS._replace(sms=sms, fours=at_once(sms, 4), eights=at_once(sms, 8))
 
 
 def read_costs(path: Path) -> Costs | None:
@@ -327,10 +365,12 @@ def read_costs(path: Path) -> Costs | None:
         if unknown:
             raise ValueError(f"unknown costs {', '.join(unknown)}")
         for name, value in values.items():
-            least = 1 if name == "sms" else 0
+            least = 1 if name in _COUNTS else 0
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
                 raise ValueError(f"{name}: {value!r}")
-        return Costs(**{**values, "sms": int(values.get("sms", COSTS.sms))})
+        sms = int(values.get("sms", COSTS.sms))
+        counts = {"sms": sms, "fours": at_once(sms, 4), "eights": at_once(sms, 8)}
+        return Costs(**{**values, **{name: int(values.get(name, n)) for name, n in counts.items()}})
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise TableError(f"{path}: expected costs of a GPU (cute-bench gemm --fit writes them), got {e}") from None
 
@@ -342,7 +382,7 @@ def write_costs(path: Path, gpu: str, costs: Costs, said: Iterable[tuple[str, ob
     import tempfile
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    values = {n: v if n == "sms" else float(f"{v:.6g}") for n, v in costs._asdict().items()}
+    values = {n: v if n in _COUNTS else float(f"{v:.6g}") for n, v in costs._asdict().items()}
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
         with open(descriptor, "w", encoding="utf-8") as f:

@@ -24,7 +24,7 @@ from cute_dialect.op.dtypes import element_of, output_of
 from cute_dialect.op.errors import DtypeError, EpilogueError
 from cute_dialect.op.fused import Matrix, bias_mode, folds
 from cute_dialect.op.known import Extras
-from cute_dialect.op.model import best, costs_of
+from cute_dialect.op.model import best, costs_of, tell_clusters
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -137,8 +137,13 @@ def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
 
 @cache
 def gpu_of(device: torch.device) -> tuple[str, int]:
-    """Return the name of a GPU and its number of multiprocessors."""
+    """Return the name of a GPU and its number of multiprocessors; :func:`costs_of` knows its clusters from then on."""
     import torch
 
+    from cute_dialect.runtime.occupancy import clusters_at_once
+
     properties = torch.cuda.get_device_properties(device)
-    return properties.name, properties.multi_processor_count
+    found = properties.name, properties.multi_processor_count
+    if properties.major >= 9:
+        tell_clusters(*found, *(clusters_at_once(device.index, size) for size in (4, 8)))
+    return found

@@ -171,15 +171,26 @@ class Driver:
         new but the tuple with the driver's code.  It releases Python's lock.
         """
         c = self._cuda
-        config = c.CUlaunchConfig()
+        config = self._config(shape)
+        config.hStream = c.CUstream(stream)
+        return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
+
+    def active_clusters(self, function: Handle, shape: LaunchShape) -> int:
+        """Return how many clusters of a launch run at once."""
+        return int(
+            self._call("cuOccupancyMaxActiveClusters", self._cuda.CUfunction(int(function)), self._config(shape))
+        )
+
+    def _config(self, shape: LaunchShape) -> Any:
+        """Make the configuration of a launch (``CUlaunchConfig``)."""
+        config = self._cuda.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
         config.sharedMemBytes = shape.smem
-        config.hStream = c.CUstream(stream)
         attributes = self._attributes(shape)
         if attributes:
             config.attrs, config.numAttrs = attributes, len(attributes)
-        return partial(c.cuLaunchKernelEx, config, c.CUfunction(int(function)), addressof(parameters), 0)
+        return config
 
     def _attributes(self, shape: LaunchShape) -> list[object]:
         """Make the attributes of a launch (``CUlaunchAttribute``): those that differ from what is usual."""

@@ -22,6 +22,7 @@ from cute_dialect.op.model import (
     costs_path,
     predict,
     ranked,
+    tell_clusters,
     times,
     write_costs,
 )
@@ -113,19 +114,31 @@ def test_all_kernels_at_once_are_each_alone() -> None:
 
 def test_costs_of_another_gpu() -> None:
     p = Problem(4096, 4096, 4096)
-    half = COSTS._replace(sms=66)
+    half = COSTS._replace(sms=66, fours=15, eights=7)
     write_costs(costs_path(GPU), GPU, half, [("date", "2026-11-23")])
     assert costs_path(GPU).name == "costs-nvidia-test-200.json"
     assert costs_of(GPU).sms == 66
     assert choose(p, gpu=GPU) == best(p, costs_of(GPU)) and choose(p, gpu=GPU).config.sms == 66
     assert 1.7 < predict(best(p, half), p, half) / predict(best(p), p) < 2.3
-    assert costs_of("another", sms=114) == COSTS._replace(sms=114)
+    assert costs_of("another", sms=114) == COSTS._replace(sms=114, fours=25, eights=12)
     # Where meeting costs nothing K is shared; where it costs much it is not.
     q = Problem(128, 512, 16384)
     free = COSTS._replace(split=0.0, split_tile=0.0, few_split=0.0)
     dear = COSTS._replace(split=900.0, few_split=900.0, stream=900.0)
     assert best(q, free).parts > 1 or (best(q, free).skinny is not None and best(q, free).skinny.parts > 1)  # type: ignore[union-attr]
     assert best(q, dear).parts == 1 and not best(q, dear).config.stream_k
+
+
+def test_clusters_that_do_not_run_at_once() -> None:
+    """Thirty clusters of four where 29 fit: the last one waits until others end."""
+    p = Problem(120 * 64, 128, 4096)
+    fours = Choice(GemmConfig(tile=(64, 128, 64), cluster_m=4, deferred=False, stages=8))
+    tell_clusters("a chip", 132, 29, 13)
+    told = costs_of("a chip")
+    assert (told.fours, told.eights) == (29, 13) and costs_of("another chip").fours == 30
+    assert predict(fours, p, told) > 1.4 * predict(fours, p, COSTS)
+    assert predict(fours, p._replace(m=116 * 64), told) == predict(fours, p._replace(m=116 * 64), COSTS)
+    assert best(p, told) != fours
 
 
 @pytest.mark.parametrize(
