@@ -35,9 +35,9 @@ from cute_dialect.tools.sweeps import Row, SweepError, read_sweeps
 
 GPU = "NVIDIA Test 200"
 TRUTH = COSTS._replace(
-    mma=1.3, l2_bytes=25.0, dram=1.4, launch=6.0, store_tile=0.8, split=6.0, stream=2.0, few_launch=8.0, other_major=1.1
+    mma=1.3, l2_bytes=12.0, dram=1.4, launch=6.0, store_tile=2.0, split=12.0, clusters_meet=6.0, few_launch=8.0
 )
-"""Of a GPU with half the memory speed, where stores take twice as long, and sharing K costs three times as much."""
+"""Of a GPU with a third of the memory speed, where stores take twice as long, and sharing K costs five times as much."""
 
 
 @pytest.fixture(autouse=True)
