@@ -37,7 +37,7 @@ GPU = "NVIDIA Test 200"
 TRUTH = COSTS._replace(
     mma=1.3, l2_bytes=12.0, dram=1.4, launch=6.0, store_tile=2.0, split=12.0, clusters_meet=6.0, few_launch=8.0
 )
-"""Of a GPU with a third of the memory speed, where stores take twice as long, and sharing K costs five times as much."""
+"""Of a GPU with a third of the memory speed, where stores take twice as long, and sharing K four times."""
 
 
 @pytest.fixture(autouse=True)
