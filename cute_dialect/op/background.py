@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from cute_dialect.op import compiled, ways
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.report import Explanation, here
+from cute_dialect.op.report import Explanation
 from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
@@ -72,7 +72,7 @@ def _kernel(wanted: Wanted) -> Choice | _AnyRows:
         p = wanted.problem
         return wanted.choice or (p.element, p.major_a, p.major_b, p.matrices > 1)
     if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
-        gpu, sms = here()
+        gpu, sms = ways.here()
         return ways.choose(wanted, sms, gpu)
     raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
 

@@ -7,26 +7,30 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choice import Choice
 from cute_dialect.op.known import Prepared
+from cute_dialect.op.memory import pool_of
 from cute_dialect.runtime import settings
-from cute_dialect.runtime.arrays import current_stream_of_torch
+from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    import torch
-
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Libraries", "Runner", "any_rows", "any_rows_library", "library", "prepared_launch", "runner", "text_of"]
+__all__ = [
+    "Libraries", "Runner", "any_rows", "any_rows_library", "in_order", "library", "prepared_launch", "runner",
+    "text_of", "transposed", "turned_extras",
+]  # fmt: skip
 
 
 def text_of(choice: Choice) -> str:
@@ -36,11 +40,11 @@ def text_of(choice: Choice) -> str:
     return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
 
 
-def library(choice: Choice, *, elsewhere: bool = False) -> CompiledModule:
+def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
-    in another process.
+    in another process; ``cpu``: as far as the interpreter needs it.
     """
-    return _LIBRARIES.get(choice, lambda: _compiled(choice.name, lambda: text_of(choice), elsewhere))
+    return _LIBRARIES.get((choice, cpu), lambda: _compiled(choice.name, lambda: text_of(choice), elsewhere, cpu))
 
 
 class Libraries:
@@ -77,13 +81,15 @@ class Libraries:
 _LIBRARIES = Libraries()
 
 
-def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False) -> CompiledModule:
+def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
     compiled.
     """
     from cute_dialect.pipelines import compile
     from cute_dialect.runtime import load
 
+    if cpu:  # what was built for a GPU may lack what the interpreter runs
+        return compile(text(), emit="base", filename=f"{name}.mlir")
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         return load(os.path.join(kernels, name))
@@ -96,7 +102,7 @@ def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False) -> Co
 
 class Runner:
     """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N), of batches with a
-    third mode.
+    third mode: arrays of any library, or their views.
     """
 
     def __init__(self, choice: Choice, module: CompiledModule):
@@ -104,68 +110,91 @@ class Runner:
         self._kernel: Kernel = module.kernel("launch")
         self._alone = choice.parts == 1 and not choice.config.stream_k
         self._swapped = choice.swapped
-        self._shared: dict[tuple[int, int, int], tuple[torch.Tensor, torch.Tensor]] = {}
+        self._shared: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
-    def __call__(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *more: object) -> None:
-        """Compute ``c = a b^T`` on the current stream; ``more``: the epilogue's arguments."""
+    def __call__(self, a: Any, b: Any, c: Any, *more: object, stream: object = None, **options: Any) -> Any:
+        """Compute ``c = a b^T``, by default on the current stream; ``more``: the epilogue's arguments; ``options``:
+        those of a kernel.  Gives what the kernel gives: the interpreter's report.
+        """
         given, more = self._given(a, b, c), self._extras(more)
-        if self._alone:
-            self._kernel(*given, *more)
-        else:
-            index = c.device.index or 0
-            self._kernel(*given, *self._memory(current_stream_of_torch()(index), index, c.shape), *more)
+        if not self._alone:
+            view = view_of(c)
+            raw = stream_of(stream, (view,))
+            given = (*given, *self._memory(raw, view.device, view.shape, view.library == "torch"))
+        return self._kernel(*given, *more, stream=stream, **options)
 
-    def _given(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def _given(self, a: Any, b: Any, c: Any) -> tuple[Any, ...]:
         """Return what the kernel takes: of the swapped problem, ``c^T = b a^T``."""
-        return (b, a, c.transpose(0, 1)) if self._swapped else (a, b, c)
+        return (b, a, transposed(c)) if self._swapped else (a, b, c)
 
     def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
         """Return the epilogue's arguments as the kernel takes them: the source like the result."""
-        epilogue = self.choice.config.epilogue
-        if not self._swapped or (epilogue.graph is None and epilogue.beta == 0.0):
-            return given
-        if epilogue.graph is not None:
-            kinds = [x.kind for x in epilogue.graph.inputs] + ["aux"] * (len(given) - len(epilogue.graph.inputs))
-            return tuple([t.transpose(0, 1) if kind == "aux" else t for kind, t in zip(kinds, given)])  # type: ignore[attr-defined]
-        source, *others = given
-        return source.transpose(0, 1), *others  # type: ignore[attr-defined]
+        return turned_extras(self.choice.config.epilogue, given) if self._swapped else given
 
-    def _memory(self, stream: int, device: int, shape: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
         """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
-        only the graph's replay sets its counters to zero.
+        only the graph's replay sets its counters to zero.  On the CPU (``device`` -1) it is fresh.
         """
-        import torch
-
         size, counters = self.choice.workspace(*shape)
-        key = (stream, device, counters)
-        found = None if torch.cuda.is_current_stream_capturing() else self._shared.get(key)
+        if device < 0:
+            import numpy as np
+
+            return np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
+        torch = sys.modules["torch"] if of_torch else None
+        key, captured = (stream, device, counters), torch is not None and torch.cuda.is_current_stream_capturing()
+        found = None if captured else self._shared.get(key)
         if found is None:
-            found = (
-                torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
-                torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
-            )
-            if not torch.cuda.is_current_stream_capturing():
+            if torch is not None:
+                found = (
+                    torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
+                    torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
+                )
+            else:
+                pool = pool_of(device)
+                found = pool.array(size, "f32"), pool.array(counters, "i32", zero=True)
+            if not captured:
                 self._shared[key] = found
         return found
 
-    def prepared(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, *extras: object) -> Prepared | None:
-        """Return what launches on matrices like these at other addresses; ``extras``: the epilogue's arguments."""
+    def prepared(self, a: Any, b: Any, c: Any, *extras: object) -> Prepared | None:
+        """Return what launches on torch's matrices like these at other addresses; ``extras``: the epilogue's
+        arguments.
+        """
         given, extras = self._given(a, b, c), self._extras(extras)
         if self._alone:
             found = prepared_launch(self._kernel, *given, *extras)
         else:
-            index, shape = c.device.index or 0, tuple(c.shape)
+            view = view_of(c)
 
             def more(stream: int) -> tuple[int, ...]:
-                workspace, counters = self._memory(stream, index, shape)
+                workspace, counters = self._memory(stream, view.device, view.shape, True)
                 return workspace.data_ptr(), counters.data_ptr()
 
-            memory = self._memory(current_stream_of_torch()(index), index, shape)
+            memory = self._memory(current_stream_of_torch()(view.device), view.device, view.shape, True)
             found = prepared_launch(self._kernel, *given, *memory, *extras, more=more)
-        return _in_order(found) if self._swapped and found is not None else found
+        return in_order(found) if self._swapped and found is not None else found
 
 
-def _in_order(prepared: Prepared) -> Prepared:
+def transposed(x: Any) -> Any:
+    """Return a matrix, or a batch whose third mode is that of matrices, with rows for columns."""
+    if not isinstance(x, ArrayView):
+        return x.transpose(0, 1)
+    (m, n, *more), (row, column, *step) = x.shape, x.strides
+    return x._replace(shape=(n, m, *more), strides=(column, row, *step))
+
+
+def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the arguments of an epilogue as those of the transposed result."""
+    if epilogue.graph is not None:
+        kinds = [x.kind for x in epilogue.graph.inputs] + ["aux"] * (len(given) - len(epilogue.graph.inputs))
+        return tuple([transposed(t) if kind == "aux" else t for kind, t in zip(kinds, given)])
+    if epilogue.beta == 0.0:
+        return given
+    source, *others = given
+    return transposed(source), *others
+
+
+def in_order(prepared: Prepared) -> Prepared:
     """Return a launch that takes the address of A before that of B, of one that takes B's first."""
     launch = prepared.launch
 
@@ -185,25 +214,26 @@ def prepared_launch(
 
 
 @cache
-def runner(choice: Choice) -> Runner:
-    """Return the compiled kernel, ready to be called."""
-    return Runner(choice, library(choice))
+def runner(choice: Choice, cpu: bool = False) -> Runner:
+    """Return the compiled kernel, ready to be called, ``cpu``: on the interpreter."""
+    return Runner(choice, library(choice, cpu=cpu))
 
 
 @cache
-def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Kernel:
+def any_rows(element: str, major_a: str, major_b: str, batch: bool = False, cpu: bool = False) -> Kernel:
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
-    element by element.
+    element by element; ``cpu``: to be called on the interpreter.
     """
-    return any_rows_library(element, major_a, major_b, batch).kernel("launch")
+    return any_rows_library(element, major_a, major_b, batch, cpu=cpu).kernel("launch")
 
 
 def any_rows_library(
-    element: str, major_a: str, major_b: str, batch: bool = False, *, elsewhere: bool = False
-) -> CompiledModule:  # fmt: skip
-    """Return the compiled kernel of :func:`any_rows`; ``elsewhere``: compiled in another process."""
+    element: str, major_a: str, major_b: str, batch: bool = False, *, elsewhere: bool = False, cpu: bool = False
+) -> CompiledModule:
+    """Return the compiled kernel of :func:`any_rows`; ``elsewhere``, ``cpu``: as of :func:`library`."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 
     majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
     config = AmpereConfig(element, majors=majors, batch=batch)
-    return _LIBRARIES.get(config, lambda: _compiled(config.name, lambda: ampere_gemm_text(config), elsewhere))
+    text = partial(ampere_gemm_text, config)
+    return _LIBRARIES.get((config, cpu), lambda: _compiled(config.name, text, elsewhere, cpu))

@@ -1,75 +1,109 @@
-"""Types of elements: torch's names and those of the kernels; which are multiplied, and what comes out of it."""
+"""Types of elements: their names, which are multiplied, and what comes out of it."""
 
 from __future__ import annotations
 
-from cute_dialect.kernels.gemm.elements import FACTORS
+from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError
 
-__all__ = ["OUTPUTS", "both", "can_mix", "element_of", "output_of", "result_of"]
+__all__ = [
+    "OUTPUTS",
+    "both",
+    "can_mix",
+    "check_types",
+    "element_name",
+    "element_of",
+    "listed",
+    "result_of",
+    "torch_name",
+]
 
 OUTPUTS = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "int8": "i8", "uint8": "ui8", "int32": "i32",
 }  # fmt: skip
-"""Types of results and biases, by torch's names."""
+"""Types of results and biases: torch's names, and ours."""
 
-_ELEMENTS = {name: {"f32": "tf32"}.get(element, element) for name, element in OUTPUTS.items() if element != "i32"}
+_SHORT = {**OUTPUTS, "float64": "f64", "int16": "i16", "int64": "i64", "bool": "i1"}
+_TORCH = {short: long for long, short in _SHORT.items()}
+_OTHERS = {"half": "f16", "float": "f32", "double": "f64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
 
-_MIXED = [{"int8", "uint8"}, {"float8_e4m3fn", "float8_e5m2"}]
+_ELEMENTS = {element: {"f32": "tf32"}.get(element, element) for element in OUTPUTS.values() if element != "i32"}
+"""Types of factors -> how they are multiplied."""
+
+_MIXED = [{"i8", "ui8"}, {"f8E4M3FN", "f8E5M2"}]
 """Types that are multiplied with each other."""
 
 
-def _name(dtype: object) -> str:
-    return str(dtype).removeprefix("torch.")
+def element_name(dtype: object) -> str:
+    """Return our name of an element type: of a name, of a type of torch or numpy, of Python's ``float``.
+
+    >>> import numpy
+    >>> element_name("torch.float16"), element_name(numpy.float32), element_name(numpy.dtype("int8"))
+    ('f16', 'f32', 'i8')
+    """
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    name = str(name).removeprefix("torch.")
+    return _SHORT.get(name) or _OTHERS.get(name, name)
 
 
-def can_mix(a: object, b: object) -> bool:
+def torch_name(element: str) -> str:
+    """Return torch's, and numpy's, name of a type: ``float16`` of ``f16``."""
+    return _TORCH.get(element, element)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Return names as a sentence has them.
+
+    >>> listed(("f16", "bf16", "f32"))
+    'f16, bf16 or f32'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def can_mix(a: str, b: str) -> bool:
     """Tell whether elements of two types are multiplied with each other.
 
-    >>> can_mix("float16", "float16"), can_mix("torch.int8", "torch.uint8"), can_mix("float16", "bfloat16")
+    >>> can_mix("f16", "f16"), can_mix("i8", "ui8"), can_mix("f16", "bf16")
     (True, True, False)
     """
-    return a == b or {_name(a), _name(b)} in _MIXED
+    return a == b or {a, b} in _MIXED
 
 
-def both(a: object, b: object) -> str:
+def both(a: str, b: str) -> str:
     """Return the name of the types of two factors.
 
-    >>> both("torch.int8", "torch.int8"), both("torch.int8", "torch.uint8")
-    ('int8', 'int8*uint8')
+    >>> both("i8", "i8"), both("i8", "ui8")
+    ('i8', 'i8*ui8')
     """
-    x, y = _name(a), _name(b)
-    return x if x == y else f"{x}*{y}"
+    return a if a == b else f"{a}*{b}"
 
 
-def result_of(dtype: object) -> str:
+def result_of(dtype: str) -> str:
     """Return the type of a product for which none was asked, of factors of a type.
 
-    >>> result_of("torch.uint8"), result_of("float8_e5m2"), result_of("float16")
-    ('int32', 'bfloat16', 'float16')
+    >>> result_of("ui8"), result_of("f8E5M2"), result_of("f16")
+    ('i32', 'bf16', 'f16')
     """
-    name = _name(dtype)
-    return {"int8": "int32", "uint8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16"}.get(name, name)
-
-
-def output_of(dtype: str) -> str:
-    """Return the type of a result, or a bias.  Raises DtypeError."""
-    found = OUTPUTS.get(_name(dtype))
-    if found is None:
-        raise DtypeError(f"expected a result and a bias of {', '.join(OUTPUTS)}, got {dtype}")
-    return found
+    return {"i8": "i32", "ui8": "i32", "f8E4M3FN": "bf16", "f8E5M2": "bf16"}.get(dtype, dtype)
 
 
 def element_of(dtype: str) -> str:
     """Return the type of elements that are multiplied; of two types, as :func:`both` names them.  Raises DtypeError.
 
-    >>> element_of("torch.float32"), element_of("int8*uint8")
+    >>> element_of("f32"), element_of("i8*ui8")
     ('tf32', 'i8_ui8')
     """
-    found = [_ELEMENTS.get(name, "") for name in _name(dtype).split("*")]
+    found = [_ELEMENTS.get(name, "") for name in dtype.split("*")]
     if "" in found:
         raise DtypeError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
     element = "_".join(found)
     if element not in FACTORS:
         raise DtypeError(f"expected b of {found[0]}, as a, got {found[-1]}")
     return element
+
+
+def check_types(dtype: str, result: str) -> None:
+    """Check that there are kernels for factors and results of these types.  Raises DtypeError."""
+    taken = outputs_of(element_of(dtype))
+    if result not in taken:
+        raise DtypeError(f"expected a result of {listed(taken)} for {dtype}, got {result}")

@@ -2,34 +2,36 @@
 added comes first (``addmm``, ``baddbmm``), weights are (N, K) (``linear``), ranks are any (``matmul``).
 """
 
-# torch is not there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.errors import DtypeError
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import bmm, mm
-from cute_dialect.op.operands import import_torch
 
 if TYPE_CHECKING:  # pragma: no cover
-    import torch
+    from typing import Unpack
+
+    from cute_dialect.op.product import Interpreted
 
 __all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]
 
 
 def addmm(
-    c: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
+    c: Any,
+    a: Any,
+    b: Any,
     *,
     beta: float = 1.0,
     alpha: float = 1.0,
-    out: torch.Tensor | None = None,
+    out: Any = None,
     **more: Any,
-) -> torch.Tensor:
+) -> Any:
     """Return ``beta * c + alpha * a @ b``: (M, K) (K, N) -> (M, N), to which ``c`` expands; ``more``: as of
     :func:`~cute_dialect.op.gemm.mm`.
     """
@@ -37,84 +39,113 @@ def addmm(
 
 
 def baddbmm(
-    c: torch.Tensor,
-    a: torch.Tensor,
-    b: torch.Tensor,
+    c: Any,
+    a: Any,
+    b: Any,
     *,
     beta: float = 1.0,
     alpha: float = 1.0,
-    out: torch.Tensor | None = None,
+    out: Any = None,
     **more: Any,
-) -> torch.Tensor:
+) -> Any:
     """Return ``beta * c + alpha * a @ b`` of each matrix of a batch: (L, M, K) (L, K, N) -> (L, M, N), to which ``c``
     expands; ``more``: as of :func:`~cute_dialect.op.gemm.bmm`.
     """
     return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
-def int_mm(a: torch.Tensor, b: torch.Tensor, **more: Any) -> torch.Tensor:
+def int_mm(a: Any, b: Any, **more: Any) -> Any:
     """Return the product of matrices of 8-bit integers, signed or not, as int32 (or ``dtype``), (M, K) (K, N) ->
     (M, N); ``more``: as of :func:`~cute_dialect.op.gemm.mm`.  Raises DtypeError for other elements.
     """
-    for name, t in (("a", a), ("b", b)):
-        if str(t.dtype) not in ("torch.int8", "torch.uint8"):
-            raise DtypeError(f"int_mm: expected {name} of i8 or ui8, got {t.dtype}")
+    for name, x in (("a", a), ("b", b)):
+        if element_name(getattr(x, "dtype", type(x))) not in ("i8", "ui8"):
+            raise DtypeError(f"int_mm: expected {name} of i8 or ui8, got {element_name(getattr(x, 'dtype', type(x)))}")
     return mm(a, b, **more)
 
 
-def linear(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None = None,
-    activation: str = "",
-    **more: Any,
-) -> torch.Tensor:
+def linear(x: Any, weight: Any, bias: Any = None, activation: str = "", **more: Any) -> Any:
     """Return ``activation(x @ weight.T + bias)``: (…, K) (N, K) -> (…, N); ``bias``: (N,); ``more``: as of
-    :func:`~cute_dialect.op.gemm.mm`, but ``out`` and ``c``.  Raises ValueError.
+    :func:`~cute_dialect.op.gemm.mm`, but ``out`` and ``c``.  Raises ShapeError, UnsupportedError.
     """
     for name in ("out", "c"):
         if name in more:
-            raise ValueError(f"linear: expected no {name}: mm and addmm take it")
-    if weight.dim() != 2 or x.dim() < 1 or x.shape[-1] != weight.shape[1]:
-        raise ValueError(
+            raise UnsupportedError(f"linear: expected no {name}: mm and addmm take it")
+    _check_arrays("linear", x=x, weight=weight)
+    if len(weight.shape) != 2 or len(x.shape) < 1 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(
             f"linear: expected x of (…, K) and weight of (N, K), got {tuple(x.shape)} and {tuple(weight.shape)}"
         )
-    rows = x.reshape(-1, x.shape[-1])
-    return mm(rows, weight.t(), bias=bias, activation=activation, **more).view(*x.shape[:-1], weight.shape[0])
+    rows = x if len(x.shape) == 2 else _rows(x)
+    found = mm(rows, weight.T, bias=bias, activation=activation, **more)
+    return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
 
 
 def matmul(
-    a: torch.Tensor, b: torch.Tensor, *, alpha: float = 1.0, dtype: torch.dtype | None = None
-) -> torch.Tensor:  # fmt: skip
+    a: Any,
+    b: Any,
+    *,
+    alpha: float = 1.0,
+    dtype: object = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Any:
     """Return ``alpha * a @ b`` by the rules of ``torch.matmul``.
 
     A vector is one row on the left, one column on the right, and is gone from the result; extents before the last two
-    are those of a batch, and broadcast.  A batch of which one operand is the same for all is read once.  Raises
-    ValueError for shapes that do not fit.
+    are those of a batch, and broadcast.  A batch of which one operand is the same for all is read once.  ``dtype``,
+    ``device``, ``stream`` and ``run`` are those of :func:`~cute_dialect.op.gemm.mm`.  Raises ShapeError for shapes that
+    do not fit.
     """
-    torch = import_torch()
-    if 0 in (a.dim(), b.dim()):
-        raise ValueError(f"matmul: expected vectors, matrices or batches, got {tuple(a.shape)} and {tuple(b.shape)}")
-    x, y = a[None] if a.dim() == 1 else a, b[:, None] if b.dim() == 1 else b
-    try:
-        batch = tuple(torch.broadcast_shapes(x.shape[:-2], y.shape[:-2]))
-    except RuntimeError:
-        batch = None
+    _check_arrays("matmul", a=a, b=b)
+    if 0 in (len(a.shape), len(b.shape)):
+        raise ShapeError(f"matmul: expected vectors, matrices or batches, got {tuple(a.shape)} and {tuple(b.shape)}")
+    x, y = a[None] if len(a.shape) == 1 else a, b[:, None] if len(b.shape) == 1 else b
+    batch = _broadcast(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
     if batch is None or x.shape[-1] != y.shape[-2]:
-        raise ValueError(
+        raise ShapeError(
             f"matmul: expected shapes that can be multiplied, got {tuple(a.shape)} and {tuple(b.shape)}"
         )  # fmt: skip
     m, n = x.shape[-2], y.shape[-1]
-    if y.dim() == 2:  # all rows at once
-        found = mm(x.reshape(-1, x.shape[-1]), y, alpha=alpha, dtype=dtype)
+    if len(y.shape) == 2:  # all rows at once
+        found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
     else:
-        found = bmm(_flat(x, batch), _flat(y, batch), alpha=alpha, dtype=dtype)
-    return found.view((*batch, *((m,) if a.dim() > 1 else ()), *((n,) if b.dim() > 1 else ())))
+        x, y = _flat(x, batch), _flat(y, batch)
+        found = bmm(x, y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+    return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
 
 
-def _flat(t: torch.Tensor, batch: tuple[int, ...]) -> torch.Tensor:
+def _check_arrays(call: str, **arrays: Any) -> None:
+    """Check that arrays can be given other shapes.  Raises DtypeError."""
+    for name, x in arrays.items():
+        if not hasattr(x, "shape") or not hasattr(x, "reshape"):
+            raise DtypeError(f"{call}: expected {name} as an array with reshape, got {type(x).__name__}")
+
+
+def _rows(x: Any) -> Any:
+    """Return (rows, K) of (…, K), without rows too."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape that both expand to, None where there is none."""
+    longer = max(len(a), len(b))
+    pairs = list(zip((1,) * (longer - len(a)) + a, (1,) * (longer - len(b)) + b))
+    if any(m != n and 1 not in (m, n) for m, n in pairs):
+        return None
+    return tuple([n if m == 1 else m for m, n in pairs])
+
+
+def _flat(t: Any, batch: tuple[int, ...]) -> Any:
     """Return (L, rows, columns) of a batch; L is 1 where one matrix is for all."""
-    rows, columns = t.shape[-2:]
-    if all(size == 1 for size in t.shape[:-2]):
+    *more, rows, columns = t.shape
+    if all(size == 1 for size in more):
         return t.reshape(1, rows, columns)
-    return t.expand(*batch, rows, columns).reshape(-1, rows, columns)
+    if hasattr(t, "expand"):
+        wide = t.expand(*batch, rows, columns)
+    else:
+        import numpy as np
+
+        wide = np.broadcast_to(t, (*batch, rows, columns))  # cupy's arrays take it over
+    return wide.reshape(math.prod(batch), rows, columns)

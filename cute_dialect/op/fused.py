@@ -1,5 +1,5 @@
-"""The work of ``mm`` and ``bmm`` around their kernels: how matrices can be read, and torch's operations where a kernel
-has none.
+"""The work of ``mm`` and ``bmm`` around their kernels: how matrices can be read, and the arrays' library's operations
+where a kernel has none.
 """
 
 # torch is not there where the types are checked.
@@ -8,16 +8,15 @@ has none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, arrays_of_torch
-from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
-from cute_dialect.op.errors import EpilogueError
+from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, NUMPY, Arrays, arrays_of_torch
+from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.errors import LayoutError
 
-if TYPE_CHECKING:  # pragma: no cover
-    import torch
-
-__all__ = ["Matrix", "aligned_like", "bias_mode", "folds", "like", "unfused"]
+__all__ = ["Matrix", "as_type", "folds", "functions_of", "store", "unfused"]
 
 
 class Matrix(NamedTuple):
@@ -34,11 +33,11 @@ class Matrix(NamedTuple):
 
     @property
     def contiguous(self) -> int:
-        """The mode that is contiguous: 1 for rows, 0 for columns.  Raises ValueError where neither is."""
+        """The mode that is contiguous: 1 for rows, 0 for columns.  Raises LayoutError where neither is."""
         for mode in (1, 0):
             if self.along(mode):
                 return mode
-        raise ValueError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
+        raise LayoutError(f"expected a matrix with a contiguous mode, got strides {self.stride}")
 
     def along(self, mode: int) -> bool:
         """Tell whether a mode is contiguous."""
@@ -56,23 +55,12 @@ class Matrix(NamedTuple):
         )
 
     def copied(self, mode: int) -> Matrix:
-        """Return how a copy of it lies that TMA reads, contiguous along a mode; see :func:`aligned_like`."""
+        """Return how a copy of it lies that TMA reads, contiguous along a mode."""
         unit = max(1, 16 // self.item)
         rows = -(-self.shape[mode] // unit) * unit
         stride = (rows, 1) if mode == 1 else (1, rows)
         step = rows * self.shape[1 - mode] if self.step else 0
         return Matrix(self.shape, stride, self.item, 0, self.matrices, step)
-
-
-def aligned_like(t: torch.Tensor, mode: int) -> torch.Tensor:
-    """Return memory for a copy of a matrix (or batch) that TMA reads, contiguous along a mode (1: rows)."""
-    import torch
-
-    rows, columns = t.shape[-2:]
-    batch = t.dim() == 3
-    at = Matrix((rows, columns), (0, 0), t.element_size(), 0, t.shape[0] if batch else 1, int(batch)).copied(mode)
-    strides = (at.step, *at.stride) if batch else at.stride
-    return torch.empty_strided(t.shape, strides, device=t.device, dtype=t.dtype)
 
 
 def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
@@ -89,64 +77,75 @@ def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
     return b.step == 0 and a.step > 0 and all(on) and a.along(1) and out.along(1)
 
 
-def bias_mode(shape: tuple[int, ...], m: int, n: int) -> str:
-    """Return ``n`` for a bias of a value a column, ``m`` for one a row.  Raises ValueError for other shapes."""
-    if shape in ((n,), (1, n)):
-        return "n"
-    if shape == (m, 1):
-        return "m"
-    raise ValueError(f"expected a bias of shape ({n},) or ({m}, 1), got {shape}")
-
-
-def like(c: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Return ``c`` as the kernel can read it: type and shape of the result, rows of whole 16 bytes; a copy where it is
-    not.
-    """
-    import torch
-
-    c = c.expand_as(out)
-    (*_, rows, columns), (*steps, row_step, column_step) = c.shape, c.stride()
-    at = Matrix((rows, columns), (row_step, column_step), c.element_size(), c.data_ptr() % 16, 1, sum(steps))
-    if c.dtype == out.dtype and c.stride(-1) == 1 and at.suits_tma():
-        return c
-    return torch.empty_strided(out.shape, out.stride(), device=out.device, dtype=out.dtype).copy_(c)
-
-
 def unfused(
-    product: torch.Tensor,
-    out: torch.Tensor,
-    alpha: float,
-    beta: float,
-    c: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    activation: str,
-) -> torch.Tensor:
-    """Compute ``out = activation(alpha * product + beta * c + bias)`` by torch, in f32, or exactly where all are
-    integers.  Raises ValueError for activations that the kernels do not know.
+    product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str
+) -> Any:  # fmt: skip
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` by the arrays' library, in f32, or exactly where
+    all are integers.
     """
-    if activation and activation not in PLAIN:
-        raise EpilogueError(unknown_activation(activation))
-    every = [t for t in (product, c, bias, out) if t is not None]
     whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
-    wide = torch.float32 if not whole or any(t.is_floating_point() for t in every) else torch.int64
-    x = product.to(wide) if alpha == 1.0 else alpha * product.to(wide)
+    whole = whole and not any(element_name(t.dtype)[:1] in "fb" for t in (product, c, bias, out) if t is not None)
+    wide = partial(as_type, element="i64" if whole else "f32")
+    x = wide(product) if alpha == 1.0 else alpha * wide(product)
     if c is not None:
-        x = x + (c.to(wide) if beta == 1.0 else beta * c.to(wide))
+        x = x + (wide(c) if beta == 1.0 else beta * wide(c))
     if bias is not None:
-        bias_mode(tuple(bias.shape), *out.shape[-2:])
-        x = x + bias.to(wide)
+        x = x + wide(bias)
     if activation:
         f = ACTIVATIONS[activation]
-        x = f.of_arrays(arrays_of_torch(), x, *f.defaults)
-    return out.copy_(_saturated(x, out.dtype))
+        x = f.of_arrays(functions_of(out), x, *f.defaults)
+    store(out, x)
+    return out
 
 
-def _saturated(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return numbers that a copy to another type only rounds, or need not round."""
+def functions_of(array: Any) -> Arrays:
+    """Return functions of the arrays of a library."""
+    name = type(array).__module__.partition(".")[0]
+    if name == "torch":
+        return arrays_of_torch()
+    if name != "cupy":
+        return NUMPY
+    erf: Any = import_module("cupyx.scipy.special").erf
+    return Arrays(*[erf if field == "erf" else getattr(NUMPY, field) for field in Arrays._fields])
+
+
+def as_type(array: Any, element: str) -> Any:
+    """Return an array with elements of a type."""
+    if hasattr(array, "astype"):
+        return array.astype(torch_name(element))
     import torch
 
-    if not dtype.is_floating_point:
+    return array.to(getattr(torch, torch_name(element)))
+
+
+def store(out: Any, x: Any) -> None:
+    """Write numbers, rounded to nearest even; as 8 bits, and as integers, they saturate."""
+    if not hasattr(out, "copy_"):
+        _store_numpy(out, x)
+        return
+    import torch
+
+    x = torch.as_tensor(x, device=out.device)
+    if not out.dtype.is_floating_point:
         if x.is_floating_point():
             x = torch.round(torch.nan_to_num(x.double(), nan=0.0))
-        return x.clamp(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
-    return x.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max) if dtype.itemsize == 1 else x
+        x = x.clamp(torch.iinfo(out.dtype).min, torch.iinfo(out.dtype).max)
+    elif out.dtype.itemsize == 1:
+        x = x.clamp(torch.finfo(out.dtype).min, torch.finfo(out.dtype).max)
+    out.copy_(x)
+
+
+def _store_numpy(out: Any, x: Any) -> None:
+    import numpy as np
+
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    if out.dtype.kind in "iu":
+        if x.dtype.kind == "f":
+            x = np.rint(np.nan_to_num(x.astype(np.float64), nan=0.0))
+        x = x.clip(np.iinfo(out.dtype).min, np.iinfo(out.dtype).max)
+    elif out.dtype.itemsize == 1:
+        import ml_dtypes
+
+        limit = float(ml_dtypes.finfo(out.dtype).max)
+        x = x.clip(-limit, limit)
+    out[...] = x

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_functions import arrays_of_torch
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, evaluate
 from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, element_name, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
+from cute_dialect.op.fused import as_type, functions_of, store
 
 __all__ = ["Bound", "bound", "traced_of"]
 
@@ -38,34 +39,43 @@ class Bound(NamedTuple):
         """What the launch takes behind the matrices."""
         return [*self.inputs, *self.stored]
 
-    def by_torch(self, sums: Any) -> None:
-        """Compute the results from the sums, f32 of the shape of D, by torch."""
-        import torch
+    def by_library(self, sums: Any) -> None:
+        """Compute the results from the sums, of the shape of D, by the arrays' library, in f32."""
+        sums, of_torch = as_type(sums, "f32"), hasattr(sums, "copy_")
 
         def place(index: str) -> Any:
             axis = {"matrix": -3, "row": -2, "column": -1}[index]
-            if -axis > sums.dim():
-                return torch.zeros((), dtype=torch.int64, device=sums.device)
-            shape = [1] * sums.dim()
+            shape = [1] * sums.ndim
+            if -axis > sums.ndim:
+                return as_type(sums[(0,) * sums.ndim] * 0, "i64")
             shape[axis] = -1
-            return torch.arange(sums.shape[axis], device=sums.device).view(shape)
+            extent = sums.shape[axis]
+            if of_torch:
+                import torch
+
+                return torch.arange(extent, device=sums.device).view(shape)
+            return import_module(type(sums).__module__.partition(".")[0]).arange(extent).reshape(shape)
 
         def spread(x: Input, t: Any) -> Any:
             if x.number:
-                return torch.tensor(float(t), device=sums.device)
-            t = t.to(torch.float32) if x.element not in ("ui8", "i32", "i64") else t
+                return sums[(0,) * sums.ndim] * 0 + float(t)
+            t = as_type(t, "f32") if x.element not in ("ui8", "i32", "i64") else t
             if x.batch:  # as the kernel reads it: matrices come last
-                t = t.permute(t.dim() - 1, *range(t.dim() - 1))
+                axes = (t.ndim - 1, *range(t.ndim - 1))
+                t = t.permute(axes) if of_torch else t.transpose(axes)
             if x.kind == "row":
-                return t.unsqueeze(-2)
+                return t[..., None, :]
             if x.kind == "column":
-                return t.unsqueeze(-1)
-            return t.view(-1, 1, 1) if x.kind == "matrix" else t
+                return t[..., None]
+            return t.reshape(-1, 1, 1) if x.kind == "matrix" else t
 
         inputs = [spread(x, t) for x, t in zip(self.graph.inputs, self.inputs)]
-        values = evaluate(self.graph, sums, inputs, arrays_of_torch(), place)
+        values = evaluate(self.graph, sums, inputs, functions_of(sums), place)
         for name, x in zip(self.traced.results, self.graph.outputs):
-            self.results[name].copy_(torch.as_tensor(values[x.node]).expand(sums.shape))
+            store(
+                self.results[name],
+                values[x.node] + sums * 0 if not hasattr(values[x.node], "shape") else values[x.node],
+            )
 
 
 def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:

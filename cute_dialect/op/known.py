@@ -79,6 +79,11 @@ class _Known(NamedTuple):
     dtype: torch.dtype
     device: torch.device
     number: int
+    reach: Sequence[int]
+    """Bytes from the first to the last element of a, b, the result, and the tensors of the extras; negative of a c that
+    may be the result."""
+    watched: bool
+    """Tensors that guards compare with get gradients: so no guard tells whether the result has."""
 
 
 _NO_EXTRAS = Extras()
@@ -89,7 +94,7 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, True, None, Prepared(_never, 0), (), (), None, None, 0)  # type: ignore[arg-type]
+_NONE = _Known(_never, True, None, Prepared(_never, 0), (), (), None, None, 0, (), False)  # type: ignore[arg-type]
 
 
 class KnownCalls:
@@ -100,6 +105,7 @@ class KnownCalls:
         self._last: _Known = _NONE
         self._empty: Callable[..., Any] | None = None
         self._stream: Callable[[int], int] | None = None
+        self._grad: Callable[[], bool] | None = None
 
     def __len__(self) -> int:
         return len(self._found)
@@ -111,20 +117,24 @@ class KnownCalls:
 
     def again(self, a: Any, b: Any, out: Any, dtype: object) -> Any:
         """Compute a product like an earlier one; None, and nothing is done, where there was none."""
-        guard, made, given, prepared, shape, stride, kind, device, number = self._last
+        guard, made, given, prepared, shape, stride, kind, device, number, reach, watched = self._last
         if (out is None) is not made or dtype is not given or not (guard(a, b) if made else guard(a, b, out)):
             try:
                 found = self._found.get(_key(a, b, out, dtype))
+                if found is not None:
+                    _ = a.data_ptr(), b.data_ptr()  # what vmap makes of tensors has none
             except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
                 return None
-            if found is None:
+            if found is None or self._learns(a, b, out):
                 return None
             self._last = found
-            _, _, _, prepared, shape, stride, kind, device, number = found
+            _, made, _, prepared, shape, stride, kind, device, number, reach, _ = found
+        elif watched and self._grad():  # type: ignore[misc]
+            return None
         launch, mask, more, _ = prepared
-        d = self._empty(shape, stride, dtype=kind, device=device) if out is None else out  # type: ignore[misc]
+        d = self._empty(shape, stride, dtype=kind, device=device) if made else out  # type: ignore[misc]
         p, q, r = a.data_ptr(), b.data_ptr(), d.data_ptr()
-        if (p | q | r) & mask or r in (p, q):
+        if (p | q | r) & mask or (not made and _meet(r, reach[2], (p, q), reach)):
             return None
         stream = self._stream(number)  # type: ignore[misc]
         if more is None:
@@ -137,22 +147,32 @@ class KnownCalls:
         """Do as :meth:`again`, of a call with :class:`Extras`."""
         try:
             found = self._found.get(_key_with(a, b, out, dtype, extras))
+            if found is not None:
+                _ = a.data_ptr(), b.data_ptr()
         except (AttributeError, TypeError, RuntimeError):
             return None
-        if found is None:
+        if found is None or self._learns(a, b, out, extras.c, extras.bias):
             return None
-        _, _, _, (launch, mask, more, numbers), shape, stride, kind, device, number = found
+        _, _, _, (launch, mask, more, numbers), shape, stride, kind, device, number, reach, _ = found
         d = self._empty(shape, stride, dtype=kind, device=device) if out is None else out  # type: ignore[misc]
         p, q, r = a.data_ptr(), b.data_ptr(), d.data_ptr()
         others = [t.data_ptr() for t in extras.tensors]
         bits = p | q | r
         for address in others:
             bits |= address
-        if bits & mask or r in (p, q):
+        if bits & mask:
+            return None
+        if out is not None and (
+            _meet(r, reach[2], (p, q), reach) or _meet(r, reach[2], others, reach[3:])
+        ):  # fmt: skip
             return None
         stream = self._stream(number)  # type: ignore[misc]
         launch(stream, p, q, r, *(() if more is None else more(stream)), *others, *((0,) * numbers))
         return d
+
+    def _learns(self, *tensors: Any) -> bool:
+        """Tell whether a result has gradients."""
+        return self._grad() and any([t is not None and t.requires_grad for t in tensors])  # type: ignore[misc]
 
     def remember(
         self, a: Any, b: Any, out: Any, dtype: object, d: torch.Tensor, prepared: Prepared, extras: Extras = _NO_EXTRAS
@@ -163,15 +183,49 @@ class KnownCalls:
         plain = (torch.Tensor, torch.nn.Parameter)
         if any(type(t) not in plain or t.data_ptr() & prepared.mask for t in (a, b, d, *extras.tensors)):
             return
+        self._grad = torch.is_grad_enabled
+        if self._learns(a, b, out, *extras.tensors):
+            return
         if len(self._found) >= _LIMIT:
             self._found.clear()
         self._empty, self._stream = torch.empty_strided, current_stream_of_torch()
         guard = guard_of((a, b) if out is None else (a, b, out)) or _never
         known = _Known(
-            guard, out is None, dtype, prepared, tuple(d.shape), d.stride(), d.dtype, d.device, d.device.index or 0
+            guard,
+            out is None,
+            dtype,
+            prepared,
+            tuple(d.shape),
+            d.stride(),
+            d.dtype,
+            d.device,
+            d.device.index or 0,
+            _reach(a, b, d, extras),
+            any([t is not None and t.requires_grad for t in (a, b, out)]),
         )
         key = _key(a, b, out, dtype) if extras.plain else _key_with(a, b, out, dtype, extras)
         self._found[key] = known
+
+
+def _meet(address: int, size: int, others: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Tell whether memory may be that of others; a negative size tells that it may be the same."""
+    for other, reach in zip(others, sizes):
+        if reach < 0 and other == address:
+            continue
+        if other < address + size and address < other + abs(reach):
+            return True
+    return False
+
+
+def _reach(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor, extras: Extras) -> list[int]:
+    """Return the bytes from the first to the last element of each tensor, negative for a c that is like the result."""
+    sizes: list[int] = []
+    for i, t in enumerate((a, b, d, *extras.tensors)):
+        last = sum([(n - 1) * step for n, step in zip(t.shape, t.stride())])
+        size = (last + 1) * t.element_size() if t.numel() else 0
+        same = i == 3 and t is extras.c and (t.shape, t.stride(), t.dtype) == (d.shape, d.stride(), d.dtype)
+        sizes.append(-size if same else size)
+    return sizes
 
 
 def _key_with(a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> tuple[object, ...]:

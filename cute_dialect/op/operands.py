@@ -1,107 +1,127 @@
-"""The operands of ``mm`` and ``bmm``: torch tensors on one GPU whose shapes fit, checked before a kernel is chosen or
-compiled.
-
-Usual calls pay for a few comparisons; who broke what is found out once something did.
-"""
-
-# torch is not there where the types are checked.
-# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+"""The operands of products, checked before a kernel is chosen or compiled: shapes, types, memory, what is added."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import ModuleType
-from typing import Any
 
+from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
+from cute_dialect.op.arrays import overlap
 from cute_dialect.op.dtypes import can_mix
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = ["check_addends", "check_product", "check_result", "import_torch", "matrix"]
-
-NEEDS_TORCH = (
-    "mm and bmm multiply torch tensors on a GPU and need torch (pip install torch); kernels alone take numpy arrays "
-    "too: cute_dialect.pipelines.compile(…).kernel(…)"
-)
-
-
-def import_torch() -> ModuleType:
-    """Return torch.  Raises ImportError, which says what to install."""
-    try:
-        import torch
-    except ImportError as e:
-        raise ImportError(NEEDS_TORCH) from e
-    return torch
+__all__ = [
+    "bias_mode",
+    "check_activation",
+    "check_addends",
+    "check_product",
+    "check_result",
+    "matrix",
+]
 
 
-def matrix(call: str, name: str, t: Any) -> Matrix:
-    """Return how an operand of ``call`` lies in memory.  Raises ValueError for what is no strided torch tensor."""
-    try:
-        shape, stride, item, address = t.shape, t.stride(), t.element_size(), t.data_ptr() % 16
-    except (AttributeError, TypeError, RuntimeError) as e:
-        kind = type(t)
-        what = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        cure = f"torch.as_tensor({name}, device='cuda') makes one" if what == "numpy.ndarray" else str(e)
-        raise ValueError(f"{call}: {name}: expected a strided torch tensor on a GPU, got {what}; {cure}") from None
-    if len(shape) != 3:
-        return Matrix(shape, stride, item, address)
-    return Matrix(tuple(shape[1:]), stride[1:], item, address, shape[0], stride[0] if shape[0] > 1 else 0)
+def matrix(x: ArrayView) -> Matrix:
+    """Return how a matrix, or a batch of them, lies in memory."""
+    item, address = numpy_dtype(x.dtype).itemsize, x.pointer % 16
+    (*more, rows, columns), (*steps, row, column) = x.shape, x.strides
+    one = Matrix((rows, columns), (row, column), item, address)
+    return one._replace(matrices=more[0], step=steps[0] if more[0] > 1 else 0) if more else one
 
 
-def check_product(call: str, rank: int, a: Any, b: Any, x: Matrix, y: Matrix) -> None:
-    """Check the factors of a product of matrices (``rank`` 2) or of batches of them (3).  Raises ValueError."""
-    for name, t in (("a", a), ("b", b)):
-        if len(t.shape) != rank:
-            what = "a matrix" if rank == 2 else "matrices, (L, rows, columns)"
-            other = {(2, 3): "; bmm takes batches of them", (3, 2): "; mm takes one"}.get((rank, len(t.shape)), "")
-            raise ValueError(f"{call}: {name}: expected {what}, got a tensor of shape {tuple(t.shape)}{other}")
-    if x.shape[1] != y.shape[0]:
-        raise ValueError(
-            f"{call}: b: expected {x.shape[1]} rows, as a of shape {tuple(a.shape)} has columns, "
-            f"got shape {tuple(b.shape)}"
-        )
-    if x.matrices != y.matrices and 1 not in (x.matrices, y.matrices):
-        raise ValueError(f"{call}: b: expected as many matrices as in a, {x.matrices}, or one, got {y.matrices}")
+_OTHER = {
+    (2, 1): "; matmul takes vectors",
+    (3, 1): "; matmul takes vectors",
+    (2, 3): "; bmm and matmul take batches",
+    (3, 2): "; mm takes matrices",
+}
+"""(Rank wanted, rank given) -> which function takes that."""
+
+
+def check_product(call: str, rank: int, a: ArrayView, b: ArrayView) -> tuple[int, ...]:
+    """Check the factors of a product of matrices (``rank`` 2) or of batches of them (3); returns the result's shape.
+
+    Raises ShapeError, DtypeError, LayoutError.
+    """
+    for name, x in (("a", a), ("b", b)):
+        if len(x.shape) != rank:
+            more = _OTHER.get((rank, len(x.shape)), "; matmul takes any rank" if len(x.shape) > 3 else "")
+            raise ShapeError(f"{call}: expected {name} of rank {rank}, got {tuple(x.shape)}{more}")
+    if a.shape[-1] != b.shape[-2]:
+        wanted = f"({'L, ' if rank == 3 else ''}{a.shape[-1]}, N)"
+        raise ShapeError(f"{call}: expected b of {wanted}, as a is {tuple(a.shape)}, got {tuple(b.shape)}")
+    matrices: tuple[int, ...] = ()
+    if rank == 3:
+        if a.shape[0] != b.shape[0] and 1 not in (a.shape[0], b.shape[0]):
+            raise ShapeError(
+                f"{call}: expected as many matrices in b as in a ({a.shape[0]}) or one, got {b.shape[0]}"
+            )  # fmt: skip
+        matrices = (b.shape[0] if a.shape[0] == 1 else a.shape[0],)
     if not can_mix(a.dtype, b.dtype):
-        raise ValueError(f"{call}: b: expected elements of {a.dtype}, as in a, got {b.dtype}")
-    if a.device != b.device:
-        raise ValueError(f"{call}: b: expected a tensor on {a.device}, as a is, got one on {b.device}")
-    if not a.is_cuda:
-        raise ValueError(f"{call}: a: expected a tensor on a GPU, got one on {a.device}: a.cuda() is there")
+        raise DtypeError(f"{call}: expected b of {a.dtype}, as a, got {b.dtype}")
+    for name, x in (("a", a), ("b", b)):
+        _check_mode(call, name, x)
+    return (*matrices, a.shape[-2], b.shape[-1])
 
 
-def check_result(
-    call: str, a: Any, b: Any, out: Any, z: Matrix, shape: tuple[int, ...], dtype: object
-) -> None:  # fmt: skip
-    """Check ``out`` that was given.  Raises ValueError."""
+def _check_mode(call: str, name: str, x: ArrayView) -> None:
+    m = matrix(x)
+    if not m.along(1) and not m.along(0) and 0 not in x.shape:
+        raise LayoutError(f"{call}: expected {name} with a contiguous mode, got strides {tuple(x.strides[-2:])}")
+
+
+def check_result(call: str, views: Mapping[str, ArrayView], shape: tuple[int, ...], dtype: str | None) -> None:
+    """Check ``out`` that was given.  Raises ShapeError, DtypeError, LayoutError."""
+    out = views["out"]
     if tuple(out.shape) != shape:
-        raise ValueError(f"{call}: out: expected shape {shape}, got {tuple(out.shape)}")
-    if out.device != a.device:
-        raise ValueError(f"{call}: out: expected a tensor on {a.device}, as a is, got one on {out.device}")
+        raise ShapeError(f"{call}: expected out of {shape}, got {tuple(out.shape)}")
     if dtype is not None and dtype != out.dtype:
-        raise ValueError(f"{call}: dtype: expected that of out, {out.dtype}, got {dtype}")
-    for name, t in (("a", a), ("b", b)):
-        if 0 not in shape and out.data_ptr() == t.data_ptr():
-            raise ValueError(f"{call}: out: expected memory of its own, it begins where {name} does")
-    if not z.along(1):
-        raise ValueError(f"{call}: out: expected rows that are contiguous, got strides {tuple(z.stride)}")
-    if z.matrices > 1 and z.step == 0:
-        raise ValueError(f"{call}: out: expected memory for each of {z.matrices} matrices, got one for all (stride 0)")
+        raise DtypeError(f"{call}: expected dtype {out.dtype}, as out has, got {dtype}")
+    _check_mode(call, "out", out)
+    reach = 0
+    for step, n in sorted((abs(step), n) for n, step in zip(out.shape, out.strides) if n > 1):
+        if step <= reach and 0 not in shape:
+            raise LayoutError(
+                f"{call}: expected out with memory of its own for each element, got strides {tuple(out.strides)}"
+            )
+        reach += step * (n - 1)
+    for name in ("a", "b", "bias"):
+        if name in views and overlap(views[name], out):
+            raise LayoutError(f"{call}: out shares memory with {name}; only c may be out")
+    c = views.get("c")
+    if c is not None and overlap(c, out) and (c.pointer, c.shape, c.strides, c.dtype) != (
+        out.pointer, out.shape, out.strides, out.dtype,
+    ):  # fmt: skip
+        raise LayoutError(f"{call}: out shares memory with c, which is not the same matrix")
 
 
 def check_addends(
-    call: str, a: Any, shape: tuple[int, ...], tensors: Mapping[str, Any], numbers: Mapping[str, object]
+    call: str, views: Mapping[str, ArrayView], shape: tuple[int, ...], numbers: Mapping[str, object]
 ) -> None:
-    """Check ``c`` and ``bias``, those that were given, and ``alpha`` and ``beta``.  Raises ValueError."""
+    """Check ``c`` and ``bias``, those that were given, and ``alpha`` and ``beta``.  Raises ShapeError, DtypeError."""
     for name, value in numbers.items():
-        if not isinstance(value, (int, float)):
-            raise ValueError(f"{call}: {name}: expected a number, got {value!r}")
-    for name, t in tensors.items():
-        if t is None:
-            continue
-        matrix(call, name, t)
-        found = tuple(t.shape)
-        if t.device != a.device:
-            raise ValueError(f"{call}: {name}: expected a tensor on {a.device}, as a is, got one on {t.device}")
-        if name == "c" and (len(found) > len(shape) or any(n not in (1, m) for n, m in zip(found[::-1], shape[::-1]))):
-            raise ValueError(f"{call}: c: expected a shape that expands to {shape}, got {found}")
+        if not isinstance(value, int | float):
+            raise DtypeError(f"{call}: expected a number for {name}, got {value!r}")
+    if "c" in views:
+        found = tuple(views["c"].shape)
+        if len(found) > len(shape) or any(n not in (1, m) for n, m in zip(found[::-1], shape[::-1])):
+            raise ShapeError(f"{call}: expected c of {shape}, or what expands to it, got {found}")
+    if "bias" in views:
+        bias_mode(call, tuple(views["bias"].shape), *shape[-2:])
+
+
+def bias_mode(call: str, shape: tuple[int, ...], m: int, n: int) -> str:
+    """Return ``n`` for a bias of a value a column, ``m`` for one a row.  Raises ShapeError for other shapes."""
+    if shape in ((n,), (1, n)):
+        return "n"
+    if shape == (m, 1):
+        return "m"
+    raise ShapeError(f"{call}: expected a bias of ({n},), (1, {n}) or ({m}, 1), got {shape}")
+
+
+def check_activation(call: str, activation: object, hook: object) -> None:
+    """Check what becomes of the sums.  Raises EpilogueError."""
+    if activation != "" and activation not in PLAIN:
+        raise EpilogueError(f"{call}: {unknown_activation(activation)}")
+    if hook is not None and not callable(hook):
+        raise EpilogueError(f"{call}: expected a function for hook, got {hook!r}")

@@ -241,7 +241,7 @@ class Gemm:
 
     def where(self) -> dict[str, Any]:
         """Return what kernels are chosen by: the GPU, what multiplies."""
-        from cute_dialect.op.report import here
+        from cute_dialect.op.ways import here
 
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}

@@ -10,9 +10,9 @@ from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.planned import Type, read
 from cute_dialect.op.recipe import Operands, laid
-from cute_dialect.op.report import Explanation, explained_way, here
+from cute_dialect.op.report import Explanation, explained_way
 from cute_dialect.op.tiles import chosen, problem_of
-from cute_dialect.op.ways import Way
+from cute_dialect.op.ways import Way, here
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

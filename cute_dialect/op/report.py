@@ -13,7 +13,6 @@ True
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
@@ -23,18 +22,19 @@ from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op import choice as tables
 from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.dtypes import OUTPUTS, both, can_mix, result_of
+from cute_dialect.op.dtypes import both, check_types, element_name, result_of
+from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.known import Extras
 from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
+from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.product import by_rows
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-__all__ = ["Explanation", "explain", "explained_way", "here"]
+__all__ = ["Explanation", "explain", "explained_way"]
 
-WITHOUT_GPU = "NVIDIA H200"
-"""The GPU that is meant where there is none."""
 ANY_ROWS = "the sm_80 kernel for any rows"
-_BYTES = {long: BITS[short] // 8 for long, short in OUTPUTS.items()}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
 """Bits of an element -> multiplications and additions of an SM in a cycle, by wgmma (NVIDIA H100 whitepaper)."""
 
@@ -120,7 +120,7 @@ def explain(
     activation: str = "",
     hook: Hook | None = None,
     dtype: object = None,
-    element: str = "float16",
+    element: str = "f16",
     gpu: str = "",
     others: int = 4,
 ) -> Explanation:
@@ -128,32 +128,41 @@ def explain(
 
     Matrices are whatever has ``shape``, ``strides`` or ``stride()`` and ``dtype``, on any device, or shapes, of
     contiguous rows and elements of type ``element``.  ``gpu``: for which, by its name; by default the one here, else an
-    H200.  ``others``: how many more kernels are told of.  Raises ValueError as the function does.
+    H200.  ``others``: how many more kernels are told of.  Raises what the function does.
     """
     name = getattr(function, "__name__", "")
     if function not in (gemm.mm, gemm.bmm):
-        raise ValueError(f"explain: expected op.mm or op.bmm, got {name or repr(function)}")
+        raise UnsupportedError(f"explain: expected op.mm or op.bmm, got {name or repr(function)}")
     rank = 2 if function is gemm.mm else 3
-    x, dtype_a = _matrix(name, "a", a, rank, element)
-    y, dtype_b = _matrix(name, "b", b, rank, element)
-    if x.shape[1] != y.shape[0] or (x.matrices != y.matrices and 1 not in (x.matrices, y.matrices)):
-        raise ValueError(f"{name}: expected matrices that can be multiplied, got {_shape(a)} and {_shape(b)}")
-    if not can_mix(dtype_a, dtype_b):
-        raise ValueError(f"{name}: b: expected elements of {dtype_a}, as in a, got {dtype_b}")
-    shape = (y.matrices if x.matrices == 1 else x.matrices, x.shape[0], y.shape[1])[3 - rank :]
-    if 0 in (*shape, x.shape[1]):
-        raise ValueError(f"{name}: expected matrices with elements, got {_shape(a)} and {_shape(b)}")
-    result = _dtype(dtype) if dtype is not None else result_of(dtype_a)
-    z, result = _matrix(name, "out", shape if out is None else out, rank, result)
-    if (z.matrices, *z.shape)[3 - rank :] != shape:
-        raise ValueError(f"{name}: out: expected shape {shape}, got {_shape(out)}")
-    of_bias = (None, "") if bias is None else (_shape(bias), _dtype(getattr(bias, "dtype", "f32")))
+    views = {"a": _view(name, "a", a, element), "b": _view(name, "b", b, element)}
+    shape = check_product(name, rank, views["a"], views["b"])
+    kind = both(views["a"].dtype, views["b"].dtype)
+    result = result_of(views["a"].dtype) if dtype is None else element_name(dtype)
+    if 0 in (*shape, views["a"].shape[-1]):
+        raise ShapeError(f"{name}: expected matrices with elements, got {views['a'].shape} and {views['b'].shape}")
+    views["out"] = _view(name, "out", shape if out is None else out, result)
+    views |= {n: _view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
+    try:
+        check_types(kind, views["out"].dtype)
+    except OpError as e:
+        raise type(e)(f"{name}: {e}") from None
+    check_addends(name, views, shape, {"alpha": alpha, "beta": beta})
+    check_activation(name, activation, hook)
+    if out is not None:
+        check_result(name, {"out": views["out"]}, shape, None if dtype is None else result)
     extras = Extras(alpha, beta, c, bias, activation, hook)
-    epilogue = ways.epilogue_of(extras, *z.shape, *of_bias)
-    gpu, sms = (gpu, 132) if gpu else here()
-    way = ways.way_of(x, y, z, both(dtype_a, dtype_b), result, epilogue, gpu, sms)
-    way = way._replace(folded=way.folded and z.matrices > 1)
-    return explained_way(name, way, gpu, sms, {"a": x, "b": y, "out": z}, others)
+    of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
+    epilogue = None if extras.plain else ways.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+    gpu, sms = (gpu, 132) if gpu else ways.here()
+    views, epilogue = by_rows(views, epilogue)
+    matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
+    try:
+        kind = both(views["a"].dtype, views["b"].dtype)
+        way = ways.way_of(*matrices.values(), kind, views["out"].dtype, epilogue, gpu, sms)
+    except OpError as e:
+        raise type(e)(f"{name}: {e}") from None
+    way = way._replace(folded=way.folded and matrices["out"].matrices > 1)
+    return explained_way(name, way, gpu, sms, matrices, others)
 
 
 def explained_way(
@@ -207,42 +216,16 @@ def _why(problem: Problem, gpu: str) -> str:
     return "predicted to be the fastest"
 
 
-def here() -> tuple[str, int]:
-    """Return the name and the multiprocessors of the GPU here, where torch is imported and has one."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        return ways.gpu_of(torch.device("cuda", torch.cuda.current_device()))
-    return WITHOUT_GPU, 132
-
-
-def _shape(t: Any) -> tuple[int, ...]:
-    return tuple(t if isinstance(t, tuple | list) else t.shape)
-
-
-def _dtype(dtype: object) -> str:
-    """Return the name of an element type: ``torch.float16``, ``numpy.dtype("float16")``, ``"f16"``."""
-    name = str(dtype).removeprefix("torch.")
-    return {short: long for long, short in OUTPUTS.items()}.get(name, name)
-
-
-def _matrix(call: str, name: str, t: Any, rank: int, element: str) -> tuple[Matrix, str]:
-    """Return how an operand lies in memory, and its type; a shape is one of contiguous rows."""
-    shape = _shape(t)
-    if len(shape) != rank or min(shape) < 0:
-        what = "a matrix" if rank == 2 else "matrices, (L, rows, columns)"
-        raise ValueError(f"{call}: {name}: expected {what}, got shape {shape}")
+def _view(call: str, name: str, t: Any, element: str) -> ArrayView:
+    """Return how an operand lies in memory; a shape is one of contiguous rows.  Raises DtypeError."""
     if isinstance(t, tuple | list):
-        dtype, address = _dtype(element), 0
-        stride = tuple([prod(shape[i + 1 :]) for i in range(rank)])
-    else:
-        dtype = _dtype(t.dtype)
-        size = _BYTES.get(dtype, 1)
-        strides = getattr(t, "strides", None)
-        if not hasattr(t, "stride") and strides is None:
-            raise ValueError(f"{call}: {name}: expected a tensor with strides, or a shape, got {t!r}")
-        stride = tuple(t.stride()) if strides is None else tuple([s // size for s in strides])
-        address = t.data_ptr() if hasattr(t, "data_ptr") else t.ctypes.data if hasattr(t, "ctypes") else 0
-    item = _BYTES.get(dtype, 1)  # unknown types are refused later
-    (*_, rows, columns), (*_, row, column) = shape, stride
-    one = Matrix((rows, columns), (row, column), item, address % 16)
-    return one if rank == 2 else one._replace(matrices=shape[0], step=stride[0] if shape[0] > 1 else 0), dtype
+        shape: tuple[int, ...] = tuple(t)
+        strides = tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
+        return ArrayView(0, shape, strides, element_name(element), -1, "", None)
+    if hasattr(t, "stride"):  # torch's, which may have no memory
+        address = t.data_ptr() if t.device.type in ("cpu", "cuda") else 0
+        return ArrayView(address, tuple(t.shape), tuple(t.stride()), element_name(t.dtype), -1, "", None)
+    try:
+        return view_of(t)
+    except NotAnArray as e:
+        raise DtypeError(f"{call}: expected {name} as an array or a shape: {e}") from None

@@ -12,26 +12,33 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.elements import outputs_of
-from cute_dialect.kernels.gemm.epilogue import PLAIN, Epilogue, unknown_activation
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice, Problem, tuned
 from cute_dialect.op.compiled import Runner, any_rows, runner
-from cute_dialect.op.dtypes import element_of, output_of
-from cute_dialect.op.errors import DtypeError, EpilogueError
-from cute_dialect.op.fused import Matrix, bias_mode, folds
+from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
+from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
+from cute_dialect.op.fused import Matrix, folds
 from cute_dialect.op.known import Extras
 from cute_dialect.op.model import best, costs_of, tell_clusters
+from cute_dialect.op.operands import bias_mode
+from cute_dialect.runtime.driver import CudaError, driver
 
 if TYPE_CHECKING:  # pragma: no cover
-    import torch
-
     from cute_dialect.runtime.launch import Kernel
 
-__all__ = ["Way", "choose", "epilogue_of", "gpu_of", "way_of", "with_epilogue"]
+__all__ = [
+    "Way", "choose", "epilogue_of", "gpu_of", "here", "way_of", "with_epilogue",
+]  # fmt: skip
+
+BIASES = tuple(OUTPUTS.values())
+"""Types of biases."""
+WITHOUT_GPU = "NVIDIA H200"
+"""The GPU that is meant where there is none."""
 
 
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
@@ -45,23 +52,19 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
     return found or best(problem, costs_of(gpu, sms))
 
 
-def epilogue_of(
-    extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str
-) -> Epilogue | None:  # fmt: skip
-    """Return what a kernel does with its sums, (m, n) of a matrix; None for nothing.
+def epilogue_of(call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str) -> Epilogue:
+    """Return what a kernel does with its sums, (m, n) of a matrix.
 
-    ``bias``: the shape of one, and torch's name of its type.  Raises ValueError.
+    ``bias``: the shape of one, and its type.  Raises ShapeError, DtypeError.
     """
-    if extras.plain:
-        return None
-    if extras.activation and extras.activation not in PLAIN:
-        raise EpilogueError(unknown_activation(extras.activation))
     none = extras.c is None or extras.beta == 0.0
+    if bias is not None and bias_type not in BIASES:
+        raise DtypeError(f"{call}: expected a bias of {listed(BIASES)}, got {bias_type}")
     return Epilogue(
         alpha=1.0 if extras.alpha == 1.0 else "arg",
         beta=0.0 if none else 1.0 if extras.beta == 1.0 else "arg",
-        bias="" if bias is None else bias_mode(bias, m, n),
-        bias_type="f32" if bias is None else output_of(bias_type),
+        bias="" if bias is None else bias_mode(call, bias, m, n),
+        bias_type="f32" if bias is None else bias_type,
         activation=extras.activation,
         hook=extras.hook,
     )
@@ -81,12 +84,12 @@ class Way(NamedTuple):
     folded: bool = False
     by_torch: bool = False
 
-    def kernel(self) -> Runner | Kernel:
-        """Return the compiled kernel."""
+    def kernel(self, cpu: bool = False) -> Runner | Kernel:
+        """Return the compiled kernel; ``cpu``: for the interpreter."""
         if self.choice is not None:
-            return runner(self.choice)
+            return runner(self.choice, cpu)
         p = self.problem
-        return any_rows(p.element, p.major_a, p.major_b, p.matrices > 1)
+        return any_rows(p.element, p.major_a, p.major_b, p.matrices > 1, cpu)
 
 
 @lru_cache(maxsize=4096)
@@ -96,13 +99,12 @@ def way_of(
 ) -> Way:  # fmt: skip
     """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
 
-    ``dtype``: of the factors, ``result``: of ``out``, as torch names them (:func:`cute_dialect.op.dtypes.both`);
-    ``epilogue``: what becomes of the sums; ``gpu``, ``sms``: as for :func:`choose`.  Raises ValueError for types and
-    strides that there is no kernel for.
+    ``dtype``: of the factors (:func:`cute_dialect.op.dtypes.both`), ``result``: of ``out``; ``epilogue``: what becomes
+    of the sums; ``gpu``, ``sms``: as for :func:`choose`.  Raises DtypeError, and UnsupportedError where there is no
+    kernel for that.
     """
-    element, output = element_of(dtype), output_of(result)
-    if output not in outputs_of(element):
-        raise DtypeError(f"expected a result of {', '.join(outputs_of(element))} for {element}, got {output}")
+    check_types(dtype, result)
+    element, output = element_of(dtype), result
     m, n, k, matrices = *out.shape, a.shape[1], out.matrices
     by_row = epilogue is not None and epilogue.by_row
     folded = folds(a, b, out) and (matrices == 1 or not by_row)
@@ -120,7 +122,7 @@ def way_of(
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
         if output != element and not by_torch:
-            raise ValueError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
+            raise UnsupportedError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
         return Way(problem, None, (), folded, by_torch)
     choice = choose(problem, sms, gpu)
     if epilogue is not None and not by_torch:
@@ -136,14 +138,31 @@ def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:
 
 
 @cache
-def gpu_of(device: torch.device) -> tuple[str, int]:
-    """Return the name of a GPU and its number of multiprocessors; :func:`costs_of` knows its clusters from then on."""
-    import torch
+def gpu_of(number: int) -> tuple[str, int]:
+    """Return the name of a GPU and its number of multiprocessors; :func:`costs_of` knows its clusters from then on.
 
+    Raises DeviceError, UnsupportedError.
+    """
     from cute_dialect.runtime.occupancy import clusters_at_once
 
-    properties = torch.cuda.get_device_properties(device)
-    found = properties.name, properties.multi_processor_count
-    if properties.major >= 9:
-        tell_clusters(*found, *(clusters_at_once(device.index, size) for size in (4, 8)))
+    try:
+        gpu = driver()
+    except CudaError:
+        raise DeviceError('no GPU here: device="cpu" runs it on the interpreter') from None
+    major, minor = gpu.capability(number)
+    if major != 9:
+        raise UnsupportedError(
+            f'expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, device="cpu" anywhere'
+        )
+    found = gpu.name(number), gpu.multiprocessors(number)
+    tell_clusters(*found, *(clusters_at_once(number, size) for size in (4, 8)))
     return found
+
+
+def here() -> tuple[str, int]:
+    """Return the name and the multiprocessors of the GPU here, of an H200 where none runs our kernels."""
+    torch = sys.modules.get("torch")
+    try:
+        return gpu_of(torch.cuda.current_device() if torch is not None and torch.cuda.is_initialized() else 0)
+    except OpError:
+        return WITHOUT_GPU, 132

@@ -28,7 +28,7 @@ def texts() -> Iterator[tuple[str, str]]:
                 Matrix(shape, (shape[1], 1), 2, 0, matrices if of == "all" else 1, shape[0] * shape[1] * (of == "all"))
                 for shape, of in (((m, k), of_a), ((k, n), of_b), ((m, n), "all"))
             )
-            way = way_of(a, b, out, "float16", "float16", None, GPU)
+            way = way_of(a, b, out, "f16", "f16", None, GPU)
             if way.choice is not None:
                 found[way.choice.name] = text_of(way.choice)
             else:

@@ -1,4 +1,4 @@
-"""``op.mm`` and ``op.bmm`` with CPU tensors, and the interpreter in the GPU's place."""
+"""``op.mm`` and the others on the interpreter: which kernels run; calls that do not say ``device="cpu"`` mean it."""
 
 from __future__ import annotations
 
@@ -6,44 +6,35 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-from cute_dialect.op import compiled, gemm, ways
+from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice
-from cute_dialect.pipelines import compile
+
+
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the kernels that run from now on, ``any`` for that of rows that TMA cannot read."""
+    names: list[str] = []
+    runner, any_rows = ways.runner, ways.any_rows
+
+    def noted_runner(choice: Choice, cpu: bool = False) -> Any:
+        names.append(choice.name)
+        return runner(choice, cpu)
+
+    def noted_any_rows(*what: Any) -> Any:
+        names.append("any")
+        return any_rows(*what)
+
+    monkeypatch.setattr(ways, "runner", noted_runner)
+    monkeypatch.setattr(ways, "any_rows", noted_any_rows)
+    return names
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let products be computed on the CPU; returns the names of the kernels that ran."""
-    names: list[str] = []
+    """Let calls that name no device be for the interpreter; returns the names of the kernels that run."""
+    product = gemm.product
 
-    def on_the_cpu(name: str, text: str) -> Any:
-        kernel = compile(text, emit="base", filename=f"{name}.mlir").kernel("launch")
+    def on_the_cpu(*given: Any) -> Any:
+        before, (device, *rest) = given[:7], given[7:]
+        return product(*before, "cpu" if device is None else device, *rest)
 
-        def run(*args: object) -> None:
-            names.append(name)
-            kernel(*args, device="cpu")
-
-        return run
-
-    def runner(choice: Choice) -> Any:
-        assert choice.parts == 1 and not choice.config.stream_k
-
-        class Module:
-            def kernel(self, name: str) -> Any:
-                return on_the_cpu(choice.name, compiled.text_of(choice))
-
-        return compiled.Runner(choice, Module())  # type: ignore[arg-type]
-
-    def any_rows(element: str, major_a: str, major_b: str, batch: bool = False) -> Any:
-        majors = tuple("k" if x == "k" else "mn" for x in (major_a, major_b))
-        config = AmpereConfig(element, majors=majors, batch=batch, tile=(64, 64, 32))
-        return on_the_cpu("any", ampere_gemm_text(config))
-
-    def way(device: object, *matrices_and_types: Any) -> ways.Way:
-        return ways.way_of(*matrices_and_types, "", 132)
-
-    monkeypatch.setattr(gemm, "check_product", lambda *_: None)  # there the GPU is asked for
-    monkeypatch.setattr(gemm, "_way", way)
-    monkeypatch.setattr(ways, "runner", runner)
-    monkeypatch.setattr(ways, "any_rows", any_rows)
-    return names
+    monkeypatch.setattr(gemm, "product", on_the_cpu)
+    return noted(monkeypatch)

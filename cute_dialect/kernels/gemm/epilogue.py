@@ -24,6 +24,7 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
@@ -197,7 +198,10 @@ def unknown_activation(name: object) -> str:
     'got "swish"; silu is x * sigmoid(x)'
     """
     also = "; silu is x * sigmoid(x)" if name in ("swish", "swiglu") else ""
-    return f'expected an activation of {", ".join(PLAIN)}, got "{name}"{also}'
+    near = get_close_matches(name.lower(), PLAIN, 1, 0.5) if isinstance(name, str) and not also else ()
+    also = f"; did you mean {near[0]}?" if near else also
+    shown = f'"{name}"' if isinstance(name, str) else repr(name)
+    return f"expected an activation of {', '.join(PLAIN)}, got {shown}{also}"
 
 
 @lru_cache(maxsize=1024)

@@ -91,6 +91,14 @@ def test_epilogues_and_copies() -> None:
     assert op.explain(op.mm, (128, 64), (64, 256), dtype="f32").problem.output == "f32"
 
 
+def test_columns_of_the_result_are_contiguous() -> None:
+    """Then it is the transposed problem."""
+    out = np.zeros((4096, 128), np.float16).T
+    found = op.explain(op.mm, (128, 64), (64, 4096), out, bias=(4096,))
+    assert found.problem == Problem(4096, 128, 64, major_a="m", major_b="k")
+    assert found.choice is not None and found.choice.config.epilogue.bias == ("n" if found.choice.swapped else "m")
+
+
 def test_tensors_of_torch() -> None:
     torch = pytest.importorskip("torch")
     a = torch.empty(4096, 64, dtype=torch.bfloat16, device="meta")
@@ -103,19 +111,21 @@ def test_tensors_of_torch() -> None:
     ("function", "operands", "options", "said"),
     [
         (op.choose, ((4, 4), (4, 4)), {}, "explain: expected op.mm or op.bmm, got choose"),
-        (op.mm, ((4, 5), (4, 4)), {}, r"mm: expected matrices that can be multiplied, got \(4, 5\) and \(4, 4\)"),
-        (op.mm, ((2, 4, 4), (4, 4)), {}, r"mm: a: expected a matrix, got shape \(2, 4, 4\)"),
-        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, "bmm: expected matrices that can be multiplied"),
-        (op.bmm, ((4, 4), (4, 4)), {}, "bmm: a: expected matrices"),
-        (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: out: expected shape \(4, 4\), got \(4, 5\)"),
+        (op.mm, ((4, 5), (4, 4)), {}, r"mm: expected b of \(5, N\), as a is \(4, 5\), got \(4, 4\)"),
+        (op.mm, ((2, 4, 4), (4, 4)), {}, r"mm: expected a of rank 2, got \(2, 4, 4\); bmm and matmul take batches"),
+        (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: expected as many matrices in b as in a \(2\) or one, got 3"),
+        (op.bmm, ((4, 4), (4, 4)), {}, r"bmm: expected a of rank 3, got \(4, 4\); mm takes matrices"),
+        (op.mm, ((4, 4), (4, 4), (4, 5)), {}, r"mm: expected out of \(4, 4\), got \(4, 5\)"),
         (op.mm, ((0, 4), (4, 4)), {}, "mm: expected matrices with elements"),
-        (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: b: expected elements of float16, as in a, got float64"),
-        (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "expected elements of float16, bfloat16"),
-        (op.mm, ((8, 8), (8, 8)), {"bias": (7,)}, r"expected a bias of shape \(8,\) or \(8, 1\), got \(7,\)"),
+        (op.mm, ((8, 8), np.zeros((8, 8))), {}, "mm: expected b of f16, as a, got f64"),
+        (op.mm, ((8, 8), (8, 8)), {"element": "i16"}, "mm: expected elements of f16, bf16"),
+        (op.mm, ((8, 8), (8, 8)), {"bias": (7,)}, r"expected a bias of \(8,\), \(1, 8\) or \(8, 1\), got \(7,\)"),
+        (op.mm, ((8, 8), [[1.0]]), {}, "mm: expected b of rank 2"),
+        (op.mm, ((8, 8), 3), {}, "mm: expected b as an array or a shape"),
     ],
 )
 def test_what_is_refused(function: Any, operands: tuple[Any, ...], options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(op.OpError, match=said):
         op.explain(function, *operands, **options)
 
 

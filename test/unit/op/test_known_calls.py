@@ -140,3 +140,59 @@ def test_zeros_with_a_sign(launched: list[tuple[int, ...]]) -> None:
     calls = fused_calls(launched, zero)
     assert calls.again_with(A, B, None, None, zero) is not None
     assert calls.again_with(A, B, None, None, zero._replace(alpha=-0.0)) is None
+
+
+def test_results_in_the_memory_of_operands(launched: list[tuple[int, ...]]) -> None:
+    """Also where they do not begin together; the result may be c, if it lies as c does."""
+    memory = torch.zeros(4 * 64 * 64, dtype=torch.float16)
+
+    def at(place: int, rows: int = 64, columns: int = 64) -> torch.Tensor:
+        return memory[place:].as_strided((rows, columns), (64, 1))
+
+    calls = KnownCalls()
+    a, b, out = at(0), at(64 * 64), at(2 * 64 * 64)
+    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15))
+    assert calls.again(a, b, out, None) is out
+    for place in (0, 64 * 64, 8, 64 * 64 - 64, 2 * 64 * 64 - 64):
+        assert calls.again(a, b, at(place), None) is None
+    assert calls.again(a, b, at(3 * 64 * 64), None) is not None and len(launched) == 2
+    for c in (out, at(3 * 64 * 64)):
+        extras = Extras(c=c)
+        calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), extras)
+        assert calls.again_with(a, b, out, None, Extras(c=out)) is out
+        assert calls.again_with(a, b, out, None, Extras(c=at(2 * 64 * 64 + 64))) is None
+    row = out[:1].expand(64, 64)  # begins where out does, and is another matrix
+    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), Extras(c=row))
+    assert calls.again_with(a, b, out, None, Extras(c=row)) is None
+    bias = memory[2 * 64 * 64 :][:64]
+    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), Extras(bias=bias))
+    assert calls.again_with(a, b, out, None, Extras(bias=bias)) is None
+
+
+@pytest.mark.parametrize("guards", [True, False])
+def test_gradients_are_not_forgotten(
+    launched: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch, guards: bool
+) -> None:
+    """Tensors that get gradients are no call like one of tensors that do not, but where gradients are off."""
+    if not guards:
+        monkeypatch.setattr(module, "guard_of", lambda tensors: None)
+    calls = calls_of(launched)
+    a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
+    for x, y in ((a, B), (A, b), (a, b)):
+        assert calls.again(A, B, None, None) is not None
+        count = len(launched)
+        assert calls.again(x, y, None, None) is None and len(launched) == count
+        with torch.no_grad():
+            assert calls.again(x, y, None, None) is not None
+        assert calls.again(x, y, None, None) is None and len(launched) == count + 1
+    with torch.no_grad():
+        calls.remember(a, b, None, None, OUT, Prepared(lambda *x: launched.append(x), 15))
+        assert calls.again(a, b, None, None) is not None
+    assert calls.again(a, b, None, None) is None
+    calls = fused_calls(launched)
+    c = C.clone().requires_grad_()
+    assert calls.again_with(A, B, None, None, FUSED._replace(c=C.clone())) is not None
+    assert calls.again_with(A, B, None, None, FUSED._replace(c=c)) is None
+    assert calls.again_with(a, B, None, None, FUSED) is None
+    with torch.no_grad():
+        assert calls.again_with(a, B, None, None, FUSED._replace(c=c)) is not None

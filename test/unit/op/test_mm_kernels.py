@@ -8,7 +8,10 @@ import pytest
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op import compiled
-from cute_dialect.op.fused import Matrix, bias_mode
+from cute_dialect.op.dtypes import check_types
+from cute_dialect.op.errors import DtypeError, ShapeError
+from cute_dialect.op.fused import Matrix
+from cute_dialect.op.operands import bias_mode
 from cute_dialect.op.ways import way_of
 
 
@@ -20,7 +23,7 @@ def transposed(m: Matrix) -> Matrix:
     return Matrix(m.shape[::-1], m.stride[::-1], m.item, m.address)
 
 
-def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "torch.float16", result: str = "", **more: Any) -> str:
+def ask(a: Matrix, b: Matrix, out: Matrix, dtype: str = "f16", result: str = "", **more: Any) -> str:
     """The name of the kernel that is taken."""
     way = way_of(a, b, out, dtype, result or dtype, **more)
     p = way.problem
@@ -44,23 +47,23 @@ def test_majors() -> None:
     ],
 )
 def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
-    assert [ask(a, b, out, t) for t in ("torch.float16", "torch.bfloat16")] == ["any f16-k-n", "any bf16-k-n"]
+    assert [ask(a, b, out, t) for t in ("f16", "bf16")] == ["any f16-k-n", "any bf16-k-n"]
     with pytest.raises(ValueError, match="expected a result of f16 for rows of no whole 16 bytes, got f32"):
-        ask(a, b, out, "torch.float16", "torch.float32")
+        ask(a, b, out, "f16", "f32")
 
 
 def test_types() -> None:
     f32, f8 = row_major(64, 64, 4), row_major(64, 64, 1)
     taken = [
-        ask(f32, transposed(f32), f32, "torch.float32"),
-        ask(f8, transposed(f8), row_major(64, 64), "torch.float8_e4m3fn", "torch.bfloat16"),
-        ask(row_major(64, 64), row_major(64, 64), f32, "torch.float16", "torch.float32"),
+        ask(f32, transposed(f32), f32, "f32"),
+        ask(f8, transposed(f8), row_major(64, 64), "f8E4M3FN", "bf16"),
+        ask(row_major(64, 64), row_major(64, 64), f32, "f16", "f32"),
     ]
     assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"], ["f16", "f32"]]
-    with pytest.raises(ValueError, match="expected a result and a bias of float16"):
-        ask(f32, f32, f32, "torch.float32", "torch.int64")
-    with pytest.raises(ValueError, match="expected elements of float16"):
-        ask(f32, f32, f32, "torch.int32")
+    with pytest.raises(DtypeError, match="expected a result of f16, bf16 or f32 for f32, got i32"):
+        check_types("f32", "i32")
+    with pytest.raises(DtypeError, match="expected elements of f16, bf16"):
+        check_types("i32", "i32")
 
 
 def test_epilogues_have_kernels_of_their_own() -> None:
@@ -68,7 +71,7 @@ def test_epilogues_have_kernels_of_their_own() -> None:
     e = Epilogue(alpha="arg", bias="n", activation="gelu")
     assert ask(a, a, a, epilogue=e) == ask(a, a, a) + "-alpha-bn-gelu"
     odd = row_major(4096, 4097)
-    assert way_of(a, odd, odd, "torch.float16", "torch.float16", e).by_torch
+    assert way_of(a, odd, odd, "f16", "f16", e).by_torch
 
 
 def test_what_is_copied() -> None:
@@ -83,7 +86,7 @@ def test_what_is_copied() -> None:
         (f32, transposed(row_major(65, 64, 4)), odd, ("out",)),
         (f32._replace(address=4), transposed(f32), f32, ("a",)),
     ):
-        way = way_of(a, b, out, "torch.float32", "torch.float32")
+        way = way_of(a, b, out, "f32", "f32")
         assert way.copied == copied and (way.problem.major_a, way.problem.major_b) == ("k", "k")
 
 
@@ -100,27 +103,27 @@ def test_batches() -> None:
         (transposed(row_major(32, 64))._replace(matrices=8, step=64 * 32), b, out, False, (64, 48, 32, 8)),
         (a._replace(matrices=1, step=0), b, out._replace(matrices=1, step=0), True, (64, 48, 32, 1)),
     ):
-        way = way_of(x, y, z, "torch.float16", "torch.float16")
+        way = way_of(x, y, z, "f16", "f16")
         p = way.problem
         assert way.folded == folded and (p.m, p.n, p.k, p.matrices) == sizes
         assert way.choice is not None and way.choice.config.batch == (p.matrices > 1)
         way.choice.config.check()
     # What counts rows counts those of a matrix.
     for e in (Epilogue(bias="m"), Epilogue(hook=lambda x, row, column: x)):
-        assert not way_of(a, b, out, "torch.float16", "torch.float16", e).folded
-    assert way_of(a, b, out, "torch.float16", "torch.float16", Epilogue(bias="n")).folded
+        assert not way_of(a, b, out, "f16", "f16", e).folded
+    assert way_of(a, b, out, "f16", "f16", Epilogue(bias="n")).folded
     odd = row_major(64, 33)._replace(matrices=8, step=64 * 33)
-    way = way_of(odd, b._replace(shape=(33, 48), matrices=8, step=33 * 48), out, "torch.float16", "torch.float16")
+    way = way_of(odd, b._replace(shape=(33, 48), matrices=8, step=33 * 48), out, "f16", "f16")
     assert way.choice is None and way.problem.matrices == 8
     # Matrices that do not begin at whole 16 bytes.
     steps = a._replace(step=64 * 32 + 4)
-    assert way_of(steps, b._replace(matrices=8, step=32 * 48), out, "torch.float16", "torch.float16").choice is None
+    assert way_of(steps, b._replace(matrices=8, step=32 * 48), out, "f16", "f16").choice is None
 
 
 def test_bias_shapes() -> None:
-    assert [bias_mode(s, 64, 128) for s in ((128,), (1, 128), (64, 1))] == ["n", "n", "m"]
-    with pytest.raises(ValueError, match=r"expected a bias of shape \(128,\) or \(64, 1\), got \(64,\)"):
-        bias_mode((64,), 64, 128)
+    assert [bias_mode("mm", s, 64, 128) for s in ((128,), (1, 128), (64, 1))] == ["n", "n", "m"]
+    with pytest.raises(ShapeError, match=r"mm: expected a bias of \(128,\), \(1, 128\) or \(64, 1\), got \(64,\)"):
+        bias_mode("mm", (64,), 64, 128)
 
 
 def test_a_matrix_without_a_contiguous_mode() -> None:

@@ -56,4 +56,4 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["i"].double(), exact) and names["i"].dtype == torch.int32
     assert torch.equal(names["j"].double(), torch.round(0.25 * exact + v).clamp(-128, 127))
     assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
-    assert len(launched) == 10
+    assert len(launched) == 11

@@ -87,7 +87,7 @@ def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """One is compiled, once, and both get it."""
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
-    def slowly(name: str, text: object, elsewhere: bool = False) -> Any:
+    def slowly(name: str, text: object, elsewhere: bool, cpu: bool) -> Any:
         calls.append((name, elsewhere))
         begun.set()
         assert go_on.wait(60)

@@ -1,4 +1,4 @@
-"""``addmm``, ``baddbmm``, ``linear``, ``matmul`` beside torch, with CPU tensors, the interpreter in the GPU's place."""
+"""``addmm``, ``baddbmm``, ``linear``, ``matmul`` beside torch, with CPU tensors on the interpreter."""
 
 from __future__ import annotations
 

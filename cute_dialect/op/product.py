@@ -1,0 +1,302 @@
+"""Compute ``mm`` and ``bmm``: arguments are read and checked, a way is chosen, a kernel is launched."""
+
+# torch is not there where the types are checked; arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.compiled import Runner, in_order, prepared_launch, turned_extras
+from cute_dialect.op.dtypes import both, check_types, element_name, result_of
+from cute_dialect.op.errors import OpError, UnsupportedError
+from cute_dialect.op.fused import unfused
+from cute_dialect.op.graphs import Bound, bound, traced_of
+from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+from cute_dialect.runtime.call_options import check_options
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import Progress, RunReport
+    from cute_dialect.runtime.launch import CallOptions, Kernel
+
+__all__ = ["Interpreted", "by_rows", "product"]
+
+
+class Interpreted(TypedDict, total=False):
+    """What a call with ``device="cpu"`` takes more; see :class:`cute_dialect.runtime.launch.KernelCall`.
+
+    ``report``: is given the interpreter's report of each launch.
+    """
+
+    checks: Sequence[str]
+    reports: Sequence[str]
+    schedule: str
+    seed: int
+    max_steps: int | None
+    blocks: Sequence[int] | str | None
+    progress: Callable[[Progress], None] | None
+    report: Callable[[RunReport], object]
+
+
+class _Call(NamedTuple):
+    """A call that is being computed."""
+
+    name: str
+    rank: int
+    where: Where
+    stream: object
+    run: Interpreted
+    known: KnownCalls | None
+
+
+def product(
+    name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
+    stream: object = None, run: Interpreted | None = None, known: KnownCalls | None = None, graph: Any = None,
+    args: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:  # fmt: skip
+    """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
+
+    ``known``: is told how, of calls that it can recognise; ``graph``, ``args``: an epilogue and its arguments.
+    Raises subclasses of OpError, and what a kernel raises.
+    """
+    run = run or {}
+    options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
+    check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+    arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
+    where, views = read_all(name, arrays, device, stream)
+    call = _Call(name, rank, where, stream, run, None if device is not None or stream is not None else known)
+    on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
+    try:
+        with on:
+            return _product(call, arrays, views, dtype, extras, graph, args)
+    except OpError as e:
+        if str(e).startswith(f"{name}: "):
+            raise
+        raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+
+
+def _product(
+    call: _Call, arrays: Mapping[str, Any], views: dict[str, ArrayView], dtype: object, extras: Extras,
+    graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:  # fmt: skip
+    """Check a product, and compute it."""
+    name, library = call.name, call.where.library
+    a, b = views["a"], views["b"]
+    shape = check_product(name, call.rank, a, b)
+    traced = None if graph is None else traced_of(name, graph, args, shape)
+    wanted = None if dtype is None else element_name(dtype)
+    element = views["out"].dtype if "out" in views else wanted or result_of(a.dtype)
+    check_types(both(a.dtype, b.dtype), element)
+    check_addends(name, views, shape, {"alpha": extras.alpha, "beta": extras.beta})
+    check_activation(name, extras.activation, extras.hook)
+    if "out" in views:
+        check_result(name, views, shape, wanted)
+    _epilogue(name, extras, views.get("bias"), shape)
+    gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    result = arrays.get("out")
+    if result is None:
+        result = library.empty(name, shape, element, arrays["a"])
+        views["out"] = view_of(result)
+    found = None
+    if traced is not None:
+        found = bound(traced, args, result, lambda shape: library.empty(name, shape, element, arrays["a"]))
+    if 0 in shape:
+        return _returned(found, result)
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
+    if nothing:
+        views |= _zeros(library, a, b, shape)
+    alpha = 1.0 if nothing else extras.alpha
+    c = views.pop("c", None)
+    if c is not None and extras.beta != 0.0:
+        views["c"] = _expanded(c, shape)
+    epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape)
+    if found is not None:
+        epilogue = Epilogue(graph=found.graph)
+    flipped = not matrix(views["out"]).along(1)
+    views, turned = by_rows(views, epilogue)
+    x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
+    way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms)
+    if way.by_torch:
+        if extras.hook is not None:
+            raise UnsupportedError(
+                f"{name}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
+                "columns, for a hook"
+            )
+        factors = (_turned(views["b"]), _turned(views["a"])) if flipped else (views["a"], views["b"])
+        given = {n: library.native(v) for n, v in zip("ab", factors)}
+        wide = "f32" if a.dtype.startswith("f8") else None
+        sums = _product(call._replace(known=None), given, dict(zip("ab", factors)), wide, Extras())
+        if found is not None:
+            found.by_library(sums)
+        else:
+            added = None if extras.beta == 0.0 else arrays["c"]
+            unfused(sums, result, alpha, extras.beta, added, arrays["bias"], extras.activation)
+        return _returned(found, result)
+    operands: Any = {"alpha": alpha, "beta": extras.beta}
+    if found is not None and epilogue is not None:
+        operands = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
+        operands = turned_extras(epilogue, operands) if flipped else operands
+    kernel, in_place, given = _launch(call, views, way, turned, operands)
+    if call.known is not None and in_place and not nothing and library.name == "torch" and not call.where.cpu:
+        prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else prepared_launch(kernel, *given)
+        if prepared is not None:
+            prepared = in_order(prepared) if flipped else prepared
+            call.known.remember(arrays["a"], arrays["b"], arrays["out"], dtype, result, prepared, extras)
+    return _returned(found, result)
+
+
+def _returned(found: Bound | None, result: Any) -> Any:
+    """Return what the epilogue's function returns, or the result."""
+    return result if found is None else found.traced.formed(found.results)
+
+
+def by_rows(
+    views: dict[str, ArrayView], epilogue: Epilogue | None
+) -> tuple[dict[str, ArrayView], Epilogue | None]:  # fmt: skip
+    """Return a product whose result has contiguous rows: of one with columns the transposed, ``b^T a^T``."""
+    if matrix(views["out"]).along(1):
+        return views, epilogue
+    turned = views | {"a": _turned(views["b"]), "b": _turned(views["a"])}
+    turned |= {n: _turned(views[n]) for n in ("out", "c") if n in views}
+    return turned, None if epilogue is None else epilogue.transposed()
+
+
+def _epilogue(
+    name: str, extras: Extras, bias: ArrayView | None, shape: Sequence[int]
+) -> Epilogue | None:  # fmt: skip
+    """Return what a kernel does with its sums; None for nothing."""
+    if extras.plain:
+        return None
+    of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
+    return epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+
+
+def _launch(
+    call: _Call, views: Mapping[str, ArrayView], way: Way, epilogue: Epilogue | None,
+    operands: Mapping[str, float] | tuple[Any, ...],
+) -> tuple[Runner | Kernel, bool, tuple[Any, ...]]:  # fmt: skip
+    """Launch the kernel of a way, on copies of what it cannot read or write.
+
+    ``operands``: numbers by name, or the arguments of a graph.  Returns the kernel, whether nothing was copied, and
+    what it was given.
+    """
+    library = call.where.library
+    a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
+    assert a is not None and b is not None and out is not None
+    in_place = not way.copied
+    if way.folded and len(out.shape) == 3:
+        if c is not None and not _goes_on(c):
+            in_place, c = False, _copied(library, c, 1, out.dtype)
+        a, out = _folded(a), _folded(out)
+        b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
+        c = None if c is None else _folded(c)
+    else:  # one for all is one matrix to the kernel
+        a, b = _one(a), _one(b)
+    a = _copied(library, a, 1) if "a" in way.copied else a
+    b = _copied(library, b, 0) if "b" in way.copied else b
+    target = out
+    if "out" in way.copied:
+        strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
+        target = library.strided(out.shape, strides, out.dtype, out)
+    more: list[Any] = []
+    if isinstance(operands, tuple):
+        more += operands
+    elif epilogue is not None:
+        if c is not None:
+            if not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
+                in_place, c = False, _copied(library, c, 1, out.dtype)
+            more.append(_kernel_order(c))
+        if bias is not None:
+            flat = _vector(bias)
+            if flat.strides[0] != 1 or flat.pointer % 16:
+                in_place, flat = False, library.copied(flat, (1,))
+            more.append(flat)
+        more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
+    given = (*(_kernel_order(x) for x in (a, _turned(b), target)), *more)
+    kernel = way.kernel(call.where.cpu)
+    report = kernel(*given, **_options(call))
+    if report is not None and "report" in call.run:
+        call.run["report"](report)
+    if target is not out:
+        library.native(out)[...] = library.native(target)
+    return kernel, in_place, given
+
+
+def _options(call: _Call) -> dict[str, Any]:
+    """Return how a kernel is called."""
+    if call.where.cpu:
+        return {"device": "cpu", **{key: value for key, value in call.run.items() if key != "report"}}
+    found: dict[str, Any] = {}
+    if call.where.library.name == "numpy" and call.where.device is not None:
+        found["device"] = call.where.device
+    if call.stream is not None and call.where.library.name not in ("torch", "cupy"):  # there it is the current one
+        found["stream"] = call.stream
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- views
+
+
+def _zeros(library: Library, a: ArrayView, b: ArrayView, shape: Sequence[int]) -> dict[str, ArrayView]:
+    """Return factors whose product is zeros, one matrix for all of a batch."""
+    k = 16 // numpy_dtype(a.dtype).itemsize
+    x, y = library.zeros((shape[-2], k), a.dtype, a), _turned(library.zeros((shape[-1], k), b.dtype, b))
+    return {"a": _expanded(x, (*shape[:-2], *x.shape)), "b": _expanded(y, (*shape[:-2], *y.shape))}
+
+
+def _turned(x: ArrayView) -> ArrayView:
+    """Return a matrix, or those of a batch, with rows for columns."""
+    (*more, m, n), (*steps, row, column) = x.shape, x.strides
+    return x._replace(shape=(*more, n, m), strides=(*steps, column, row))
+
+
+def _expanded(x: ArrayView, shape: Sequence[int]) -> ArrayView:
+    """Return an array as it is when it expands to a shape."""
+    missing = len(shape) - len(x.shape)
+    old, steps = (*(1,) * missing, *x.shape), (*(0,) * missing, *x.strides)
+    strides = tuple([0 if n == 1 and wide > 1 else step for n, step, wide in zip(old, steps, shape)])
+    return x._replace(shape=tuple(shape), strides=strides)
+
+
+def _goes_on(x: ArrayView) -> bool:
+    """Tell whether the rows of a batch go on from matrix to matrix."""
+    (_, m, _), (step, row, _) = x.shape, x.strides
+    return m == 1 or step == row * m
+
+
+def _folded(x: ArrayView) -> ArrayView:
+    """Return a batch whose rows go on from matrix to matrix as one matrix."""
+    (matrices, m, n), (step, row, column) = x.shape, x.strides
+    return x._replace(shape=(matrices * m, n), strides=(row if m > 1 else step, column))
+
+
+def _one(x: ArrayView) -> ArrayView:
+    """Return the one matrix of a batch in which one is for all, or what was given."""
+    return x._replace(shape=(1, *x.shape[1:])) if len(x.shape) == 3 and x.strides[0] == 0 else x
+
+
+def _kernel_order(x: ArrayView) -> ArrayView:
+    """Return a batch (L, rows, columns) as kernels take it, (rows, columns, L); a matrix as it is."""
+    if len(x.shape) == 2:
+        return x
+    return x._replace(shape=(*x.shape[1:], x.shape[0]), strides=(*x.strides[1:], x.strides[0]))
+
+
+def _vector(x: ArrayView) -> ArrayView:
+    """Return (N,), (1, N) or (M, 1) as a vector."""
+    size, stride = max(zip(x.shape, x.strides), key=lambda pair: pair[0])
+    return x._replace(shape=(size,), strides=(stride if size > 1 else 1,))
+
+
+def _copied(library: Library, x: ArrayView, mode: int, element: str = "") -> ArrayView:
+    """Return a copy that TMA reads, contiguous along a mode."""
+    item = numpy_dtype(element or x.dtype).itemsize
+    return library.copied(x, aligned_strides(x.shape, mode, item), element)

@@ -1,0 +1,269 @@
+"""What products refuse: class and message, before anything is compiled or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.gemm.epilogue import PLAIN
+from cute_dialect.op import ways
+from cute_dialect.runtime import driver as cuda
+from cute_dialect.runtime import occupancy
+
+
+@pytest.fixture(autouse=True)
+def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is compiled; an H200 is here."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise AssertionError("something is compiled")
+
+    for name in ("runner", "any_rows"):
+        monkeypatch.setattr(ways, name, failing)
+    monkeypatch.setattr(ways, "driver", lambda: Gpu())
+    monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
+    monkeypatch.setattr(ways, "tell_clusters", lambda *_: None)  # not to whoever is tested next
+    ways.gpu_of.cache_clear()
+    yield
+    ways.gpu_of.cache_clear()
+
+
+class Gpu:
+    """A GPU's driver, as far as it is asked."""
+
+    def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
+        self.capability = lambda number: capability  # pyright: ignore[reportUnknownLambdaType]
+
+    def name(self, number: int) -> str:
+        return "NVIDIA H200"
+
+    def multiprocessors(self, number: int) -> int:
+        return 132
+
+
+class Cuda:
+    """An array on a GPU that nobody can read here."""
+
+    def __init__(self, *shape: int, dtype: str = "<f2", device: int = 0, at: int = 0) -> None:
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": dtype, "data": (at or 4096, False), "version": 3}
+        self.device = SimpleNamespace(id=device)
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return np.full(shape, 7, np.float16)
+
+
+A, B = half(128, 64), half(64, 256)
+BATCH = half(3, 128, 64)
+MEMORY = half(3, 512, 512)
+ACTIVATIONS = ", ".join(PLAIN)
+RESULTS = "f16, bf16, f32, f8E4M3FN or f8E5M2 for f16"
+Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], type[op.OpError], str]
+
+CASES: list[Case] = [
+    # shapes
+    (op.mm, (A, half(32, 256)), {}, op.ShapeError, "mm: expected b of (64, N), as a is (128, 64), got (32, 256)"),
+    (op.bmm, (BATCH, half(3, 32, 9)), {}, op.ShapeError,
+     "bmm: expected b of (L, 64, N), as a is (3, 128, 64), got (3, 32, 9)"),
+    (op.mm, (half(4, 128, 64), B), {}, op.ShapeError,
+     "mm: expected a of rank 2, got (4, 128, 64); bmm and matmul take batches"),
+    (op.mm, (half(64), B), {}, op.ShapeError, "mm: expected a of rank 2, got (64,); matmul takes vectors"),
+    (op.mm, (A, half(1, 1, 64, 256)), {}, op.ShapeError,
+     "mm: expected b of rank 2, got (1, 1, 64, 256); matmul takes any rank"),
+    (op.bmm, (A, half(3, 64, 256)), {}, op.ShapeError, "bmm: expected a of rank 3, got (128, 64); mm takes matrices"),
+    (op.bmm, (BATCH, half(4, 64, 256)), {}, op.ShapeError,
+     "bmm: expected as many matrices in b as in a (3) or one, got 4"),
+    (op.bmm, (BATCH, half(0, 64, 256)), {}, op.ShapeError,
+     "bmm: expected as many matrices in b as in a (3) or one, got 0"),
+    (op.mm, (A, B, half(128, 255)), {}, op.ShapeError, "mm: expected out of (128, 256), got (128, 255)"),
+    (op.bmm, (BATCH, half(1, 64, 256), half(128, 256)), {}, op.ShapeError,
+     "bmm: expected out of (3, 128, 256), got (128, 256)"),
+    (op.mm, (A, B), {"bias": half(128)}, op.ShapeError,
+     "mm: expected a bias of (256,), (1, 256) or (128, 1), got (128,)"),
+    (op.mm, (A, B), {"c": half(128, 255)}, op.ShapeError,
+     "mm: expected c of (128, 256), or what expands to it, got (128, 255)"),
+    (op.addmm, (half(1, 128, 256), A, B), {}, op.ShapeError,
+     "mm: expected c of (128, 256), or what expands to it, got (1, 128, 256)"),
+    (op.baddbmm, (half(2, 128, 256), BATCH, half(1, 64, 256)), {}, op.ShapeError,
+     "bmm: expected c of (3, 128, 256), or what expands to it, got (2, 128, 256)"),
+    (op.linear, (A, half(256, 63)), {}, op.ShapeError,
+     "linear: expected x of (…, K) and weight of (N, K), got (128, 64) and (256, 63)"),
+    (op.matmul, (half(), B), {}, op.ShapeError, "matmul: expected vectors, matrices or batches, got () and (64, 256)"),
+    (op.matmul, (half(2, 128, 64), half(3, 64, 8)), {}, op.ShapeError,
+     "matmul: expected shapes that can be multiplied, got (2, 128, 64) and (3, 64, 8)"),
+    # types
+    (op.mm, (A, B.astype(ml_dtypes.bfloat16)), {}, op.DtypeError, "mm: expected b of f16, as a, got bf16"),
+    (op.mm, (A.astype(np.int16), B.astype(np.int16)), {}, op.DtypeError,
+     "mm: expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, got i16"),
+    (op.mm, (A, B), {"dtype": np.float64}, op.DtypeError, f"mm: expected a result of {RESULTS}, got f64"),
+    (op.mm, (A, B, half(128, 256).astype(np.float64)), {}, op.DtypeError,
+     f"mm: expected a result of {RESULTS}, got f64"),
+    (op.mm, (A, B, half(128, 256)), {"dtype": "f32"}, op.DtypeError, "mm: expected dtype f16, as out has, got f32"),
+    (op.mm, (A, B), {"bias": np.zeros(256)}, op.DtypeError,
+     "mm: expected a bias of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8 or i32, got f64"),
+    (op.mm, (A, [[1.0]]), {}, op.DtypeError,
+     "mm: b: expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), got list; "
+     "numpy.asarray(…, dtype=…) makes one"),
+    (op.mm, (A.astype(np.complex64), B), {}, op.DtypeError,
+     "mm: a: numpy arrays of complex64 are not supported (there are float64, float32, float16, bfloat16, "
+     "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): pass x.astype(…)"),
+    (op.mm, (A, B), {"alpha": "2"}, op.DtypeError, "mm: expected a number for alpha, got '2'"),
+    (op.mm, (A, B), {"beta": None, "c": half(128, 256)}, op.DtypeError, "mm: expected a number for beta, got None"),
+    (op.linear, ([[1.0]], B), {}, op.DtypeError, "linear: expected x as an array with reshape, got list"),
+    # memory
+    (op.mm, (half(128, 512)[:, ::8], B), {}, op.LayoutError,
+     "mm: expected a with a contiguous mode, got strides (512, 8)"),
+    (op.bmm, (BATCH, half(3, 128, 512)[:, ::2, ::2]), {}, op.LayoutError,
+     "bmm: expected b with a contiguous mode, got strides (1024, 2)"),
+    (op.mm, (A, B, half(128, 512)[:, ::2]), {}, op.LayoutError,
+     "mm: expected out with a contiguous mode, got strides (512, 2)"),
+    (op.mm, (A, B, np.lib.stride_tricks.as_strided(half(512), (128, 256), (2, 2))), {}, op.LayoutError,
+     "mm: expected out with memory of its own for each element, got strides (1, 1)"),
+    (op.bmm, (BATCH, half(3, 64, 256), np.lib.stride_tricks.as_strided(MEMORY, (3, 128, 256), (0, 512, 2))), {},
+     op.LayoutError, "bmm: expected out with memory of its own for each element, got strides (0, 256, 1)"),
+    (op.mm, (MEMORY[0, :128, :64], B, MEMORY[0, :128, :256]), {}, op.LayoutError,
+     "mm: out shares memory with a; only c may be out"),
+    (op.mm, (A, MEMORY[0, :64, :256], MEMORY[0, 63:191, 255:511]), {}, op.LayoutError,
+     "mm: out shares memory with b; only c may be out"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"bias": MEMORY[0, 5, :256]}, op.LayoutError,
+     "mm: out shares memory with bias; only c may be out"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, 1:129, :256]}, op.LayoutError,
+     "mm: out shares memory with c, which is not the same matrix"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, :1, :256]}, op.LayoutError,
+     "mm: out shares memory with c, which is not the same matrix"),
+    # what becomes of the sums
+    (op.mm, (A, B), {"activation": "swish"}, op.EpilogueError,
+     f'mm: expected an activation of {ACTIVATIONS}, got "swish"; silu is x * sigmoid(x)'),
+    (op.linear, (A, half(256, 64)), {"activation": "GeLU"}, op.EpilogueError,
+     f'mm: expected an activation of {ACTIVATIONS}, got "GeLU"; did you mean gelu?'),
+    (op.mm, (A, B), {"activation": "cube"}, op.EpilogueError,
+     f'mm: expected an activation of {ACTIVATIONS}, got "cube"'),
+    (op.mm, (A, B), {"activation": None, "bias": half(256)}, op.EpilogueError,
+     f"mm: expected an activation of {ACTIVATIONS}, got None"),
+    (op.mm, (A, B), {"hook": "relu"}, op.EpilogueError, "mm: expected a function for hook, got 'relu'"),
+    (op.linear, (A, half(256, 64)), {"out": half(128, 256)}, op.UnsupportedError,
+     "linear: expected no out: mm and addmm take it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[4])
+def test_what_is_refused(case: Case, device: str | None) -> None:
+    function, arrays, options, error, said = case
+    before = [np.copy(x) for x in arrays if isinstance(x, np.ndarray)]
+    with pytest.raises(op.OpError) as e:
+        function(*arrays, device=device, **options)
+    assert (type(e.value), str(e.value)) == (error, said) and isinstance(e.value, ValueError)
+    for x, y in zip(before, [x for x in arrays if isinstance(x, np.ndarray)]):
+        assert np.array_equal(x.astype(np.complex64), y.astype(np.complex64))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "error", "said"),
+    [
+        ((Cuda(64, 32), Cuda(32, 8, device=1)), {}, op.DeviceError, "expected b on cuda:0, as a, got one on cuda:1"),
+        ((Cuda(64, 32), half(32, 8)), {}, op.DeviceError,
+         "expected b of test_op_errors, as a, got an array of numpy"),
+        ((half(64, 32), Cuda(32, 8)), {}, op.DeviceError,
+         "expected b of numpy, as a, got an array of test_op_errors"),
+        ((half(64, 32), half(32, 8)), {"c": Cuda(64, 8)}, op.DeviceError,
+         "expected c of numpy, as a, got an array of test_op_errors"),
+        ((Cuda(64, 32), Cuda(32, 8)), {"device": "cpu"}, op.DeviceError,
+         'expected a on the CPU for device="cpu", got one on cuda:0'),
+        ((Cuda(64, 32, device=1), Cuda(32, 8, device=1)), {"device": 0}, op.DeviceError,
+         "expected a on cuda:0, as device says, got one on cuda:1"),
+        ((Cuda(64, 32), Cuda(32, 8)), {}, op.UnsupportedError,
+         "expected out, as nothing is known that makes arrays of test_op_errors"),
+        ((Cuda(64, 32, dtype="<f4"), Cuda(32, 8, dtype="<f4", at=1 << 30), Cuda(64, 8, dtype="<f4", at=1 << 20)), {},
+         op.UnsupportedError, "expected matrices that a kernel reads in place (see op.explain), as nothing is known "
+         "that copies arrays of test_op_errors"),
+        ((Cuda(64, 32), Cuda(32, 8, at=4096 + 100), Cuda(64, 8, at=4096 + 4000)), {}, op.LayoutError,
+         "out shares memory with a; only c may be out"),
+        ((Cuda(64, 32, dtype="<c8"), Cuda(32, 8)), {}, op.DtypeError, "a: arrays of type '<c8' are not supported"),
+    ],
+)  # fmt: skip
+def test_arrays_elsewhere(
+    arrays: tuple[Any, ...], options: dict[str, Any], error: type[op.OpError], said: str
+) -> None:  # fmt: skip
+    with pytest.raises(op.OpError) as e:
+        op.mm(*arrays, **options)
+    assert (type(e.value), str(e.value)) == (error, f"mm: {said}")
+
+
+def test_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.zeros(64, 32).half(), torch.zeros(32, 48).half()
+    cases: list[tuple[tuple[Any, Any], dict[str, Any], type[op.OpError], str]] = [
+        ((a, b), {}, op.DeviceError, 'no GPU here: device="cpu" runs it on the interpreter'),
+        ((a, half(32, 48)), {"device": "cpu"}, op.DeviceError, "expected b of torch, as a, got an array of numpy"),
+        ((a.to_sparse(), b), {"device": "cpu"}, op.LayoutError,
+         "expected a with strides, got a tensor of torch.sparse_coo"),
+        ((a.to("meta"), b.to("meta")), {"device": "cpu"}, op.DtypeError, "a: torch tensors on meta are not supported"),
+        ((a.short(), b.short()), {"device": "cpu"}, op.DtypeError,
+         "expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, got i16"),
+        ((a, b), {"device": "cpu", "dtype": torch.float64}, op.DtypeError,
+         f"expected a result of {RESULTS}, got f64"),
+    ]  # fmt: skip
+    for arrays, options, error, said in cases:
+        with pytest.raises(op.OpError) as e:
+            op.mm(*arrays, **options)
+        assert (type(e.value), str(e.value)) == (error, f"mm: {said}")
+
+
+def test_tensors_on_the_cpu_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(cuda, "driver", lambda: Gpu())
+    with pytest.raises(op.DeviceError) as e:
+        op.mm(torch.zeros(64, 32).half(), torch.zeros(32, 48).half())
+    assert str(e.value) == (
+        'mm: expected a on a GPU, got one on the CPU: a.cuda() is there, device="cpu" runs it on the interpreter'
+    )
+
+
+def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None, and one without wgmma."""
+    monkeypatch.setattr(ways, "driver", lambda: Gpu((8, 6)))
+    with pytest.raises(op.UnsupportedError) as e:
+        op.mm(A, B)
+    assert str(e.value) == (
+        'mm: expected a GPU of sm_90 (wgmma), got sm_86: kernel_cc=80 runs on it, device="cpu" anywhere'
+    )
+    assert ways.here() == (ways.WITHOUT_GPU, 132)
+
+    def none() -> None:
+        raise cuda.NoGpuError("no driver")
+
+    monkeypatch.setattr(ways, "driver", none)
+    with pytest.raises(op.DeviceError) as f:
+        op.mm(A, B)
+    assert str(f.value) == 'mm: no GPU here: device="cpu" runs it on the interpreter'
+
+
+def test_options_of_the_interpreter() -> None:
+    from cute_dialect.runtime.call_options import OptionError
+
+    for options, said in (
+        ({"checks": ["race"]}, 'checks: only the interpreter takes that, say device="cpu"'),
+        ({"device": "cpu", "schedule": "fast"}, "schedule: expected one of 'round-robin', 'reverse', 'random'"),
+        ({"device": "tpu"}, "device: expected 'gpu', 'cuda:N', a number or 'cpu', got 'tpu'"),
+    ):
+        with pytest.raises(OptionError) as e:
+            op.mm(A, B, **options)  # pyright: ignore[reportArgumentType]
+        assert str(e.value).startswith(said)
+
+
+def test_what_fits_gets_a_kernel() -> None:
+    """Also a result between the columns of an operand, and beside it."""
+    whole = half(128, 512)
+    for arrays in (
+        (A, B), (whole[:, :64], B, whole[:, 64:320]), (A, half(256, 64).T), (A, B, half(256, 128).T),
+    ):  # fmt: skip
+        for options in ({}, {"dtype": "f16"}, {"bias": half(1, 256)}, {"c": half(256), "beta": 0.5}):
+            with pytest.raises(AssertionError, match="something is compiled"):
+                op.mm(*arrays, device="cpu", **options)  # pyright: ignore[reportArgumentType]
