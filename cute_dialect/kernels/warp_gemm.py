@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.ampere_gemm import Operand
 from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -45,6 +47,7 @@ class WarpConfig(NamedTuple):
     warps: tuple[int, int] = (4, 2)
     stages: int = 3
     vectors: tuple[int, ...] = (16, 8, 4, 1)
+    epilogue: Epilogue = Epilogue()
 
     @property
     def threads(self) -> int:
@@ -60,7 +63,8 @@ class WarpConfig(NamedTuple):
     def name(self) -> str:
         """Names the kernel."""
         majors = "".join(x[0] for x in self.majors)
-        return f"{self.element}-{self.output}-{majors}-warps{'-b' * self.batch}"
+        more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -68,15 +72,26 @@ class WarpConfig(NamedTuple):
             raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
         if self.output not in outputs_of(self.element):
             raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+        self.epilogue.check()
+        e = self.epilogue
+        if self.element == "f64" and not (
+            e.graph is None and e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
+        ):
+            raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {e.name}")
 
 
 DEFAULT = WarpConfig()
 
 
 @cute.jit
-def launch(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, config: cute.Constexpr[Any] = DEFAULT):
-    """Launch a block a tile of C."""
-    c = config
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: Any = None, beta: Any = None,
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
+    c, addends = config, Addends(source, bias, alpha, beta)
+    c.epilogue.check_shapes(C, addends, pairs=False)
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
@@ -94,34 +109,42 @@ def launch(A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, config: cute.Constexp
         vector = max(1, size * 8 // A.element_type.width)
         promised = [cute.promise_vectors(x, vector) for x in (A, B)]
         if all(x is not None for x in promised):
-            launches.append(kernels[size](*promised, C, tiles, c))
+            launches.append(kernels[size](*promised, C, tiles, addends, c))
             if all(x is y for x, y in zip(promised, (A, B))):
                 break  # it takes them all
     launches[0].launch(grid=tiles.count(), block=c.threads, fallback=launches[1:])
 
 
 @cute.kernel
-def gemm_16(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+def gemm_16(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+):  # fmt: skip
     """Multiply matrices of whole vectors of 16 bytes."""
-    _multiply(config, A, B, C, tiles, 16)
+    _multiply(config, A, B, C, tiles, addends, 16)
 
 
 @cute.kernel
-def gemm_8(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+def gemm_8(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+):  # fmt: skip
     """Multiply matrices of whole vectors of 8 bytes."""
-    _multiply(config, A, B, C, tiles, 8)
+    _multiply(config, A, B, C, tiles, addends, 8)
 
 
 @cute.kernel
-def gemm_4(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+def gemm_4(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+):  # fmt: skip
     """Multiply matrices of whole vectors of 4 bytes."""
-    _multiply(config, A, B, C, tiles, 4)
+    _multiply(config, A, B, C, tiles, addends, 4)
 
 
 @cute.kernel
-def gemm(A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, config: cute.Constexpr[WarpConfig]):
+def gemm(
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+):  # fmt: skip
     """Multiply any matrices."""
-    _multiply(config, A, B, C, tiles, 1)
+    _multiply(config, A, B, C, tiles, addends, 1)
 
 
 class _Instruction(NamedTuple):
@@ -190,7 +213,9 @@ class _Shape(NamedTuple):
     threads: int
 
 
-def _multiply(c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, size: int) -> None:
+def _multiply(
+    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, size: int
+) -> None:  # fmt: skip
     """Compute one tile; copies move ``size`` bytes, or an element."""
     (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c.element)
     vector = max(1, size * 8 // A.element_type.width)
@@ -200,6 +225,8 @@ def _multiply(c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster,
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     for number_ in matrix:
         A, B, C = (x[None, None, cute.min(number_, x.shape[2] - 1)] for x in (A, B, C))
+        if addends.source is not None:
+            addends = addends._replace(source=addends.source[None, None, number_])
     mma = cute.make_tiled_mma(instruction.op, (*c.warps, 1))
     a, b = _Ring(shape, A, m, row, vector, thread), _Ring(shape, B, n, column, vector, thread)
     part = mma.get_slice(thread)
@@ -244,6 +271,11 @@ def _multiply(c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster,
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
+    if c.epilogue.active:
+        whole = acc.element_type.is_integer and kind.is_integer
+        fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
+        acc = fused.taken(acc)
+        fused.apply_each(acc, ids)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
     for i in range(cute.size(acc)):  # registers: the passes unroll it
@@ -264,7 +296,7 @@ def _wait(x: Operand, stages: int) -> None:
 
 
 def warp_gemm_text(config: WarpConfig | None = None) -> str:
-    """Return kernels and host function as text: ``launch(A, B, C)``, for any matrices of these majors."""
+    """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
     c = config or DEFAULT
     c.check()
     batch = ",?" if c.batch else ""
@@ -273,5 +305,6 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
         cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
         for e, major in zip(factors(c.element), c.majors)
     )
-    traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], config=c)
+    behind = c.epilogue.arguments(c.output, batch=c.batch, vectors=False)
+    traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)
     return traced.mlir(aliases=True, comments=True)

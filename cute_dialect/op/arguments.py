@@ -54,7 +54,7 @@ class Arguments:
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
         if 0 in self.operands.d.shape:
             return None
-        launcher = self.operation.launcher_for(self.operands, self.on_cpu, batch=self.batched)
+        launcher = self.operation.launcher_for(self.operands, self.on_cpu)
         if self.on_cpu:
             return launcher(self.operands, None, **self.options)
         x, raw = self.operands, 0
@@ -73,7 +73,7 @@ class Arguments:
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if self.operands.d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        return self.operation.launcher_for(self.operands, False, batch=self.batched).bind(self.operands)
+        return self.operation.launcher_for(self.operands, False).bind(self.operands)
 
     def _waits_for(self, device: int, stream: int) -> None:
         from cute_dialect.runtime.driver import driver

@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "Libraries", "Runner", "any_rows", "any_rows_library", "in_order", "library", "prepared_launch", "runner",
-    "text_of", "transposed", "turned_extras",
+    "Libraries", "Runner", "any_rows", "any_rows_library", "by_name", "in_order", "library", "prepared_launch",
+    "runner", "text_of", "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> Co
     """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
     in another process; ``cpu``: as far as the interpreter needs it.
     """
-    return _LIBRARIES.get((choice, cpu), lambda: _compiled(choice.name, lambda: text_of(choice), elsewhere, cpu))
+    return _LIBRARIES.get((choice, cpu), lambda: by_name(choice.name, lambda: text_of(choice), elsewhere, cpu))
 
 
 class Libraries:
@@ -81,23 +81,25 @@ class Libraries:
 _LIBRARIES = Libraries()
 
 
-def _compiled(name: str, text: Callable[[], str], elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+def by_name(
+    name: str, text: Callable[[], str], elsewhere: bool = False, cpu: bool = False, chip: str | None = None
+) -> CompiledModule:  # fmt: skip
     """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
-    compiled.
+    compiled; ``elsewhere``: in another process.
     """
     from cute_dialect.pipelines import compile
     from cute_dialect.runtime import load
 
     if cpu:  # what was built for a GPU may lack what the interpreter runs
-        return compile(text(), emit="base", filename=f"{name}.mlir")
+        return compile(text(), emit="base", filename=f"{name}.mlir", chip=chip)
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         return load(os.path.join(kernels, name))
-    if elsewhere:
+    if elsewhere and chip is None:
         from cute_dialect.pipelines.stages import compile_text_elsewhere
 
         return compile_text_elsewhere(text(), f"{name}.mlir")
-    return compile(text(), filename=f"{name}.mlir")
+    return compile(text(), filename=f"{name}.mlir", chip=chip)
 
 
 class Runner:
@@ -236,4 +238,4 @@ def any_rows_library(
     majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
     config = AmpereConfig(element, majors=majors, batch=batch)
     text = partial(ampere_gemm_text, config)
-    return _LIBRARIES.get((config, cpu), lambda: _compiled(config.name, text, elsewhere, cpu))
+    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, elsewhere, cpu))

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_of, sums_of, swapped
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.kernels.sgemm import RUNGS
+from cute_dialect.kernels.warp_gemm import WarpConfig
 from cute_dialect.op.choice import Choice, few_rows
 from cute_dialect.op.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.errors import UnsupportedError
@@ -66,9 +68,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
         raise UnsupportedError("Gemm: expected a tile_description with a math_instruction")
     _check_instruction(instruction, asked)
     m, _, _ = instruction.instruction_shape
-    make = {64: _hopper, 16: _ampere, 1: _simt}.get(m)
-    if make is None:
-        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(instruction)} for {_elements(asked)} yet")
+    make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
     return make(td, instruction, asked, swizzle)
 
 
@@ -102,8 +102,11 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     element = i.element_a if i.element_a == i.element_b else f"{i.element_a}_{i.element_b}"
     if element not in FACTORS or asked.output not in outputs_of(element):
         raise UnsupportedError(f"Gemm: there is no kernel of wgmma for {_elements(asked)} yet")
-    if i.element_accumulator != sums_of(element):
-        raise UnsupportedError(f"Gemm: expected sums in {sums_of(element)} for {element}, got {i.element_accumulator}")
+    sums = i.element_accumulator
+    if sums != sums_of(element) and (sums, element) != ("f16", "f16"):
+        raise UnsupportedError(
+            f"Gemm: expected sums in {sums_of(element)} for {element}, got {sums} (wgmma has f16 sums for f16 only)"
+        )
     depth = 256 // BITS[element]
     m, n, k = td.threadblock_shape
     if i.instruction_shape[2] != depth or n % i.instruction_shape[1] or i.instruction_shape[1] % 8:
@@ -122,7 +125,7 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
         td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, deferred=False,
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
-        serpentine=td.parts == 1,
+        serpentine=td.parts == 1, accumulator="" if sums == sums_of(element) else sums,
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -196,7 +199,7 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)
-    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, sums_of(c.element))
+    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, c.sums)
     scheduler = "stream_k" if c.stream_k else "split_k" if choice.parts > 1 else "persistent"
     rows = s.consumers if s is not None else c.sharers
     return TileDescription(
@@ -211,17 +214,48 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
 # --------------------------------------------------------------------------------------------- sm_80, no tensor cores
 
 
+def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
+    """Return the kernel of an ``mma.sync``: of 16 bits in any tile, of others in one."""
+    shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
+    missing = f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet"
+    if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError("Gemm: there is no kernel of mma.sync whose blocks share K yet")
+    if a == b and a in ("f16", "bf16"):
+        if shape != (16, 8, 16) or i.element_accumulator != "f32" or asked.output not in ("f16", "bf16", "f32"):
+            raise UnsupportedError(f"{missing}: [16, 8, 16] has sums of f32 and results of f16, bf16 and f32")
+        return _ampere(td, i, asked, swizzle)
+    element = a if a == b else f"{a}_{b}"
+    wanted = {"f64": (((16, 8, 8), (8, 8, 4)), "f64"), "tf32": (((16, 8, 8),), "f32")}.get(a)
+    wanted = wanted or ({"i": (((16, 8, 32),), "i32"), "f": (((16, 8, 16), (16, 8, 32)), "f32")}[a.lstrip("u")[0]])
+    shapes, sums = wanted
+    if shape not in shapes or i.element_accumulator != sums:
+        raise UnsupportedError(f"{missing}: {' or '.join(str(list(s)) for s in shapes)} has sums of {sums}")
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    element = swapped(element) if asked.flipped else element
+    usual = WarpConfig(element, asked.output, majors, asked.batch)  # type: ignore[arg-type]
+    m, n, k = td.threadblock_shape
+    wm, wn, wk = td.warp_count or (*usual.warps, 1)
+    rows = 16 if shape[0] == 8 else shape[0]  # two of 8x8x4 are one of 16x8x8
+    config = usual._replace(tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages)
+    if wk > 1 or k != usual.depth or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn > 16:
+        raise UnsupportedError(
+            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn} and {usual.depth} along K, two stages or "
+            f"more and warps along M and N, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
+        )
+    lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
+    if lines > 163 * 1024:
+        raise UnsupportedError(f"Gemm: expected at most 166912 bytes of shared memory, got {lines}: fewer stages")
+    if m * n // config.threads > 128 // (2 if a == "f64" else 1):
+        raise UnsupportedError(f"Gemm: expected fewer sums a thread, got {m * n // config.threads}: more warps")
+    _check(config.check)
+    return config
+
+
 def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> AmpereConfig:
     m, n, k = td.threadblock_shape
-    if tuple(i.instruction_shape) != (16, 8, 16) or i.element_a not in ("f16", "bf16") or i.element_a != i.element_b:
-        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet")
-    if i.element_accumulator != "f32" or asked.output not in ("f16", "bf16", "f32"):
-        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet")
     wm, wn, wk = td.warp_count or (2, 2, 1)
     if wk > 1:
         raise UnsupportedError(f"Gemm: there is no kernel whose warps share K yet (warp_count {list((wm, wn, wk))})")
-    if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
-        raise UnsupportedError("Gemm: there is no kernel of mma.sync whose blocks share K yet")
     if m % (16 * wm) or n % (16 * wn) or k % 16 or wm * wn > 16:
         raise UnsupportedError(
             f"Gemm: expected a tile of multiples of {16 * wm} x {16 * wn} x 16 for warps of {wm} x {wn}, got "
@@ -253,10 +287,20 @@ _TILES = (
 )  # fmt: skip
 
 
-def ampere_tiles(element: str) -> list[TileDescription]:
-    """Return tiles of mma.sync, the usual one first."""
-    instruction = MathInstruction((16, 8, 16), element, element, "f32")
-    return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
+def ampere_tiles(asked: Asked) -> list[TileDescription]:
+    """Return tiles of mma.sync, the usual one first.  Raises UnsupportedError where there are none."""
+    a, b = asked.element_a, asked.element_b
+    if a == b and a in ("f16", "bf16"):
+        instruction = MathInstruction((16, 8, 16), a, b, "f32")
+        return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
+    depths = {"f64": 8, "tf32": 8, "i8": 32, "ui8": 32, "f8E4M3FN": 16, "f8E5M2": 16}
+    element = a if a == b else f"{a}_{b}"
+    if a not in depths or element not in BITS:
+        raise UnsupportedError(f"Gemm: there is no kernel of mma.sync for {_elements(asked)} yet")
+    instruction = MathInstruction((16, 8, depths[a]), a, b, sums_of(element) if a != "f64" else "f64")
+    usual = WarpConfig(element)
+    tiles = (((128, 128), (4, 2, 1)), ((64, 64), (2, 2, 1)))
+    return [TileDescription((*mn, usual.depth), 3, warps, instruction) for mn, warps in tiles]
 
 
 _RUNGS = ("pipelined", "warptile", "vector", "tile2d", "tile1d", "smem")
@@ -270,17 +314,22 @@ def simt_tiles() -> list[TileDescription]:
     ]  # fmt: skip
 
 
-def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Simt:
-    if {i.element_a, i.element_b, i.element_accumulator, asked.output} != {"f32"} or asked.batch:
-        batch = ", of batches" * asked.batch
-        raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)}{batch} yet")
-    if asked.majors != ("k", "n"):
-        layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}"
-        raise UnsupportedError(f"Gemm: the kernels without tensor cores take matrices of one layout, got {layouts}")
+def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> ExactConfig | Simt:
+    if {i.element_a, i.element_b, i.element_accumulator, asked.output} != {"f32"}:
+        raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)} yet")
     shape, stages = tuple(td.threadblock_shape), td.stages
-    for rung in _RUNGS:
-        if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
-            return Simt(rung)
+    if (shape, stages) == (RUNGS[_RUNGS[0]].tile, RUNGS[_RUNGS[0]].stages):
+        return ExactConfig(*asked.majors, asked.batch)
+    for rung in _RUNGS[1:]:
+        if RUNGS[rung].tile != shape or stages not in (0, RUNGS[rung].stages):
+            continue
+        if asked.batch or asked.majors != ("k", "n"):
+            layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
+            raise UnsupportedError(
+                f"Gemm: this tile without tensor cores takes single matrices of one layout, got {layouts}: "
+                f"{list(RUNGS[_RUNGS[0]].tile)} with {RUNGS[_RUNGS[0]].stages} stages takes all"
+            )
+        return Simt(rung)
     known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
     raise UnsupportedError(
         f"Gemm: expected a tile without tensor cores of {known} stages, got {list(shape)} with {stages}"

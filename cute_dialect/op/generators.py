@@ -1,5 +1,6 @@
 """The kernels that compute a GEMM, whatever generator makes them: a configuration with what becomes of its sums.
 
+>>> from cute_dialect.kernels.gemm.config import GemmConfig
 >>> found = Variant(Choice(GemmConfig()), Epilogue(alpha="arg"))
 >>> found.name, found.recipe().numbers
 ('f16-f16-kk-128x256-c2d-alpha', ('alpha',))
@@ -10,11 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choice import Choice
-from cute_dialect.op.compiled import Libraries, library, text_of
+from cute_dialect.op.compiled import Libraries, by_name, library, text_of
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.recipe import Recipe, Share
 from cute_dialect.op.ways import with_epilogue
@@ -22,7 +24,7 @@ from cute_dialect.op.ways import with_epilogue
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "GemmConfig", "Simt", "Variant", "compiled", "for_the_cpu"]
+__all__ = ["Configured", "Simt", "Variant", "compiled"]
 
 
 class Simt(NamedTuple):
@@ -36,8 +38,10 @@ class Simt(NamedTuple):
         return f"sgemm-{self.rung}"
 
 
-Configured: TypeAlias = Choice | AmpereConfig | Simt
-"""A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async), without tensor cores."""
+Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt
+"""A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
+without tensor cores, a rung of the ladder of that.
+"""
 
 
 class Variant(NamedTuple):
@@ -57,12 +61,12 @@ class Variant(NamedTuple):
         match self.configured:
             case Choice() as choice:
                 return with_epilogue(choice, e) if e.active else choice
-            case AmpereConfig() as config:
+            case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 return config._replace(epilogue=e)
             case Simt():
                 if e.active:
                     raise UnsupportedError(
-                        "Gemm: the kernels without tensor cores have no epilogue yet: alpha 1, beta 0"
+                        f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0"
                     )
                 return self.configured
 
@@ -78,6 +82,10 @@ class Variant(NamedTuple):
                 return text_of(choice)
             case AmpereConfig() as config:
                 return ampere_gemm_text(config)
+            case WarpConfig() as config:
+                return warp_gemm_text(config)
+            case ExactConfig() as config:
+                return exact_gemm_text(config)
             case Simt(rung):
                 return sgemm_text(rung)
 
@@ -92,7 +100,7 @@ class Variant(NamedTuple):
                 return found._replace(
                     transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice)
                 )  # fmt: skip
-            case AmpereConfig() as config:
+            case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 return found._replace(batch=config.batch, tma=False)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)
@@ -111,34 +119,14 @@ def _share(choice: Choice) -> Share | None:
     )  # fmt: skip
 
 
-_LIBRARIES, _ON_THE_CPU = Libraries(), Libraries()
+_LIBRARIES = Libraries()
 
 
-def compiled(variant: Variant, *, elsewhere: bool = False) -> CompiledModule:
-    """Return a kernel, compiled for a GPU; ``elsewhere``: in another process."""
-    kernel = variant.kernel
-    if isinstance(kernel, Choice) and not variant.chip:
-        return library(kernel, elsewhere=elsewhere)
-    return _LIBRARIES.get((kernel, variant.chip), lambda: _compiled(variant, elsewhere))
-
-
-def _compiled(variant: Variant, elsewhere: bool) -> CompiledModule:
-    from cute_dialect.pipelines import compile
-
-    filename = f"{variant.name}.mlir"
-    if elsewhere and not variant.chip:
-        from cute_dialect.pipelines.stages import compile_text_elsewhere
-
-        return compile_text_elsewhere(variant.text(), filename)
-    return compile(variant.text(), filename=filename, chip=variant.chip or None)
-
-
-def for_the_cpu(variant: Variant) -> CompiledModule:
-    """Return a kernel for the interpreter, which needs no machine code."""
-
-    def make() -> CompiledModule:
-        from cute_dialect.pipelines import compile
-
-        return compile(variant.text(), emit="base", filename=f"{variant.name}.mlir", chip=variant.chip or None)
-
-    return _ON_THE_CPU.get((variant.kernel, variant.chip), make)
+def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) -> CompiledModule:
+    """Return a kernel, compiled for a GPU, or as far as the interpreter needs it; ``elsewhere``: in another process."""
+    kernel, chip = variant.kernel, variant.chip or None
+    if isinstance(kernel, Choice) and chip is None:
+        return library(kernel, elsewhere=elsewhere, cpu=cpu)
+    return _LIBRARIES.get(
+        (kernel, chip, cpu), lambda: by_name(variant.name, variant.text, elsewhere, cpu, chip)
+    )  # fmt: skip

@@ -9,15 +9,17 @@ arguments.sync()
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.op.choice import Choice
 from cute_dialect.op.configure import Asked, configured
 from cute_dialect.op.describe import Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.functors import EpilogueFunctor, LinearCombination, OutputOp
-from cute_dialect.op.generators import Configured, Simt, Variant, compiled, for_the_cpu
+from cute_dialect.op.generators import Configured, Simt, Variant, compiled
 from cute_dialect.op.launcher import Launcher
 from cute_dialect.op.planned import Kinds, Type
 
@@ -104,8 +106,7 @@ class GemmOperationUniversal:
         if batch not in self._configured:
             self._configured[batch] = self._configure(batch)
         epilogue = self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self.visitor)
-        chip = f"sm_{self.chip}" if self.chip < 90 else ""
-        return Variant(self._configured[batch], epilogue, self.D.layout == "column", chip)
+        return Variant(self._configured[batch], epilogue, self.D.layout == "column", chip_here())
 
     def variants(self) -> list[Variant]:
         """Return the kernels for any alpha, without and with C."""
@@ -117,14 +118,18 @@ class GemmOperationUniversal:
         """Return a compiled kernel with how it is called."""
         found = self._launchers.get((variant, on_cpu))
         if found is None:
-            module = for_the_cpu(variant) if on_cpu else compiled(variant)
+            module = compiled(variant, cpu=on_cpu)
             found = self._launchers[variant, on_cpu] = Launcher(module, variant.recipe())
         return found
 
-    def launcher_for(self, x: Operands, on_cpu: bool, *, batch: bool) -> Launcher:
+    def variant_for(self, x: Operands) -> Variant:
         """Return the kernel for a call's operands."""
         bias_type = "f32" if x.bias is None else x.bias.dtype
-        return self.launcher(self.variant(x.alpha, x.beta, x.along, bias_type, batch=batch), on_cpu)
+        return self.variant(x.alpha, x.beta, x.along, bias_type, batch=len(x.d.shape) == 3)
+
+    def launcher_for(self, x: Operands, on_cpu: bool) -> Launcher:
+        """Return the compiled kernel for a call's operands."""
+        return self.launcher(self.variant_for(x), on_cpu)
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernel for a GPU, for calls with such numbers."""
@@ -178,6 +183,18 @@ class GemmOperationUniversal:
         return f"<{type(self).__name__} {self.name}>"
 
 
+@cache
+def chip_here() -> str:
+    """Return the chip that kernels are compiled for where the GPU here is none of the usual; else nothing."""
+    from cute_dialect.runtime.driver import NoGpuError, driver
+
+    try:
+        major, minor = driver().capability(0)
+    except NoGpuError:
+        return ""
+    return "" if (major, minor) == (9, 0) else f"sm_{major}{minor}"
+
+
 def _accumulator(td: TileDescription, element: str) -> str:
     """Return the type of the sums."""
     i = td.math_instruction
@@ -187,7 +204,7 @@ def _accumulator(td: TileDescription, element: str) -> str:
 
 
 def _needs_hopper(found: Configured) -> bool:
-    return isinstance(found, Choice) or (isinstance(found, Simt) and found.rung == "pipelined")
+    return isinstance(found, (Choice, ExactConfig))
 
 
 def ir_of(variant: Variant, stage: str) -> str:

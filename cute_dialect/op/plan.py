@@ -90,7 +90,7 @@ class Gemm:
         self._swizzle: Swizzle | None = None
         self._tile: TileDescription | None = None
         self._math_operation = MathOperation.multiply_add
-        self._opclass = OpcodeClass.Simt if a.element in ("f32", "f64") else OpcodeClass.TensorOp
+        self._opclass = OpcodeClass.Simt if a.element == "f32" else OpcodeClass.TensorOp
         self._accumulator = (
             _SUMS.get(a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
         )
@@ -100,10 +100,13 @@ class Gemm:
 
     def _check(self) -> None:
         """Raise OpError for what there is no kernel for."""
-        asked = self.asked()
-        sums = _SUMS.get(self.kinds.a.element, "f32")
-        if asked.accumulator != sums:
-            raise UnsupportedError(f"Gemm: expected sums in {sums} for {self.kinds.a.element}, got {asked.accumulator}")
+        asked, element = self.asked(), self.kinds.a.element
+        sums = _SUMS.get(element, "f32")
+        if asked.accumulator != sums and ((asked.accumulator, element) != ("f16", "f16") or self.chip < 90):
+            raise UnsupportedError(
+                f"Gemm: expected sums in {sums} for {element}, got {asked.accumulator} "
+                "(wgmma has f16 sums for f16 only)"
+            )
         if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
             of_hopper(asked)
         k = self.kinds
@@ -284,7 +287,7 @@ class Gemm:
         whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
         if whole or self._opclass is OpcodeClass.Simt or self.chip < 90:
             return self.tile_descriptions()[0]
-        return ampere_tiles(a.element)[0]
+        return ampere_tiles(self.asked())[0]
 
     def compile(
         self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
@@ -325,8 +328,15 @@ class Gemm:
             call, self.kinds, a, b, c, d, alpha=self._alpha if alpha is None else number("alpha", alpha),
             beta=self._beta if beta is None else number("beta", beta), bias=bias, on_cpu=on_the_cpu(options),
         )  # fmt: skip
-        x = folded(x)
+        x = folded(x, by_row=self._visitor is not None)
         return Arguments(self._operation_for(x), x, d, stream, options)
+
+    def arguments(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, bias: object = None, stream: object = None, **options: Unpack[CallOptions],
+    ) -> Arguments:  # fmt: skip
+        """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
+        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options)
 
     def run(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,

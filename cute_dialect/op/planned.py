@@ -85,9 +85,12 @@ def fits_tma(view: ArrayView) -> bool:
     return view.pointer % 16 == 0 and all(s > 0 and s * item % 16 == 0 for s in steps)
 
 
-def folded(x: Operands) -> Operands:
-    """Return a batch as one product where B is one for all and the rows of A, C and D go on in the next matrix."""
-    if len(x.d.shape) == 2 or len(x.a.shape) == 2 or x.along == "m":
+def folded(x: Operands, *, by_row: bool = False) -> Operands:
+    """Return a batch as one product where B is one for all and the rows of A, C and D go on in the next matrix.
+
+    ``by_row``: what becomes of the sums differs from row to row.
+    """
+    if len(x.d.shape) == 2 or len(x.a.shape) == 2 or x.along == "m" or by_row:
         return x
     b = x.b
     if len(b.shape) == 3 and b.shape[0] > 1 and b.strides[0] != 0:

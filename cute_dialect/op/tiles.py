@@ -11,7 +11,7 @@ from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.op.choice import Problem
 from cute_dialect.op.configure import Asked, ampere_tiles, described, simt_tiles
 from cute_dialect.op.describe import TileDescription
-from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.menu import Menu, menu, suiting
 from cute_dialect.op.model import costs_of, times
 from cute_dialect.op.planned import fits_tma
@@ -58,7 +58,8 @@ def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Probl
     if asked.flipped:
         element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
         m, n = n, m
-    return Problem(m, n, k, element, asked.output, *majors, matrices)
+    sums = asked.accumulator if asked.accumulator == "f16" else ""
+    return Problem(m, n, k, element, asked.output, *majors, matrices, sums)
 
 
 def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
@@ -83,7 +84,7 @@ def tiles_of(
     if opclass == "simt":
         return simt_tiles()
     if chip < 90 or not of_hopper(asked):
-        return ampere_tiles(asked.element_a)
+        return ampere_tiles(asked)
     p = problem_of(asked, *problem)
     found = menu(p, sms)
     which = np.flatnonzero(suiting(found, p))
@@ -98,8 +99,7 @@ def chosen(
     """Return the tile that is taken for a call's operands.  Raises AlignmentError where no kernel can read them."""
     m, n, k = (max(1, extent) for extent in (*x.d.shape[-2:], x.a.shape[-1]))  # any will do where nothing is computed
     if opclass == "simt":
-        large = min(m, n) >= 1024 and all(map(fits_tma, (x.a, x.b, x.d)))
-        return simt_tiles()[0 if large and chip >= 90 else 1]
+        return simt_tiles()[0 if chip >= 90 else 1]
     views = [v for v in (x.a, x.b, x.d, x.c) if v is not None]
     # Neighbours in a row of C, or of a bias, are read at once.
     pairs = (x.c is not None or x.along == "n") and not asked.flipped
@@ -108,10 +108,8 @@ def chosen(
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
         choice = choose(problem_of(asked, m, n, k, matrices), sms, gpu)
         return described(choice, asked)
-    if element_of(asked) in ("f16", "bf16") and asked.accumulator == "f32":
-        return ampere_tiles(asked.element_a)[0]
-    if chip < 90 or element_of(asked) not in FACTORS:
-        raise UnsupportedError(f"{call}: there is no kernel of sm_{chip} for {element_of(asked)} yet")
+    if asked.accumulator != "f16":
+        return ampere_tiles(asked)[0]
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
     what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"
     raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() would copy")

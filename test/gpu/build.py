@@ -147,6 +147,21 @@ def build_type_kernels(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_plans(folder: str, chip: str) -> list[str]:
+    """The kernels of planned GEMMs: ``plans/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from planned_products import texts
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, text in texts():
+        module = compile_cute(text(), chip=chip, filename=f"{name}.mlir", keep_stages=False)
+        module.save(Path(folder) / "plans" / name)
+        said.append(f"plans/{name}: {module.report.strip()}")
+    return said
+
+
 def build_several(folder: str, chip: str) -> list[str]:
     """Host functions with several launches: ``several``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -193,7 +208,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several, build_sweep, build_types, build_type_kernels, build_op_rows,
+        build_several, build_sweep, build_types, build_type_kernels, build_op_rows, build_plans,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

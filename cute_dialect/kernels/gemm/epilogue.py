@@ -150,7 +150,8 @@ class Epilogue(NamedTuple):
         if self.bias:
             align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major and vectors else 1)
             found["bias"] = cute.Tensor[number(self.bias_type), "?:1", f"align<{align}>"]
-        return found | {name: cute.Float32 for name in ("alpha", "beta") if getattr(self, name) == "arg"}
+        kind = cute.Float64 if output == "f64" else cute.Float32
+        return found | {name: kind(0.0) for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
     def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True) -> None:
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`."""

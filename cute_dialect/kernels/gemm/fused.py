@@ -26,14 +26,15 @@ _OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
 
 class Fused:
     """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
-    ``whole``: sums and result are integers, and so is all between where it is exact.
+    ``whole``: sums and result are integers, and so is all between where it is exact; ``wide``: all is f64.
     """
 
     def __init__(
-        self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False, batch: bool = False
+        self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False, batch: bool = False,
+        wide: bool = False,
     ):  # fmt: skip
         graph, operands = epilogue.as_graph(pairs=pairs, batch=batch), addends.in_order()
-        self.compute = cute.Int32 if whole and epilogue.whole else cute.Float32
+        self.compute = cute.Float64 if wide else cute.Int32 if whole and epilogue.whole else cute.Float32
         self.whole, self.without, self.factor = None, None, None
         if graph is not None:
             stored = operands[len(graph.inputs) :]

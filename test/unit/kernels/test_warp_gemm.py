@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.gemm.elements import factors
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
 
@@ -22,6 +23,10 @@ SHAPES = [
 ]  # fmt: skip
 """M, N, K, and how much longer than its contents a row is."""
 CHECKS = ("race", "uninit", "sync", "oob")
+
+
+def _dtype(element: str) -> np.dtype[Any]:
+    return np.dtype(DTYPES[element])
 
 
 def matrix(element: str, rows: int, columns: int, major: str, pad: int, seed: int) -> np.ndarray:
@@ -95,3 +100,42 @@ def test_no_register_is_spilled() -> None:
 def test_what_there_is_not(changed: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         WarpConfig()._replace(**changed).check()
+
+
+@pytest.mark.parametrize(
+    ("element", "output", "layouts"),
+    [
+        ("f64", "f64", ("k", "k")),
+        ("tf32", "f32", ("mn", "k")),
+        ("i8", "i32", ("k", "k")),
+        ("ui8_i8", "i8", ("k", "mn")),
+    ],
+)
+@pytest.mark.parametrize("batch", [False, True])
+def test_what_becomes_of_the_sums(element: str, output: str, layouts: tuple[str, str], batch: bool) -> None:
+    """Odd sizes, an addend, a bias of the result's or of its own type; f64 is not rounded to f32 anywhere."""
+    rng = np.random.default_rng(11)
+    bias_type = "f64" if element == "f64" else "f32"
+    epilogue = Epilogue(alpha="arg", beta="arg", bias="n", bias_type=bias_type, activation="relu")
+    config = WarpConfig(element, output, layouts, batch, tile=(64, 64), warps=(2, 2), epilogue=epilogue)
+    kernel = compile(warp_gemm_text(config), emit="base").kernel("launch")
+    m, n, k = 33, 21, 40
+    first, second = (_dtype("f32" if e == "tf32" else e) for e in factors(element))
+
+    def make(rows: int, columns: int, kind: Any, by_row: bool) -> Any:
+        shape = (rows, columns) if by_row else (columns, rows)
+        values = rng.integers(0 if kind == np.uint8 else -2, 3, ((2, *shape) if batch else shape)).astype(kind)
+        values = values.transpose(1, 2, 0) if batch else values
+        return values if by_row else values.swapaxes(0, 1)
+
+    a, b = make(m, k, first, layouts[0] == "k"), make(n, k, second, layouts[1] == "k")
+    kind = _dtype(output)
+    c, d = make(m, n, kind, True), make(m, n, kind, True)
+    bias = rng.integers(-2, 3, n).astype(_dtype(bias_type))
+    alpha, beta = (1.0 + 2.0**-40, 0.5) if element == "f64" else (0.5, 2.0)
+    kernel(a, b, d, c, bias, alpha, beta, device="cpu")
+    sums = np.einsum("mk...,nk...->mn...", a.astype(float), b.astype(float))
+    exact = np.maximum(alpha * sums + beta * c + (bias[:, None] if batch else bias), 0)
+    if kind.kind == "i":
+        exact = np.clip(np.rint(exact), np.iinfo(kind).min, np.iinfo(kind).max)
+    np.testing.assert_array_equal(d.astype(float), exact)

@@ -68,10 +68,10 @@ def test_layouts(layouts: tuple[str, str, str], output: str) -> None:
 @pytest.mark.parametrize(
     ("element", "output"),
     [("bf16", "bf16"), ("tf32", "f32"), ("f8E4M3FN", "bf16"), ("f8E4M3FN", "f8E4M3FN"), ("i8", "i32"), ("ui8", "i32"),
-     ("i8", "f32"), ("f32", "f32")],
+     ("i8", "f32"), ("f32", "f32"), ("f64", "f64")],
 )  # fmt: skip
 def test_elements(element: str, output: str) -> None:
-    simt = element == "f32"
+    simt = element in ("f32", "f64")
     plan = op.Gemm(element=element, layout_A="row", layout_B="row" if simt else "column", layout_C="row",
                    element_C=output)  # fmt: skip
     a, b = integers(32, 64, element=element), integers(64, 48, element=element, layout="row" if simt else "column")
@@ -116,6 +116,10 @@ def test_what_becomes_of_the_sums() -> None:
         done = plan.run(a, b, bias=rows, device="cpu")
         exact = np.triu(np.maximum(a.astype(float) @ b + rows, 0), 1)
         assert np.array_equal(done.D, exact) and np.array_equal(plan.reference(a, b, bias=rows), exact)
+    several = integers(3, 24, 64)  # a batch whose rows go on in the next matrix: rows count from 0 in each
+    assert np.array_equal(
+        plan.run(several, b, device="cpu").D, np.triu(np.maximum(several.astype(float) @ b, 0), 1)
+    )  # fmt: skip
     plan.epilogue_visitor = None
     plan.activation = "identity"
     assert np.array_equal(plan.run(a, b, device="cpu").D, a.astype(float) @ b)

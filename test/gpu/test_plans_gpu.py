@@ -1,0 +1,120 @@
+"""Plans on the GPU: arrays of every library, against the exact product; bound calls, streams, numpy arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from planned_products import CASES, F16, Planned  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+FOLDER = "plans"
+
+
+@pytest.fixture(autouse=True)
+def kernels(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    monkeypatch.setenv("CUTE_KERNELS", str(folder))
+
+
+def on_the_gpu(array: Any) -> Any:
+    """Return a torch tensor with an array's strides."""
+    columns = array.ndim > 1 and not array.flags.c_contiguous
+    values = np.ascontiguousarray(array.swapaxes(-1, -2) if columns else array)
+    name = values.dtype.name
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        kind = np.uint16 if values.dtype.itemsize == 2 else np.uint8
+        held = torch.from_numpy(values.view(kind)).cuda().view(getattr(torch, name))
+    else:
+        held = torch.from_numpy(values).cuda()
+    return held.mT if columns else held
+
+
+def exact(case: Planned, given: dict[str, Any]) -> Any:
+    plan = case.planned()
+    names = ("A", "B", "C", "bias")
+    return plan.reference(**{n: given[n] for n in names if n in given}, alpha=case.numbers[0], beta=case.numbers[1])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_run_and_bind(case: Planned) -> None:
+    given = case.operands()
+    want = exact(case, given)
+    held = {name: on_the_gpu(x) for name, x in given.items()}
+    plan = case.planned()
+    numbers = {"alpha": case.numbers[0], "beta": case.numbers[1]}
+    for _ in range(2):
+        done = plan.run(**held, **numbers)
+        np.testing.assert_array_equal(done.D.double().cpu().numpy(), want)
+        held["D"].fill_(7)
+    call = plan.bind(**held, **numbers)
+    for stream in (None, torch.cuda.Stream(), None):
+        held["D"].fill_(7)
+        torch.cuda.synchronize()
+        call() if stream is None else call(stream)
+        torch.cuda.synchronize()
+        np.testing.assert_array_equal(held["D"].double().cpu().numpy(), want)
+
+
+@pytest.mark.parametrize("case", CASES[:4] + CASES[8:12], ids=lambda case: case.name)
+def test_numpy_arrays_are_copied(case: Planned) -> None:
+    given = case.operands()
+    want = exact(case, given)
+    numbers = {"alpha": case.numbers[0], "beta": case.numbers[1]}
+    before = op.get_allocated_size()
+    done = case.planned().run(**given, **numbers, sync=False)
+    assert op.get_allocated_size() > before
+    done.sync()
+    assert op.get_allocated_size() == before
+    np.testing.assert_array_equal(given["D"].astype(float), want)
+
+
+def test_a_pool_of_memory() -> None:
+    op.get_memory_pool(1 << 24, 1 << 30)
+    for case in CASES[:2]:
+        given = case.operands()
+        case.planned().run(**given, alpha=case.numbers[0], beta=case.numbers[1])
+        np.testing.assert_array_equal(given["D"].astype(float), exact(case, given))
+    assert op.get_allocated_size() == 0
+
+
+def test_cupy_arrays() -> None:
+    cupy = pytest.importorskip("cupy", reason="NOT RUN: no CuPy")
+    case = CASES[0]
+    given = case.operands()
+    held = {name: cupy.asarray(x) for name, x in given.items()}
+    with cupy.cuda.Stream():
+        done = case.planned().run(**held, alpha=case.numbers[0], beta=case.numbers[1])
+        np.testing.assert_array_equal(cupy.asnumpy(done.D).astype(float), exact(case, given))
+
+
+def test_a_graph_replays_a_plan() -> None:
+    case = next(c for c in CASES if c.name == "tile, stream_k")
+    given = case.operands()
+    want = exact(case, given)
+    held = {name: on_the_gpu(x) for name, x in given.items()}
+    plan = case.planned()
+    numbers = {"alpha": case.numbers[0], "beta": case.numbers[1]}
+    plan.run(**held, **numbers)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        plan.run(**held, **numbers, sync=False)
+    for _ in range(3):
+        held["D"].fill_(7)
+        graph.replay()
+        torch.cuda.synchronize()
+        np.testing.assert_array_equal(held["D"].double().cpu().numpy(), want)
+
+
+def test_mixed_arrays_are_refused() -> None:
+    given = CASES[8].operands()
+    with pytest.raises(op.DeviceError, match="expected B of torch, GPU 0, as A, got one of numpy"):
+        op.Gemm(**F16).run(on_the_gpu(given["A"]), given["B"])
+    with pytest.raises(op.DeviceError, match="expected A on a GPU, got one in CPU memory"):
+        op.Gemm(**F16).run(torch.zeros(8, 8).half(), torch.zeros(8, 8).half())

@@ -1,0 +1,125 @@
+"""Planned GEMMs for the GPU: how they are planned, their operands, the kernels that they take on an H200."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cute_dialect import op
+from cute_dialect.op.generators import Variant
+from cute_dialect.runtime.arrays import numpy_dtype
+
+WGMMA, HALF = (
+    op.MathInstruction([64, 128, 16], "f16", "f16", "f32"),
+    op.MathInstruction([16, 8, 16], *["f16"] * 2, "f32"),
+)
+
+
+class Planned(NamedTuple):
+    """``plan``: arguments of ``op.Gemm``; ``more``: properties of it; ``shape``: M, N, K, and how many matrices of A
+    and of B; ``numbers``: alpha and beta; ``bias``: a value a column.
+    """
+
+    name: str
+    plan: dict[str, Any]
+    shape: tuple[int, int, int] = (264, 400, 272)
+    numbers: tuple[float, float] = (1.0, 0.0)
+    bias: bool = False
+    more: dict[str, Any] = {}
+    batch: tuple[int, int] | None = None
+
+    def planned(self) -> op.Gemm:
+        """Return the plan."""
+        plan = op.Gemm(**self.plan)
+        for name, value in self.more.items():
+            setattr(plan, name, value)
+        return plan
+
+    def operands(self) -> dict[str, Any]:
+        """Return numpy arrays of small integers, with which all is exact, and a poisoned D."""
+        m, n, k = self.shape
+        rng = np.random.default_rng(m + n + k)
+        a, b, c, d = self.planned().kinds
+        many = [(), ()] if self.batch is None else [(x,) if x else () for x in self.batch]
+        of_d = () if self.batch is None else (max(self.batch),)
+
+        def matrix(kind: Any, *shape: int) -> np.ndarray[Any, Any]:
+            *more, rows, columns = shape
+            order = (rows, columns) if kind.layout == "row" else (columns, rows)
+            low = 0 if kind.element == "ui8" else -2
+            made = rng.integers(low, 3, (*more, *order)).astype(numpy_dtype(kind.element))
+            return made if kind.layout == "row" else made.swapaxes(-1, -2)
+
+        made = {"A": matrix(a, *many[0], m, k), "B": matrix(b, *many[1], k, n), "D": matrix(d, *of_d, m, n)}
+        made["D"][...] = 99 if d.element[0] in "iu" else np.nan
+        if self.numbers[1]:
+            made["C"] = matrix(c, *of_d, m, n)
+        if self.bias:
+            kind = np.float64 if d.element == "f64" else np.float32
+            made["bias"] = rng.integers(-2, 3, n).astype(kind)
+        return made
+
+    def variant(self) -> Variant:
+        """Return the kernel that it takes."""
+        given = self.operands()
+        found = self.planned().arguments(**given, alpha=self.numbers[0], beta=self.numbers[1])
+        return found.operation.variant_for(found.operands)
+
+
+def _layouts() -> Iterator[Planned]:
+    for of_a in ("row", "column"):
+        for of_b in ("row", "column"):
+            for of_d in ("row", "column"):
+                plan = {"element": "f16", "layout_A": of_a, "layout_B": of_b, "layout_C": of_d}
+                yield Planned(f"f16 {of_a}-{of_b}-{of_d}", plan, numbers=(0.5, 2.0))
+
+
+F16: dict[str, Any] = {"element": "f16", "layout": "row"}
+NK: dict[str, Any] = {"layout_A": "row", "layout_B": "column", "layout_C": "row"}
+
+
+def _tile(shape: list[int], instruction: op.MathInstruction = WGMMA, **more: Any) -> dict[str, Any]:
+    stages, warps = more.pop("stages", 0), more.pop("warp_count", None)
+    return {"tile_description": op.TileDescription(shape, stages, warps, instruction, **more)}
+
+
+CASES = [
+    *_layouts(),
+    Planned("plain", F16, (1000, 1000, 1000)),
+    Planned("f16 to f32 columns", {**F16, "element_C": "f32", "layout_C": "column"}, numbers=(1.0, 1.0), bias=True),
+    Planned("no C", {**F16, "element_C": "void", "element_D": "f32"}, bias=True, more={"activation": "relu"}),
+    Planned("bf16", {"element": "bf16", "layout": "row"}, numbers=(2.0, 0.0)),
+    Planned("odd", F16, (333, 1001, 511), (0.5, 2.0), bias=True),
+    Planned("odd columns", {**F16, "layout_C": "column"}, (333, 1001, 511), (0.5, 2.0), bias=True),
+    Planned("sm_80", {**F16, "kernel_cc": 80}, numbers=(0.5, 2.0)),
+    Planned("tf32", {"element": "tf32", **NK}, numbers=(0.5, 2.0)),
+    Planned("tf32 odd", {"element": "tf32", **NK}, (333, 101, 511), (0.5, 2.0)),
+    Planned("i8", {"element": "i8", "element_C": "i32", **NK}, (264, 400, 272)),
+    Planned("i8 sm_80", {"element": "i8", "element_C": "i32", **NK, "kernel_cc": 80}, (264, 400, 272), (1.0, 1.0)),
+    Planned("e4m3", {"element": "f8E4M3FN", "element_C": "bf16", **NK}, numbers=(0.5, 2.0)),
+    Planned("f32", {"element": "f32", "layout": "row"}, numbers=(0.5, 2.0)),
+    Planned("f32 columns", {"element": "f32", "layout": "column"}, (333, 101, 511), numbers=(0.5, 2.0)),
+    Planned("f64", {"element": "f64", "layout": "row"}, (333, 101, 511), (0.5, 2.0)),
+    Planned("batch", F16, (136, 200, 72), (0.5, 2.0), batch=(5, 5)),
+    Planned("batch, one B", F16, (136, 200, 72), (0.5, 2.0), batch=(5, 0)),
+    Planned("batch, one A", F16, (136, 200, 72), batch=(0, 5)),
+    Planned("batch, odd", F16, (65, 67, 35), (0.5, 2.0), batch=(5, 5)),
+    Planned("tile", F16, (1000, 1000, 1000), more=_tile([128, 128, 64], stages=4, warp_count=[8, 1, 1])),
+    Planned("tile, cluster", F16, (1000, 1000, 1000), more=_tile([128, 128, 64], cluster_shape=[2, 1, 1])),
+    Planned("tile, turns", F16, (1000, 1000, 1000), more=_tile([64, 128, 64], kernel_schedule="pingpong")),
+    Planned("tile, stream_k", F16, (1000, 1000, 1000), (0.5, 2.0),
+            more=_tile([128, 128, 64], tile_scheduler="stream_k")),
+    Planned("tile, parts", F16, (256, 256, 4096), (0.5, 2.0),
+            more=_tile([128, 128, 64], tile_scheduler="split_k", parts=4)),
+    Planned("tile, mma.sync", F16, (1000, 1000, 1000), more=_tile([64, 128, 64], HALF, stages=3, warp_count=[2, 4, 1])),
+    Planned("tile, no tensor cores", {"element": "f32", "layout": "row"}, (200, 136, 72),
+            more=_tile([128, 128, 16], op.MathInstruction([1, 1, 1], *["f32"] * 3, "simt"), stages=3)),
+]  # fmt: skip
+
+
+def texts() -> Iterator[tuple[str, Callable[[], str]]]:
+    """Names and texts of the kernels."""
+    for name, variant in {v.name: v for v in (case.variant() for case in CASES)}.items():
+        yield name, variant.text
