@@ -207,12 +207,16 @@ def _mish(x: Any) -> Any:
     """``x tanh(log(1 + e^x)) = x n / (n + 2)`` with ``n = e^x (e^x + 2)``."""
     e = _power(cute.min(x, 20.0))
     n = e * (e + 2.0)
-    return _finite(x) * n * cute.arch.rcp_approx(n + 2.0)
+    return _finite(x) * (n * cute.arch.rcp_approx(n + 2.0))
 
 
 def _square_relu(x: Any) -> Any:
     y = cute.max(x, 0.0)
     return y * y
+
+
+def _d_identity(x: Any) -> Any:
+    return cute.Float32(1.0) if x == x else x
 
 
 def _d_relu(x: Any) -> Any:
@@ -372,11 +376,9 @@ ACTIVATIONS: dict[str, Function] = {
 """Name to function; ``gelu`` is the one with erf, ``gelu_tanh`` the approximation that torch calls ``tanh``."""
 
 GRADIENTS: dict[str, Function] = {
-    "d_identity": Function(lambda x: x * 0.0 + 1.0, lambda a, x: x * 0.0 + 1.0),
+    "d_identity": Function(_d_identity, lambda a, x: a.where(x == x, 1.0, x)),
     "d_relu": Function(_d_relu, lambda a, x: a.where(x <= 0.0, 0.0, a.where(x > 0.0, 1.0, x))),
-    "d_leaky_relu": Function(
-        _d_leaky_relu, lambda a, x, s: a.where(x <= 0.0, x * 0.0 + s, a.where(x > 0.0, 1.0, x)), 2, *_SLOPE
-    ),
+    "d_leaky_relu": Function(_d_leaky_relu, lambda a, x, s: a.where(x <= 0.0, s, a.where(x > 0.0, 1.0, x)), 2, *_SLOPE),
     "d_relu6": Function(_d_relu6, lambda a, x: _between(a, x, 0.0, 6.0, 1.0)),
     "d_hardsigmoid": Function(_d_hardsigmoid, lambda a, x: _between(a, x, -3.0, 3.0, 1 / 6)),
     "d_hardswish": Function(_d_hardswish, lambda a, x: a.where(x <= -3.0, 0.0, a.where(x >= 3.0, 1.0, x / 3.0 + 0.5))),

@@ -6,6 +6,8 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     constant               ``value``: a number, as a text that is exact
     load                   ``value``: the number of an input
     row, column, matrix    where the element lies in D (i32)
+    even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
+                           computed of it lies over (M, N / 2)
     hook                   ``value``: a function in the language, of the operands; it has no reference
     a name of FUNCTIONS    of the operands
 
@@ -42,7 +44,7 @@ class Input(NamedTuple):
     ``kind``: ``scalar``: one for all; ``matrix``: one a matrix of a batch; ``row``: one a column of D, which all rows
     share; ``column``: one a row of D; ``aux``: one an element.  ``element``: its type; ``number``: a scalar that is an
     argument of the launch, not memory.  ``batch``: there is one of it for each matrix.  ``order``: the index of D that
-    is contiguous, n or m, or none; ``pairs``: neighbours along n can be read at once.
+    is contiguous, n or m, or none; ``pairs``: neighbours along n can be read at once; ``half``: over (M, N / 2).
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Input(NamedTuple):
     batch: bool = False
     order: str = ""
     pairs: bool = False
+    half: bool = False
 
     def transposed(self) -> Input:
         """Return how the transposed result reads it."""
@@ -93,6 +96,20 @@ class Graph(NamedTuple):
     def name(self) -> str:
         """Names it in a kernel's name."""
         return _name(self)
+
+    @property
+    def halves(self) -> tuple[bool, ...]:
+        """Of each node, whether it lies over (M, N / 2)."""
+        found: list[bool] = []
+        for node in self.nodes:
+            here = node.op in ("even", "odd") or (node.op == "load" and self.inputs[node.value].half)
+            found.append(here or any(found[i] for i in node.operands))
+        return tuple(found)
+
+    @property
+    def half(self) -> bool:
+        """Tell whether D is (M, N / 2)."""
+        return self.halves[self.outputs[0].node]
 
     @property
     def places(self) -> bool:
@@ -186,6 +203,10 @@ class Builder:
         """Return the ``row``, ``column`` or ``matrix`` of the element."""
         return self._add(Node(index))
 
+    def pair(self, x: int) -> tuple[int, int]:
+        """Return the first and the second of two neighbours of a row."""
+        return self._add(Node("even", (x,))), self._add(Node("odd", (x,)))
+
     def call(self, name: str, *operands: int) -> int:
         """Return a function's value."""
         assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
@@ -244,6 +265,9 @@ def evaluate(
             elif node.op in ("row", "column", "matrix"):
                 assert place is not None
                 found = place(node.op)
+            elif node.op in ("even", "odd"):
+                x = values[node.operands[0]]
+                found = x[..., (0 if node.op == "even" else 1) :: 2]
             else:
                 found = FUNCTIONS[node.op].of_arrays(arrays, *[values[i] for i in node.operands])
             values.append(found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.graphs import alone
 from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.product import Interpreted, product
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -20,6 +21,8 @@ __all__ = ["bmm", "mm"]
 
 MM, BMM = KnownCalls(), KnownCalls()
 """Plain products that were computed."""
+GRAPHS = {2: KnownGraphs(), 3: KnownGraphs()}
+"""Products with epilogues that were, by the rank of their operands."""
 
 
 def mm(
@@ -65,8 +68,7 @@ def mm(
     """
     if epilogue is not None:
         alone("mm", Extras(alpha, beta, c, bias, activation, hook))
-        more = (epilogue, args or {})
-        return product("mm", 2, a, b, out, dtype, Extras(), device, stream, run, None, *more)
+        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {})
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
         if device is None and stream is None and not run:
             done = MM.again(a, b, out, dtype)
@@ -107,8 +109,7 @@ def bmm(
     """
     if epilogue is not None:
         alone("bmm", Extras(alpha, beta, c, bias, activation, hook))
-        more = (epilogue, args or {})
-        return product("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, None, *more)
+        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {})
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
         if device is None and stream is None and not run:
             done = BMM.again(a, b, out, dtype)
@@ -121,3 +122,15 @@ def bmm(
         if done is not None:
             return done
     return product("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM)
+
+
+def _graph(
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
+    epilogue: Any, args: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a product with an epilogue."""
+    if device is None and stream is None and not run:
+        done = GRAPHS[rank].again(a, b, out, dtype, epilogue, args)
+        if done is not None:
+            return done
+    return product(call, rank, a, b, out, dtype, Extras(), device, stream, run, GRAPHS[rank], epilogue, args)

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, evaluate
-from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, element_name, trace
+from cute_dialect.op.epilogue.tracing import ELEMENTS, Argument, FakeTensor, Traced, broadcast_kind, element_name, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
 from cute_dialect.op.fused import as_type, functions_of, store
 
@@ -30,9 +30,16 @@ class Bound(NamedTuple):
 
     traced: Traced
     graph: Graph
+    reads: tuple[str, ...]
     inputs: tuple[Any, ...]
     stored: tuple[Any, ...]
     results: dict[str, Any]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what the launch takes behind the matrices, "" for numbers."""
+        read = ["" if x.number else name for name, x in zip(self.reads, self.graph.inputs)]
+        return [*read, *self.traced.results[1:]]
 
     @property
     def operands(self) -> list[Any]:
@@ -72,10 +79,7 @@ class Bound(NamedTuple):
         inputs = [spread(x, t) for x, t in zip(self.graph.inputs, self.inputs)]
         values = evaluate(self.graph, sums, inputs, functions_of(sums), place)
         for name, x in zip(self.traced.results, self.graph.outputs):
-            store(
-                self.results[name],
-                values[x.node] + sums * 0 if not hasattr(values[x.node], "shape") else values[x.node],
-            )
+            store(self.results[name], values[x.node])
 
 
 def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:
@@ -122,23 +126,23 @@ def alone(call: str, extras: Any) -> None:
 
 
 def bound(
-    traced: Traced, args: Mapping[str, Any], d: Any, make: Callable[[tuple[int, ...]], Any]
+    traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...]], Any]
 ) -> Bound:  # fmt: skip
-    """Return an epilogue with its arrays, for a result ``d``; ``make`` gives memory for another of a shape.
+    """Return an epilogue with its arrays, for a result ``d`` of sums of a shape; ``make`` gives memory for another.
 
     Raises EpilogueError.
     """
-    shape = tuple(d.shape)
     inputs: list[Input] = []
     arrays: list[Any] = []
     for argument, x in zip(traced.arguments, traced.graph.inputs):
-        read, array = _input(traced, argument, x, args[argument.name], shape, d)
+        read, array = _input(traced, argument, x, args[argument.name], tuple(sums), d)
         inputs.append(read)
         arrays.append(array)
+    reads = [argument.name for argument in traced.arguments]
     results, stored = {"D": d}, list[Any]()
     outputs = [traced.graph.outputs[0]]
     for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
-        t = args.get(name)
+        t, shape = args.get(name), traced.shape_of(sums, name)
         t = make(shape) if t is None else t
         if tuple(t.shape) != shape:
             raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
@@ -159,8 +163,42 @@ def bound(
         zero = inputs[i].number and float(arrays[i]) == 0.0
         if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
             graph, kept = graph.with_zero(i)
-            arrays = [arrays[k] for k in kept]
-    return Bound(traced, graph, tuple(arrays), tuple(stored), results)
+            arrays, reads = [arrays[k] for k in kept], [reads[k] for k in kept]
+    return Bound(traced, graph, tuple(reads), tuple(arrays), tuple(stored), results)
+
+
+def described(x: Any) -> Any:
+    """Return an array without memory of its own that lies as another one, or as a :class:`FakeTensor` says."""
+    import numpy as np
+
+    if isinstance(x, FakeTensor):
+        shape = tuple(x.shape)
+        last = list(reversed(range(len(shape))))
+        modes = last if x.layout != "column" or len(shape) < 2 else [last[1], last[0], *last[2:]]
+        steps, step = [0] * len(shape), 1
+        for i in modes:
+            steps[i], step = step, step * shape[i]
+        strides = tuple(steps)
+    else:
+        shape, strides = tuple(x.shape), _strides(x)
+    words = np.zeros(64, np.uint8)
+    start = -words.ctypes.data % 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
+    one = words[start : start + 16].view(_numpy_type(element_name(x.element if isinstance(x, FakeTensor) else x.dtype)))
+    apart = tuple([s * one.itemsize for s in strides])
+    return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False)
+
+
+def _numpy_type(element: str) -> Any:
+    """Return numpy's type of elements, or that of ml_dtypes."""
+    import numpy as np
+
+    long = {short: long for long, short in ELEMENTS.items()}[element]
+    try:
+        return np.dtype(long)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, long))
 
 
 _SHAPES = {"aux": "(M, N)", "row": "(1, N)", "column": "(M, 1)", "scalar": "one element", "matrix": "(L, 1, 1)"}
@@ -182,7 +220,7 @@ def _input(
     _on_device(traced, argument.name, value, d)
     have, matrices = tuple(value.shape), shape[0] if len(shape) == 3 else 1
     full = (*(1,) * (3 - len(have)), *have)
-    m, n = shape[-2:]
+    m, n = shape[-2], shape[-1] // 2 if x.half else shape[-1]
     wanted = {"aux": (m, n), "row": (1, n), "column": (m, 1)}.get(x.kind, (1, 1))
     fits = full[-2:] == wanted and len(full) == 3 and (full[0] == 1 or (full[0] == matrices and x.kind != "scalar"))
     if not fits and not (x.kind == "scalar" and prod(have) == 1):
@@ -203,7 +241,7 @@ def _input(
     kept = {"aux": (True, True), "row": (False, True), "column": (True, False)}[x.kind]
     view = _view(value, (batch, *kept))
     order, pairs = _order(view, x.kind)
-    return Input(x.kind, element, False, batch, order, pairs), view
+    return Input(x.kind, element, False, batch, order, pairs and not x.half, x.half), view
 
 
 def _view(t: Any, kept: tuple[bool, bool, bool]) -> Any:

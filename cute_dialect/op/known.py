@@ -25,7 +25,7 @@ from cute_dialect.runtime.fast_call import guard_of
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Extras", "KnownCalls", "Prepared"]
+__all__ = ["Extras", "KnownCalls", "Prepared", "key_of"]
 
 _LIMIT = 1024
 """Kinds of calls that are remembered."""
@@ -120,7 +120,7 @@ class KnownCalls:
         guard, made, given, prepared, shape, stride, kind, device, number, reach, watched = self._last
         if (out is None) is not made or dtype is not given or not (guard(a, b) if made else guard(a, b, out)):
             try:
-                found = self._found.get(_key(a, b, out, dtype))
+                found = self._found.get(key_of(a, b, out, dtype))
                 if found is not None:
                     _ = a.data_ptr(), b.data_ptr()  # what vmap makes of tensors has none
             except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
@@ -203,7 +203,7 @@ class KnownCalls:
             _reach(a, b, d, extras),
             any([t is not None and t.requires_grad for t in (a, b, out)]),
         )
-        key = _key(a, b, out, dtype) if extras.plain else _key_with(a, b, out, dtype, extras)
+        key = key_of(a, b, out, dtype) if extras.plain else _key_with(a, b, out, dtype, extras)
         self._found[key] = known
 
 
@@ -235,10 +235,10 @@ def _key_with(a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> tuple[
         None if t is None else (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in (c, bias)
     )
     numbers = type(alpha), alpha, copysign(1.0, alpha), type(beta), beta
-    return _key(a, b, out, dtype), of_c, of_bias, numbers, activation, hook
+    return key_of(a, b, out, dtype), of_c, of_bias, numbers, activation, hook
 
 
-def _key(a: Any, b: Any, out: Any, dtype: object) -> tuple[object, ...]:
+def key_of(a: Any, b: Any, out: Any, dtype: object) -> tuple[object, ...]:
     """Return what tells one kind of call from another."""
     of_out = None if out is None else (type(out), out.shape, out.stride(), out.dtype, out.is_cuda, out.get_device())
     return (

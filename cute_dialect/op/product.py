@@ -14,10 +14,11 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.compiled import Runner, in_order, prepared_launch, turned_extras
 from cute_dialect.op.dtypes import both, check_types, element_name, result_of
-from cute_dialect.op.errors import OpError, UnsupportedError
+from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.graphs import Bound, bound, traced_of
 from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -54,12 +55,13 @@ class _Call(NamedTuple):
     where: Where
     stream: object
     run: Interpreted
-    known: KnownCalls | None
+    known: KnownCalls | KnownGraphs | None
 
 
 def product(
     name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
-    stream: object = None, run: Interpreted | None = None, known: KnownCalls | None = None, graph: Any = None,
+    stream: object = None, run: Interpreted | None = None, known: KnownCalls | KnownGraphs | None = None,
+    graph: Any = None,
     args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
@@ -91,7 +93,8 @@ def _product(
     name, library = call.name, call.where.library
     a, b = views["a"], views["b"]
     shape = check_product(name, call.rank, a, b)
-    traced = None if graph is None else traced_of(name, graph, args, shape)
+    traced, sums_of = None if graph is None else traced_of(name, graph, args, shape), shape
+    shape = shape if traced is None else traced.shape_of(shape)
     wanted = None if dtype is None else element_name(dtype)
     element = views["out"].dtype if "out" in views else wanted or result_of(a.dtype)
     check_types(both(a.dtype, b.dtype), element)
@@ -107,12 +110,12 @@ def _product(
         views["out"] = view_of(result)
     found = None
     if traced is not None:
-        found = bound(traced, args, result, lambda shape: library.empty(name, shape, element, arrays["a"]))
+        found = bound(traced, args, result, sums_of, lambda shape: library.empty(name, shape, element, arrays["a"]))
     if 0 in shape:
         return _returned(found, result)
     nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
     if nothing:
-        views |= _zeros(library, a, b, shape)
+        views |= _zeros(library, a, b, sums_of)
     alpha = 1.0 if nothing else extras.alpha
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
@@ -121,6 +124,8 @@ def _product(
     if found is not None:
         epilogue = Epilogue(graph=found.graph)
     flipped = not matrix(views["out"]).along(1)
+    if flipped and epilogue is not None and epilogue.half:
+        raise LayoutError(f"{name}: expected out with contiguous rows where pairs() makes one column of two")
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms)
@@ -149,7 +154,11 @@ def _product(
         prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else prepared_launch(kernel, *given)
         if prepared is not None:
             prepared = in_order(prepared) if flipped else prepared
-            call.known.remember(arrays["a"], arrays["b"], arrays["out"], dtype, result, prepared, extras)
+            of = (arrays["a"], arrays["b"], arrays["out"], dtype)
+            if isinstance(call.known, KnownCalls):
+                call.known.remember(*of, result, prepared, extras)
+            elif found is not None and traced is graph:  # a plain function is traced at each call
+                call.known.remember(*of, found.traced, args, found.results, prepared, found.names)
     return _returned(found, result)
 
 

@@ -13,18 +13,20 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.kernels.gemm.epilogue import Hook
+from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.op import choice as tables
 from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.dtypes import both, check_types, element_name, result_of
+from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.graphs import alone, bound, described, traced_of
 from cute_dialect.op.known import Extras
 from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
@@ -119,6 +121,8 @@ def explain(
     bias: Any = None,
     activation: str = "",
     hook: Hook | None = None,
+    epilogue: Any = None,
+    args: Mapping[str, Any] | None = None,
     dtype: object = None,
     element: str = "f16",
     gpu: str = "",
@@ -127,8 +131,9 @@ def explain(
     """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments.
 
     Matrices are whatever has ``shape``, ``strides`` or ``stride()`` and ``dtype``, on any device, or shapes, of
-    contiguous rows and elements of type ``element``.  ``gpu``: for which, by its name; by default the one here, else an
-    H200.  ``others``: how many more kernels are told of.  Raises what the function does.
+    contiguous rows and elements of type ``element``; arrays in ``args`` may be a ``FakeTensor``.  ``gpu``: for which,
+    by its name; by default the one here, else an H200.  ``others``: how many more kernels are told of.  Raises what the
+    function does.
     """
     name = getattr(function, "__name__", "")
     if function not in (gemm.mm, gemm.bmm):
@@ -140,6 +145,9 @@ def explain(
     result = result_of(views["a"].dtype) if dtype is None else element_name(dtype)
     if 0 in (*shape, views["a"].shape[-1]):
         raise ShapeError(f"{name}: expected matrices with elements, got {views['a'].shape} and {views['b'].shape}")
+    given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
+    traced, sums = None if epilogue is None else traced_of(name, epilogue, given, shape), shape
+    shape = shape if traced is None else traced.shape_of(shape)
     views["out"] = _view(name, "out", shape if out is None else out, result)
     views |= {n: _view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
     try:
@@ -152,13 +160,20 @@ def explain(
         check_result(name, {"out": views["out"]}, shape, None if dtype is None else result)
     extras = Extras(alpha, beta, c, bias, activation, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
-    epilogue = None if extras.plain else ways.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+    fused = None if extras.plain else ways.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+    if traced is not None:
+        alone(name, extras)
+
+        def another(shape: tuple[int, ...]) -> Any:
+            return described(FakeTensor(result, shape))
+
+        fused = Epilogue(graph=bound(traced, given, another(shape), sums, another).graph)
     gpu, sms = (gpu, 132) if gpu else ways.here()
-    views, epilogue = by_rows(views, epilogue)
+    views, fused = by_rows(views, fused)
     matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
     try:
         kind = both(views["a"].dtype, views["b"].dtype)
-        way = ways.way_of(*matrices.values(), kind, views["out"].dtype, epilogue, gpu, sms)
+        way = ways.way_of(*matrices.values(), kind, views["out"].dtype, fused, gpu, sms)
     except OpError as e:
         raise type(e)(f"{name}: {e}") from None
     way = way._replace(folded=way.folded and matrices["out"].matrices > 1)

@@ -24,7 +24,7 @@ from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
 from cute_dialect.op.fused import Matrix, folds
 from cute_dialect.op.known import Extras
-from cute_dialect.op.model import best, costs_of, tell_clusters
+from cute_dialect.op.model import Costs, best, costs_of, ranked, tell_clusters
 from cute_dialect.op.operands import bias_mode
 from cute_dialect.runtime.driver import CudaError, driver
 
@@ -105,7 +105,7 @@ def way_of(
     """
     check_types(dtype, result)
     element, output = element_of(dtype), result
-    m, n, k, matrices = *out.shape, a.shape[1], out.matrices
+    m, n, k, matrices = out.shape[0], b.shape[1], a.shape[1], out.matrices
     by_row = epilogue is not None and epilogue.by_row
     folded = folds(a, b, out) and (matrices == 1 or not by_row)
     if folded:
@@ -126,8 +126,27 @@ def way_of(
         return Way(problem, None, (), folded, by_torch)
     choice = choose(problem, sms, gpu)
     if epilogue is not None and not by_torch:
-        choice = with_epilogue(choice, epilogue)
+        choice = _taking(choice, epilogue, problem, costs_of(gpu, sms))
     return Way(problem, choice, tuple(copied), folded, by_torch)
+
+
+def _taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
+    """Return a kernel with an epilogue: this one, or, where it cannot have that, the fastest that can.
+
+    The swapped problem reads and writes matrices beside the result an element at a time.
+    """
+    if not epilogue.half and not (choice.swapped and epilogue.by_elements):
+        return with_epilogue(choice, epilogue)
+    for other in (choice, *(c for _, c in ranked(problem, costs))):
+        found = with_epilogue(other, epilogue)
+        try:
+            fits = found.skinny is None and found.parts == 1 if epilogue.half else not found.swapped
+            if fits:
+                found.config.check()
+                return found
+        except ValueError:
+            continue
+    raise UnsupportedError(f"expected a problem that some kernel with pairs() serves, got {problem.key}")
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:

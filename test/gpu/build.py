@@ -117,6 +117,21 @@ def build_gemm(folder: str, chip: str) -> list[str]:
     return said
 
 
+def build_fused(folder: str, chip: str) -> list[str]:
+    """Products with epilogues that are functions: ``fused/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from fused_products import texts
+
+    from cute_dialect.pipelines import compile as compile_cute
+
+    said: list[str] = []
+    for name, text in texts():
+        module = compile_cute(text, chip=chip, filename=f"{name}.mlir", keep_stages=False)
+        module.save(Path(folder) / "fused" / name)
+        said.append(f"fused/{name}: {module.report.strip()}")
+    return said
+
+
 def build_types(folder: str, chip: str) -> list[str]:
     """The products of every type of elements: ``types/NAME``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -209,6 +224,7 @@ def main() -> None:
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
         build_several, build_sweep, build_types, build_type_kernels, build_op_rows, build_plans,
+        build_fused,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

@@ -156,13 +156,18 @@ class GemmConfig(NamedTuple):
         return 1024 // BITS[self.output]
 
     @property
+    def columns(self) -> int:
+        """Columns of C of a tile: half of the tile's where an epilogue makes one of two."""
+        return self.tile[1] // 2 if self.epilogue.half else self.tile[1]
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Columns of the chunks in which a tile is stored: the last ones are halves and quarters.
 
         >>> GemmConfig(tile=(128, 176, 64)).widths
         (64, 64, 32, 16)
         """
-        whole, rest = divmod(self.tile[1], self.chunk)
+        whole, rest = divmod(self.columns, self.chunk)
         return (self.chunk,) * whole + tuple(w for w in (self.chunk // 2, self.chunk // 4) if rest & w)
 
     @property
@@ -186,6 +191,10 @@ class GemmConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
         self.epilogue.check()
+        if self.epilogue.half and (self.major_c != "n" or sum(self.widths) != self.columns):
+            raise ValueError(
+                f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, got {self}"
+            )
         if self.epilogue.active and self.fallback:
             raise ValueError("expected no epilogue with a fallback, whose kernel has none")
         if self.element not in FACTORS:
@@ -281,6 +290,8 @@ class SplitConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         base = self.base
         base.check()
+        if base.epilogue.half:
+            raise ValueError("expected no blocks that share K where an epilogue makes one column of two")
         if base.batch or base.promote or base.deferred or base.atoms != 1:
             raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
         if base.accumulator:

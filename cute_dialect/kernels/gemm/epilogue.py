@@ -106,6 +106,18 @@ class Epilogue(NamedTuple):
         return self.alpha == 1.0 and self.beta in (0.0, 1.0) and integers and plain and self.graph is None
 
     @property
+    def half(self) -> bool:
+        """Tell whether the result has half of the columns of the sums."""
+        return self.graph is not None and self.graph.half
+
+    @property
+    def by_elements(self) -> bool:
+        """Tell whether matrices are read or written beside the result."""
+        if self.graph is not None:
+            return len(self.graph.outputs) > 1 or any(x.kind == "aux" for x in self.graph.inputs)
+        return self.beta != 0.0
+
+    @property
     def by_row(self) -> bool:
         """Tell whether rows of the result differ, so that the matrices of a batch may not be taken for one."""
         if self.graph is not None:
@@ -157,7 +169,7 @@ class Epilogue(NamedTuple):
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`."""
         m, n, *matrices = C.shape
         if self.graph is not None:
-            _check_operands(self.graph, addends.in_order(), m, n, matrices)
+            _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), matrices)
             return
         if addends.source is not None:
             rows, columns, *more = addends.source.shape
@@ -246,11 +258,14 @@ def _annotation(x: Input) -> Any:
 
 def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, matrices: list[Any]) -> None:
     """Assert in a host function that the memory of a graph's inputs fits D."""
-    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs) for x in graph.outputs[1:]]
+    halves = graph.halves
+    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node]) for x in graph.outputs[1:]]
     for i, (x, t) in enumerate(zip((*graph.inputs, *stored), operands)):
         if x.number:
             continue
         extents = {"aux": (m, n), "row": (n,), "column": (m,), "matrix": tuple(matrices) or (1,), "scalar": (1,)}
+        if x.half:
+            extents |= {"aux": (m, n // 2), "row": (n // 2,)}
         wanted = (*extents[x.kind], *(matrices if x.batch else ()))
         shape: tuple[Any, ...] = t.shape if cute.rank(t) > 1 else (t.shape,)
         for have, want in zip(shape, wanted):

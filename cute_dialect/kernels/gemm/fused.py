@@ -13,7 +13,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
-from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_of
+from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 
 __all__ = ["Fused", "element_of"]
@@ -88,6 +88,9 @@ class Evaluation:
 
     def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply`."""
+        if any(self.graph.halves):
+            self._apply_pairs(values, columns, row, column, matrix)
+            return
         lane = cute.arch.lane_idx()
         rows = [row + lane // 4 + 8 * half for half in range(2)]
         held = [self._of_row(r, matrix) for r in rows]
@@ -106,6 +109,44 @@ class Evaluation:
                 for x, t in zip(self.graph.outputs[1:], self.stored):
                     store_two([f[x.node] for f in found], t[None, None, matrix] if x.batch else t, x, rows[half], at)
 
+    def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
+        """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
+
+        Each thread has a result for every 8 columns of the sums; four threads exchange them for two groups of 8, so
+        that they lie in the first half of the registers as those of C do.
+        """
+        graph, lane = self.graph, cute.arch.lane_idx()
+        halves = graph.halves
+        rows = [row + lane // 4 + 8 * half for half in range(2)]
+        held = [self._of_row(r, matrix) for r in rows]
+        first = column + lane % 4 * 2
+        for group in range(columns // 16):  # registers: the passes unroll it
+            results: list[list[Any]] = [[], []]
+            for part in cute.range_constexpr(2):
+                at = first + group * 16 + part * 8
+                of_columns = self._of_columns(at, matrix)
+                for half in cute.range_constexpr(2):
+                    elements = self._elements(held[half], of_columns, at)
+                    n = group * 8 + (part * 4 + half * 2)
+                    place = {"row": rows[half], "column": at, "matrix": matrix}
+                    found = evaluated_pair(graph, [values[n], values[n + 1]], elements, place)
+                    d = found[graph.outputs[0].node]
+                    if halves[graph.outputs[0].node]:
+                        results[half].append(self.compute(d[0]))
+                    else:
+                        values[n], values[n + 1] = self.compute(d[0]), self.compute(d[1])
+                    for x, t in zip(graph.outputs[1:], self.stored):
+                        to = t[None, None, matrix] if x.batch else t
+                        if halves[x.node]:
+                            store_one(found[x.node][0], to, rows[half], at // 2)
+                        else:
+                            store_two(found[x.node], to, x, rows[half], at)
+            if graph.half:
+                for half in cute.range_constexpr(2):
+                    both = neighbours(results[half], lane)
+                    for i in cute.range_constexpr(2):
+                        values[group * 4 + (half * 2 + i)] = both[i]
+
     def apply_each(self, values: Any, ids: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply_each`."""
         for i in range(cute.size(values)):  # registers: the passes unroll it
@@ -119,8 +160,7 @@ class Evaluation:
             values[i] = self.compute(found[self.graph.outputs[0].node])
             for x, t in zip(self.graph.outputs[1:], self.stored):
                 to = t[None, None, matrix] if x.batch else t
-                if (row < to.shape[0]) & (column < to.shape[1]):
-                    to[row, column] = cute.Float32(found[x.node]).to(to.element_type)
+                store_one(found[x.node], to, row, column)
 
     # What lies outside of D is not used, but must be readable: the last values stand for it.
 
@@ -151,17 +191,38 @@ class Evaluation:
             elif alone:
                 found.append(element_of(line, column, self.compute))
             else:
-                found.append(two(line, column, x, self.compute))
+                found.append(self._two(line, column, x))
         return found
+
+    def _two(self, line: Any, column: Any, x: Input) -> list[Any]:
+        """Return two neighbours of a vector, or what stands for both."""
+        if x.half:
+            return [element_of(line, column // 2, self.compute)] * 2
+        return two(line, column, x, self.compute)
 
     def _elements(self, of_row: list[Any], of_columns: list[Any], column: Any) -> list[list[Any]]:
         """Return of each input its values in two neighbours of a row."""
-        pairs = []
+        pairs: list[Any] = []
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
-            pairs.append(
-                both if x.kind == "row" else two(held, column, x, self.compute) if x.kind == "aux" else [held, held]
-            )
+            pairs.append(both if x.kind == "row" else self._two(held, column, x) if x.kind == "aux" else [held, held])
         return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+def neighbours(values: list[Any], lane: Any) -> list[Any]:
+    """Exchange values of four threads: of columns ``q`` and ``4 + q``, q the thread's number, those of ``2 q`` and
+    ``2 q + 1``.
+    """
+    second, upper = lane % 2 == 1, lane % 4 >= 2
+    sent = [values[1] if second else values[0], values[0] if second else values[1]]
+    start, part = lane - lane % 4 + lane % 2 * 2, lane % 4 // 2
+    got = [cute.arch.shuffle_sync(sent[0], start + part), cute.arch.shuffle_sync(sent[1], start + 1 - part)]
+    return [got[1] if upper else got[0], got[0] if upper else got[1]]
+
+
+def store_one(value: Any, to: Any, row: Any, column: Any) -> None:
+    """Store an element, if it lies inside."""
+    if (row < to.shape[0]) & (column < to.shape[1]):
+        to[row, column] = cute.Float32(value).to(to.element_type)
 
 
 def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> None:
@@ -195,23 +256,45 @@ def two(line: Any, column: Any, x: Input, compute: Any) -> Any:
     return pair.load().to(compute)
 
 
+def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], place: dict[str, Any]) -> list[Any]:
+    """Return of all nodes their values for two neighbours, or, of those over half of the columns, the one."""
+    values: list[list[Any]] = []
+    for node, half in zip(graph.nodes, graph.halves):
+        if node.op in ("even", "odd"):
+            values.append([values[node.operands[0]][node.op == "odd"]])
+        elif node.op == "column":
+            values.append([place["column"], place["column"] + 1])
+        else:
+            found = []
+            for i in range(1 if half else 2):
+                operands = [values[k][min(i, len(values[k]) - 1)] for k in node.operands]
+                loaded = inputs[i][node.value] if node.op == "load" else None
+                found.append(value_of(node, accum[i], loaded, operands, place))
+            values.append(found)
+    return values
+
+
 def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[str, Any]) -> list[Any]:
     """Return the values of all nodes for an element."""
     values: list[Any] = []
     for node in graph.nodes:
-        if node.op == "accum":
-            values.append(accum)
-        elif node.op == "constant":
-            values.append(constant_of(node))
-        elif node.op == "load":
-            values.append(inputs[node.value])
-        elif node.op in place:
-            values.append(place[node.op])
-        elif node.op == "hook":
-            values.append(node.value(*[values[i] for i in node.operands]))
-        else:
-            operands = [values[i] for i in node.operands]
-            if node.op in _OF_FLOATS:
-                operands = [x if isinstance(x, cute.Float32) else cute.Float32(x) for x in operands]
-            values.append(FUNCTIONS[node.op].in_kernel(*operands))
+        loaded = inputs[node.value] if node.op == "load" else None
+        values.append(value_of(node, accum, loaded, [values[i] for i in node.operands], place))
     return values
+
+
+def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: dict[str, Any]) -> Any:
+    """Return the value of a node for an element."""
+    if node.op == "accum":
+        return accum
+    if node.op == "constant":
+        return constant_of(node)
+    if node.op == "load":
+        return loaded
+    if node.op in place:
+        return place[node.op]
+    if node.op == "hook":
+        return node.value(*operands)
+    if node.op in _OF_FLOATS:
+        operands = [x if isinstance(x, cute.Float32) else cute.Float32(x) for x in operands]
+    return FUNCTIONS[node.op].in_kernel(*operands)

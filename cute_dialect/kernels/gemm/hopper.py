@@ -89,7 +89,7 @@ def launch(
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
     tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
-        cute.ceil_div(C.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
+        cute.ceil_div(C.shape[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.at_once, matrices=C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)

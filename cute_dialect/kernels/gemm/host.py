@@ -76,7 +76,10 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
             raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if c.epilogue.half:
+        assert B.shape[0] == C.shape[1] * 2, "B must have twice the N of C"
+    else:
+        assert B.shape[0] == C.shape[1], "B and C must have the same N"
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
         for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):

@@ -147,7 +147,9 @@ class Result:
         self.stores = {w: kind(tma, w, memory, c.buffers * c.consumers, group) for w, tma in tmas.items()}
         self.kind = number(c.output)
         self.wide = self.kind.width == 32
-        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind)
+        self.twice = c.tile[1] // c.columns
+        half = cute.make_rmem_tensor(c.atoms * c.columns // 2, self.kind) if self.twice == 2 and not self.wide else None
+        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind) if half is None else half
 
     @property
     def chunks(self) -> int:
@@ -161,15 +163,18 @@ class Result:
 
     def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
         """Return where the element of such a row and a column of the tile lies in C."""
-        found = (self.row(place, atom), place.column * self.c.tile[1] + column)
+        found = (self.row(place, atom), place.column * self.c.columns + column)
         return found if place.matrix is None else (*found, place.matrix)
 
     def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> Any:
-        """Apply the epilogue to some columns of the tile from one on; returns them, in the type that it computes in."""
+        """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
+        them, in the type that it computes in.
+        """
         if self.c.epilogue.active:
             values = self.fused.taken(values)
             row, first, *_ = self.at(place, atom, column)
-            self.fused.apply(values, columns, row + cute.arch.warp_idx() % 4 * 16, first, place.matrix)
+            warp = cute.arch.warp_idx() % 4
+            self.fused.apply(values, columns, row + warp * 16, first * self.twice, place.matrix)
         return values
 
     def _pieces(self) -> list[tuple[int, int, int]]:
@@ -178,7 +183,7 @@ class Result:
         return [(atom, sum(widths[:i]), w) for atom in range(self.c.atoms) for i, w in enumerate(widths)]
 
     def _registers(self, values: Any, atom: int, column: int, width: int) -> Any:
-        return self.stores[width].registers(values, (self.c.tile[1] * atom + column) // 2)
+        return self.stores[width].registers(values, (self.c.columns * atom + column) // 2)
 
     def convert(self, place: Place) -> None:
         """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
@@ -201,9 +206,14 @@ class Result:
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
         for i in cute.range_constexpr(start, stop):
             atom, column, width = pieces[i]
-            values = self._registers(self.out, atom, column, width)
-            if self.wide:  # no sooner: what an epilogue loads would need registers
-                values = self.words(self.fuse(values, width, place, atom, column))
+            if self.wide and self.twice == 2:
+                start = self.sums.iterator + (self.c.tile[1] * atom + 2 * column) // 2
+                values = cute.make_tensor(start, cute.make_layout(width))
+                values = self.stores[width].registers(self.fuse(values, 2 * width, place, atom, column), 0)
+            else:
+                values = self._registers(self.out, atom, column, width)
+                if self.wide:  # no sooner: what an epilogue loads would need registers
+                    values = self.words(self.fuse(values, width, place, atom, column))
             # The tile before may have used the buffer of its first chunk last.
             under_way = buffers - 1 if i or len(pieces) % buffers == 0 else 0
             self.put(values, i % buffers, width, place, atom, column, under_way)

@@ -38,6 +38,7 @@ from cute_dialect.op.epilogue.functions import (
     minimum as minimum,
     mish as mish,
     multiply_add as multiply_add,
+    pairs as pairs,
     prelu as prelu,
     relu as relu,
     relu6 as relu6,

@@ -21,8 +21,8 @@ __all__ = [
     "ACTIVATIONS", "abs", "clamp", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
     "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
-    "log", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "mish", "multiply_add", "prelu", "relu",
-    "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh", "where",
+    "log", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "mish", "multiply_add", "pairs", "prelu",
+    "relu", "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh", "where",
 ]  # fmt: skip
 
 
@@ -70,6 +70,16 @@ d_silu, d_tanh, d_gelu, d_gelu_tanh, d_softplus, d_elu, d_mish, d_square_relu = 
 
 ACTIVATIONS: Mapping[str, Callable[..., Any]] = {n: globals()[n] for n in table.ACTIVATIONS}
 """The activations by name; each has a gradient ``d_…`` (but prelu)."""
+
+
+def pairs(x: Any) -> tuple[Any, Any]:
+    """Return the even and the odd columns: of each two neighbours of a row the first and the second.
+
+    What is computed of them has half of the columns: ``gate, up = pairs(accum); D = silu(gate) * up``.
+    """
+    if isinstance(x, proxy.Proxy):
+        return x.pair()
+    return x[..., 0::2], x[..., 1::2]
 
 
 def clamp(x: Any, low: Any = None, high: Any = None) -> Any:

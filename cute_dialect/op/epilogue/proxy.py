@@ -67,6 +67,16 @@ class Proxy:
         """The rank of the array."""
         return len(self.shape)
 
+    def pair(self) -> tuple[Proxy, Proxy]:
+        """Return the even and the odd columns.  Raises EpilogueError where they are none."""
+        if not self.shape or self.shape[-1] % 2 or self.make.nodes[self.node].op in ("even", "odd"):
+            raise EpilogueError(
+                f"{self.what}: expected pairs() of what has an even number of columns, got shape {self.shape}"
+            )
+        shape = (*self.shape[:-1], self.shape[-1] // 2)
+        first, second = self.make.pair(self.node)
+        return Proxy(self.what, self.make, first, shape), Proxy(self.what, self.make, second, shape)
+
     def _value(self, use: str) -> NoReturn:
         """Refuse, or ask for, the value."""
         if self.needs:

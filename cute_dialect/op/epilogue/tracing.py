@@ -107,6 +107,11 @@ class Traced:
         lines += [f"  {name} = %{x.node}" for name, x in zip(self.results, self.graph.outputs)]
         return "\n".join(lines)
 
+    def shape_of(self, sums: Sequence[int], name: str = "D") -> tuple[int, ...]:
+        """Return the shape of a result, of sums of a shape."""
+        node = self.graph.outputs[self.results.index(name)].node
+        return (*sums[:-1], sums[-1] // 2) if self.graph.halves[node] else tuple(sums)
+
     def reference(self, accum: Any, **arguments: Any) -> Any:
         """Return what the function gives for arrays, of numpy or torch."""
         return self.function(accum, **{name: arguments[name] for name in self.parameters if name != "accum"})
@@ -228,8 +233,8 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
         if name in constants and x.shape is None:
             arguments[name] = x.number
             continue
-        kind, batch = ("scalar", False) if x.shape is None else _kind(what, name, x.shape, sums.shape)
-        node = make.load(Input(kind, x.element, number=x.shape is None, batch=batch))
+        kind, batch, half = ("scalar", False, False) if x.shape is None else _kind(what, name, x.shape, sums.shape)
+        node = make.load(Input(kind, x.element, number=x.shape is None, batch=batch, half=half))
         loads.append(Argument(name, len(make.inputs) - 1, kind, batch))
         needs = frozenset((name,)) if x.shape is None else frozenset[str]()
         if x.element == "i1":
@@ -254,11 +259,15 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
     )  # fmt: skip
 
 
-def _kind(what: str, name: str, shape: tuple[int, ...], result: tuple[int, ...]) -> tuple[str, bool]:
-    found = broadcast_kind(shape, result)
+def _kind(what: str, name: str, shape: tuple[int, ...], sums: tuple[int, ...]) -> tuple[str, bool, bool]:
+    """Return how memory of a shape is read, and whether it lies over (M, N / 2)."""
+    found = broadcast_kind(shape, sums)
+    if found is not None:
+        return *found, False
+    found = broadcast_kind(shape, (*sums[:-1], sums[-1] // 2)) if sums[-1] % 2 == 0 else None
     if found is None:
-        raise EpilogueError(f"{what}: expected {name} of a shape that expands to {result}, got {shape}")
-    return found
+        raise EpilogueError(f"{what}: expected {name} of a shape that expands to {sums}, got {shape}")
+    return *found, True
 
 
 def _results(what: str, function: Callable[..., Any], found: Any) -> tuple[str, dict[str, Any]]:

@@ -156,3 +156,64 @@ def test_what_does_not_fit() -> None:
         kernel(a, b, d, np.zeros(120, np.float32), device="cpu")
     with pytest.raises(ValueError, match="expected a graph alone"):
         gemm_text(SINGLE._replace(epilogue=Epilogue(graph=graph, bias="n")))
+
+
+def gated() -> Graph:
+    """Two neighbours become one: a bias before, a row and a matrix of half the columns after; results of either."""
+    make = Builder()
+    x = make.call("add", make.accum(), make.load(Input("row", "f32", order="n", pairs=True)))
+    gate, up = make.pair(x)
+    d = make.call("multiply", make.call("relu", gate), make.call("add", up, make.place("row")))
+    d = make.call("add", d, make.load(Input("row", "f16", order="n", half=True)))
+    d = make.call("subtract", d, make.load(Input("aux", "f32", order="n", half=True)))
+    return make.graph([Output(d), Output(x, "f32", order="n", pairs=True), Output(up, "f32", order="n")])
+
+
+PAIRED: dict[str, Any] = {
+    "cooperative": SINGLE._replace(tile=(128, 160, 64)),
+    "cluster, deferred": GemmConfig(),
+    "pingpong": SINGLE._replace(schedule="pingpong"),
+    "f32": SINGLE._replace(output="f32", tile=(128, 176, 64)),
+    "bytes": SINGLE._replace(element="i8", output="i8", tile=(128, 128, 128)),
+    "stream": SINGLE._replace(stream_k=True, sms=2, output="f32"),
+    "256 rows": SINGLE._replace(tile=(256, 96, 64)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_pairs(name: str) -> None:
+    config = PAIRED[name]._replace(epilogue=Epilogue(graph=gated()))
+    m, n, k = 136, 288, 200 if config.element == "f16" else 208
+    rng = np.random.default_rng(5)
+    workspace: tuple[Any, ...] = ()
+    if config.stream_k:
+        floats, counters = Choice(config).workspace(m, n)
+        workspace = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+    a, b = (rng.integers(-1, 2, (x, k)).astype(DTYPES[config.element]) for x in (m, n))
+    out = np.full((m, n // 2), 99, DTYPES[config.output])
+    bias, row = rng.integers(-2, 3, n).astype(np.float32), rng.integers(-2, 3, n // 2).astype(np.float16)
+    aux = rng.integers(-2, 3, (m, n // 2)).astype(np.float32)
+    full, half = np.full((m, n), np.nan, np.float32), np.full((m, n // 2), np.nan, np.float32)
+    kernel = compile(gemm_text(config), emit="base").kernel("launch")
+    kernel(a, b, out, *workspace, bias, row, aux, full, half, device="cpu")
+    x = a.astype(np.float64) @ b.T.astype(np.float64) + bias
+    d = np.maximum(x[:, ::2], 0) * (x[:, 1::2] + np.arange(m)[:, None]) + row - aux
+    limits = {"i8": (-128, 127)}.get(config.output)
+    assert (out.astype(np.float64) == (np.clip(d, *limits) if limits else d.astype(out.dtype))).all()
+    assert (full == x).all() and (half == x[:, 1::2]).all()
+
+
+def test_what_pairs_cannot() -> None:
+    e = Epilogue(graph=gated())
+    for config, said in (
+        (SINGLE._replace(major_c="m", epilogue=e), "expected rows of C, and columns in multiples of 32"),
+        (SINGLE._replace(tile=(128, 112, 64), epilogue=e), "expected rows of C, and columns in multiples of 32"),
+        (
+            SplitConfig(SplitConfig().base._replace(tile=(128, 128, 64), stages=6, epilogue=e), 2),
+            "no blocks that share",
+        ),
+    ):
+        with pytest.raises(ValueError, match=said):
+            gemm_text(config)
+    with pytest.raises(ValueError, match="expected no few rows"):
+        few_rows_text(SkinnyConfig(columns=64, stages_a=2, stages=4, epilogue=e))

@@ -1,0 +1,123 @@
+"""Epilogues that are functions, on the GPU: exactly the function on small integers, near it on normal data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from fused_products import CASES, Case  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, trace  # noqa: E402
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "bool": torch.bool}
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "fused").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/fused is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "fused"))
+
+
+def integers(x: FakeTensor) -> torch.Tensor:
+    shape = tuple(x.shape)
+    if x.element == "bool":
+        return torch.randint(0, 2, shape, device="cuda").bool()
+    found = torch.randint(-2, 3, shape, device="cuda").to(TYPES[x.element])
+    return found.t().contiguous().t() if x.layout == "column" else found
+
+
+def data(case: Case) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
+    torch.manual_seed(0)
+    m, n, k = case.shape
+    batch = (case.batch,) if case.batch else ()
+    # Few factors that are not 0, so that sums and products of them are exact in 16 bits.
+    a, b = (
+        torch.randint(-1, 2, (*batch, *s), device="cuda").to(TYPES[case.element])
+        * (torch.rand((*batch, *s), device="cuda") < 0.05)
+        for s in ((m, k), (k, n))
+    )
+    return a, b, {p: integers(x) if isinstance(x, FakeTensor) else x for p, x in case.arguments.items()}
+
+
+def wide(args: dict[str, Any]) -> dict[str, Any]:
+    return {p: x.double() if torch.is_tensor(x) and x.dtype != torch.bool else x for p, x in args.items()}
+
+
+def near(found: torch.Tensor, want: torch.Tensor) -> bool:
+    eps = torch.finfo(found.dtype).eps
+    want = want.expand(found.shape)
+    return bool(((found.double() - want).abs() <= 2 * eps * want.abs() + 1e-6).all())
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n not in ACTIVATIONS])
+def test_the_function_itself(name: str) -> None:
+    case = CASES[name]
+    a, b, args = data(case)
+    multiply: Any = op.bmm if case.batch else op.mm
+    want = case.function(a.double() @ b.double(), **wide(args))
+    shape = (*((case.batch,) if case.batch else ()), *case.shape[:2])
+    traced = trace(case.function, {**args, "accum": FakeTensor("f32", shape)})
+    for epilogue in (case.function, traced, traced):  # the last one is launched after one look-up
+        found = multiply(a, b, epilogue=epilogue, args=args)
+        for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (found, want))):
+            assert near(x, y) if "swiglu" in name or "batch" in name else torch.equal(x.double(), y.expand(x.shape))
+
+
+def test_beta_of_zero_on_the_device() -> None:
+    case = CASES["numbers on the device"]
+    a, b, args = data(case)
+    args |= {"beta": torch.zeros(1, device="cuda"), "alpha": torch.full((1,), 2.0, device="cuda")}
+    want = case.function(a.double() @ b.double(), **wide(args))
+    args["C"] = torch.full_like(args["C"], float("nan"))
+    for x, y in zip(op.mm(a, b, epilogue=case.function, args=args), want):
+        assert torch.equal(x.double(), y)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    """Two units in the last place of f16, also of what is no number."""
+    case = CASES[name]
+    m, n, k = case.shape
+    torch.manual_seed(0)
+    a = torch.zeros(m, k, device="cuda").half()
+    a[:, 0] = 1.0
+    b = torch.zeros(k, n, device="cuda").half()
+    b[0] = torch.linspace(-100.0, 100.0, n, device="cuda").half()
+    b[0, :3] = torch.tensor([float("inf"), -float("inf"), float("nan")])
+    b[1:, :3] = 0.0
+    a[:, 1:] = 0.0
+    found = op.mm(a, b, epilogue=case.function, args=case.arguments)
+    want = case.function(b[0].double(), **case.arguments)
+    assert torch.equal(found[0], found[-1]) or bool(found[0, 2].isnan())
+    row = found[0].double()
+    finite = slice(3, None)
+    limit = 2 * torch.finfo(torch.float16).eps * want.abs() + 2.0**-23
+    assert bool(((row - want).abs() <= limit)[finite].all())
+    assert bool(row[2].isnan()) and bool(want[2].isnan())
+    for i in (0, 1):
+        assert float(row[i]) == float(want[i])
+
+
+def test_a_graph_that_is_captured() -> None:
+    case = CASES["example 4096x4096x512"]
+    a, b, args = data(case)
+    traced = trace(case.function, {**args, "accum": FakeTensor("f32", case.shape[:2])})
+    d, f = torch.empty(case.shape[:2], device="cuda").half(), torch.empty(case.shape[:2], device="cuda").half()
+    args |= {"D": d, "F": f}
+    op.mm(a, b, epilogue=traced, args=args)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        op.mm(a, b, epilogue=traced, args=args)
+    a.neg_()
+    d.fill_(float("nan"))
+    graph.replay()
+    want = case.function(a.double() @ b.double(), **wide({p: x for p, x in args.items() if p not in ("D", "F")}))
+    assert torch.equal(d.double(), want[0]) and torch.equal(f.double(), want[1])

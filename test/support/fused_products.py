@@ -1,0 +1,96 @@
+"""Products with epilogues that are functions, and the kernels that ``op.mm`` and ``op.bmm`` take for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.op.compiled import text_of
+from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, gelu, pairs, relu, silu, where
+
+GPU = "NVIDIA H200"
+
+
+def example(accum: Any, alpha: Any, C: Any, beta: Any, aux: Any, bias: Any) -> Any:
+    """Every kind of memory; a value that is used three times, and stored."""
+    F = alpha * accum + (beta * C + aux)
+    E = relu(F + 1) + bias
+    D = E + F
+    return D, F
+
+
+def swiglu(accum: Any, bias: Any) -> Any:
+    """Two columns become one."""
+    gate, up = pairs(accum + bias)
+    return silu(gate) * up
+
+
+def masked(accum: Any, mask: Any, per: Any) -> Any:
+    """Truths an element, a number a matrix."""
+    return where(mask, gelu(accum * per), 0.0)
+
+
+def column(accum: Any, scale: Any) -> Any:
+    """One value a row of the result."""
+    return accum * scale
+
+
+def activation(name: str) -> Callable[..., Any]:
+    """One of the table, of sums that are scaled to about 1."""
+
+    def of(accum: Any, scale: Any, slope: Any) -> Any:
+        x = accum * scale
+        return ACTIVATIONS[name](x, slope) if name in ("prelu", "leaky_relu", "elu") else ACTIVATIONS[name](x)
+
+    of.__name__ = name
+    return of
+
+
+class Case(NamedTuple):
+    """``function`` of a product of (M, N, K), ``batch`` of them or one (0); arguments: shapes and types, or numbers;
+    ``element``: of A, B and D.
+    """
+
+    function: Callable[..., Any]
+    shape: tuple[int, int, int]
+    arguments: dict[str, Any]
+    batch: int = 0
+    element: str = "f16"
+
+    def kernel(self) -> tuple[str, str]:
+        """The kernel's name and text."""
+        m, n, k = self.shape
+        batch = (self.batch,) if self.batch else ()
+        choice = op.explain(
+            op.bmm if batch else op.mm, (*batch, m, k), (*batch, k, n), epilogue=self.function, args=self.arguments,
+            element=self.element, gpu=GPU,
+        ).choice  # fmt: skip
+        assert choice is not None
+        return choice.name, text_of(choice)
+
+
+def _example(m: int, n: int, alpha: Any = 0.5, beta: Any = 2.0) -> dict[str, Any]:
+    return {
+        "alpha": alpha, "C": FakeTensor("f16", (m, n)), "beta": beta, "aux": FakeTensor("f32", (m, n), "column"),
+        "bias": FakeTensor("bf16", (n,)),
+    }  # fmt: skip
+
+
+ONE = FakeTensor("f32", (1,))
+CASES = {
+    **{f"example {m}x{n}x{k}": Case(example, (m, n, k), _example(m, n))
+       for m, n, k in ((4096, 4096, 512), (256, 256, 4096), (8, 4096, 1024), (1000, 264, 264), (512, 8192, 256))},
+    "numbers on the device": Case(example, (512, 512, 256), _example(512, 512, ONE, ONE)),
+    "swiglu": Case(swiglu, (4096, 4096, 512), {"bias": FakeTensor("f16", (4096,))}),
+    "swiglu, bf16, some rows": Case(swiglu, (33, 512, 512), {"bias": FakeTensor("bf16", (512,))}, 0, "bf16"),
+    "a batch": Case(masked, (256, 320, 128), {"mask": FakeTensor("bool", (8, 256, 320)),
+                                            "per": FakeTensor("f32", (8, 1, 1))}, 8),
+    "a column": Case(column, (4096, 4096, 512), {"scale": FakeTensor("f32", (4096, 1))}),
+    **{name: Case(activation(name), (512, 1024, 128), {"scale": 0.1, "slope": 0.25}) for name in ACTIVATIONS},
+}  # fmt: skip
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Names and texts of the kernels, each once."""
+    yield from dict(case.kernel() for case in CASES.values()).items()
