@@ -123,38 +123,38 @@ def counters(folder: str) -> list[dict[str, object]]:
     return list(rows.values())
 
 
-def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
-    """Measure power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
+def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
+    """Launch without pause for some seconds; gives power, clock and speed of the second half: ``W``, ``MHz``,
+    ``TFLOP/s``.
+    """
     import torch
 
+    command = ["nvidia-smi", "--query-gpu=power.draw.instant,clocks.sm", "--format=csv,noheader,nounits"]
+    torch.cuda.synchronize()
+    sampler = subprocess.Popen([*command, "--loop-ms=100", "--id=0"], stdout=subprocess.PIPE, text=True)
+    end, count = time.monotonic() + seconds, 0
+    begin = time.monotonic()
+    while time.monotonic() < end:
+        for _ in range(20):
+            run()
+        torch.cuda.synchronize()
+        count += 20
+    took = time.monotonic() - begin
+    sampler.terminate()
+    samples = [line.split(",") for line in (sampler.communicate()[0] or "").splitlines() if "," in line]
+    late = samples[len(samples) // 2 :]
+    watts, clock = (sorted(float(s[i]) for s in late)[len(late) // 2] for i in (0, 1))
+    return {"W": watts, "MHz": clock, "TFLOP/s": 1e-12 * flop * count / took}
+
+
+def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
+    """Measure power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
     rows: list[dict[str, object]] = []
     for integers in (False, True):
         for name, run in _gemms(folder, STEADY, integers):
             m, n, k = map(int, name.split()[2].split("x"))
-            command = ["nvidia-smi", "--query-gpu=power.draw.instant,clocks.sm", "--format=csv,noheader,nounits"]
-            sampler = subprocess.Popen([*command, "--loop-ms=100", "--id=0"], stdout=subprocess.PIPE, text=True)
-            end, count = time.monotonic() + seconds, 0
-            torch.cuda.synchronize()
-            begin = time.monotonic()
-            while time.monotonic() < end:
-                for _ in range(20):
-                    run()
-                torch.cuda.synchronize()
-                count += 20
-            took = time.monotonic() - begin
-            sampler.terminate()
-            samples = [line.split(",") for line in (sampler.communicate()[0] or "").splitlines() if "," in line]
-            late = samples[len(samples) // 2 :]
-            watts = sorted(float(w) for w, _ in late)[len(late) // 2]
-            clock = sorted(float(c) for _, c in late)[len(late) // 2]
-            rows.append(
-                {
-                    "name": f"{name} {'int' if integers else 'normal'}",
-                    "W": watts,
-                    "MHz": clock,
-                    "TFLOP/s": 2e-12 * m * n * k * count / took,
-                }
-            )
+            found = load(run, 2.0 * m * n * k, seconds)
+            rows.append({"name": f"{name} {'int' if integers else 'normal'}", **found})
             time.sleep(0.5)
     return rows
 

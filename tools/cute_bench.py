@@ -4,6 +4,7 @@ cute-bench opt                                   cute-opt: start-up, text to PTX
 cute-bench algebra                               the layout algebra beside its peers (no GPU)
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
 cute-bench gemm --batched                        products of batches beside torch.bmm
+cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
@@ -43,6 +44,7 @@ _CASES: Mapping[str, str] = {
     "accuracy": "cute_dialect.tools.bench_accuracy",
     "all": "cute_dialect.tools.bench_all",
     "elementwise_add": "cute_dialect.tools.bench_add",
+    "energy": "cute_dialect.tools.bench_energy",
     "gemm": "cute_dialect.tools.bench_gemm",
     "gemm_skinny": "cute_dialect.tools.bench_gemm_skinny",
     "gemm_sm80": "cute_dialect.tools.bench_gemm_sm80",
