@@ -13,6 +13,7 @@ from cute_dialect.op.graphs import alone
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.product import Interpreted, product
+from cute_dialect.op.wanted import Wanted
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -39,6 +40,8 @@ def mm(
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
+    kernel: object = None,
+    split_k: int | None = None,
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
@@ -62,25 +65,28 @@ def mm(
     the arrays' library does the rest; those of f32 and of 8 bits are copied, also where they are not contiguous along K
     (:func:`cute_dialect.op.explain` says so).
 
+    ``kernel``: the one to take, a :class:`Choice`, its name (as :func:`cute_dialect.op.explain` tells it) or a
+    :class:`TileDescription`; ``split_k``: how many blocks share K, of a kernel that is chosen.  By default both are.
+
     ``device``: ``"cpu"`` for the interpreter, which takes numpy arrays and CPU tensors, and what ``run`` has; or a
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of OpError before anything is compiled or written.
     """
     if epilogue is not None:
         alone("mm", Extras(alpha, beta, c, bias, activation, hook))
-        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {})
+        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, kernel, split_k)
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
-        if device is None and stream is None and not run:
+        if device is None and stream is None and kernel is None and split_k is None and not run:
             done = MM.again(a, b, out, dtype)
             if done is not None:
                 return done
-        return product("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM)
+        return product("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, activation, hook)
-    if device is None and stream is None and not run:
+    if device is None and stream is None and kernel is None and split_k is None and not run:
         done = MM.again_with(a, b, out, dtype, extras)
         if done is not None:
             return done
-    return product("mm", 2, a, b, out, dtype, extras, device, stream, run, MM)
+    return product("mm", 2, a, b, out, dtype, extras, device, stream, run, MM, wanted=Wanted(kernel, split_k))
 
 
 def bmm(
@@ -97,6 +103,8 @@ def bmm(
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
+    kernel: object = None,
+    split_k: int | None = None,
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
@@ -109,28 +117,43 @@ def bmm(
     """
     if epilogue is not None:
         alone("bmm", Extras(alpha, beta, c, bias, activation, hook))
-        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {})
+        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, kernel, split_k)
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
-        if device is None and stream is None and not run:
+        if device is None and stream is None and kernel is None and split_k is None and not run:
             done = BMM.again(a, b, out, dtype)
             if done is not None:
                 return done
-        return product("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM)
+        return product("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, activation, hook)
-    if device is None and stream is None and not run:
+    if device is None and stream is None and kernel is None and split_k is None and not run:
         done = BMM.again_with(a, b, out, dtype, extras)
         if done is not None:
             return done
-    return product("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM)
+    return product("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM, wanted=Wanted(kernel, split_k))
 
 
 def _graph(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
-    epilogue: Any, args: Mapping[str, Any],
+    epilogue: Any, args: Mapping[str, Any], kernel: object, split_k: int | None,
 ) -> Any:  # fmt: skip
     """Compute a product with an epilogue."""
-    if device is None and stream is None and not run:
+    if device is None and stream is None and kernel is None and split_k is None and not run:
         done = GRAPHS[rank].again(a, b, out, dtype, epilogue, args)
         if done is not None:
             return done
-    return product(call, rank, a, b, out, dtype, Extras(), device, stream, run, GRAPHS[rank], epilogue, args)
+    return product(
+        call,
+        rank,
+        a,
+        b,
+        out,
+        dtype,
+        Extras(),
+        device,
+        stream,
+        run,
+        GRAPHS[rank],
+        epilogue,
+        args,
+        Wanted(kernel, split_k),
+    )

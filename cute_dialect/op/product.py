@@ -20,7 +20,8 @@ from cute_dialect.op.graphs import Bound, bound, traced_of
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
-from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of
+from cute_dialect.op.wanted import ANY, Wanted, kernel_for
+from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 
@@ -56,17 +57,19 @@ class _Call(NamedTuple):
     stream: object
     run: Interpreted
     known: KnownCalls | KnownGraphs | None
+    wanted: Wanted
 
 
 def product(
     name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
     stream: object = None, run: Interpreted | None = None, known: KnownCalls | KnownGraphs | None = None,
     graph: Any = None,
-    args: Mapping[str, Any] = MappingProxyType({}),
+    args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
 
-    ``known``: is told how, of calls that it can recognise; ``graph``, ``args``: an epilogue and its arguments.
+    ``known``: is told how, of calls that it can recognise; ``graph``, ``args``: an epilogue and its arguments;
+    ``wanted``: the kernel, where the call says which.
     Raises subclasses of OpError, and what a kernel raises.
     """
     run = run or {}
@@ -74,7 +77,8 @@ def product(
     check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
     where, views = read_all(name, arrays, device, stream)
-    call = _Call(name, rank, where, stream, run, None if device is not None or stream is not None else known)
+    known = None if device is not None or stream is not None or wanted != ANY else known
+    call = _Call(name, rank, where, stream, run, known, wanted)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
     try:
         with on:
@@ -129,6 +133,13 @@ def _product(
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms)
+    if call.wanted != ANY:
+        if way.choice is None:
+            raise UnsupportedError(
+                f"{name}: expected addresses and rows of whole 16 bytes, which TMA needs, for a kernel of your choice"
+            )
+        choice = kernel_for(way.problem, call.wanted, gpu, sms)
+        way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
     if way.by_torch:
         if extras.hook is not None:
             raise UnsupportedError(
