@@ -109,6 +109,28 @@ def arrays_of_torch() -> Arrays:
     )  # fmt: skip
 
 
+CASTS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+"""Types that values can be rounded to, and their long names."""
+
+
+def cast_of_arrays(x: Any, element: str) -> Any:
+    """Return an array (or a number) rounded to another type, in its own."""
+    if type(x).__module__.startswith("torch"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return x.to(getattr(torch, CASTS[element])).to(x.dtype)
+    import numpy as np
+
+    if element == "bf16":
+        import ml_dtypes
+
+        kind: Any = ml_dtypes.bfloat16
+    else:
+        kind = CASTS[element]
+    array = x if hasattr(x, "astype") else np.asarray(x, np.float64)
+    return array.astype(kind).astype(array.dtype)
+
+
 # -------------------------------------------------------------------------------------------------------- in kernels
 
 _LOG2_E = 1.4426950408889634

@@ -5,7 +5,8 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     accum                  the sums
     constant               ``value``: a number, as a text that is exact
     load                   ``value``: the number of an input
-    row, column, matrix    where the element lies in D (i32)
+    row, column, matrix    where the element lies (i32), of the sums
+    cast                   ``value``: the type that it is rounded to
     even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
                            computed of it lies over (M, N / 2)
     hook                   ``value``: a function in the language, of the operands; it has no reference
@@ -31,7 +32,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
 
 __all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate"]
 
@@ -212,6 +213,10 @@ class Builder:
         assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
         return self._add(Node(name, operands))
 
+    def cast(self, x: int, element: str) -> int:
+        """Return a value rounded to another type."""
+        return self._add(Node("cast", (x,), element))
+
     def hook(self, function: Callable[..., Any], x: int) -> int:
         """Return the value of a function in the language, of a value, its row and its column."""
         return self._add(Node("hook", (x, self.place("row"), self.place("column")), function))
@@ -265,6 +270,8 @@ def evaluate(
             elif node.op in ("row", "column", "matrix"):
                 assert place is not None
                 found = place(node.op)
+            elif node.op == "cast":
+                found = cast_of_arrays(values[node.operands[0]], node.value)
             elif node.op in ("even", "odd"):
                 x = values[node.operands[0]]
                 found = x[..., (0 if node.op == "even" else 1) :: 2]

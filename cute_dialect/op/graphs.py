@@ -12,7 +12,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, evaluate
-from cute_dialect.op.epilogue.tracing import ELEMENTS, Argument, FakeTensor, Traced, broadcast_kind, element_name, trace
+from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
 from cute_dialect.op.fused import as_type, functions_of, store
 
@@ -192,7 +193,7 @@ def _numpy_type(element: str) -> Any:
     """Return numpy's type of elements, or that of ml_dtypes."""
     import numpy as np
 
-    long = {short: long for long, short in ELEMENTS.items()}[element]
+    long = torch_name(element)
     try:
         return np.dtype(long)
     except TypeError:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 TEST = Path(__file__).parents[1]
@@ -122,14 +124,19 @@ def build_fused(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from fused_products import texts
 
+    jobs = [("fused", name, text, folder, chip) for name, text in texts()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
+
+
+def _compiled(job: tuple[str, str, str, str, str]) -> str:
+    """Compile a kernel into a folder; gives what ptxas says."""
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
-    for name, text in texts():
-        module = compile_cute(text, chip=chip, filename=f"{name}.mlir", keep_stages=False)
-        module.save(Path(folder) / "fused" / name)
-        said.append(f"fused/{name}: {module.report.strip()}")
-    return said
+    group, name, text, folder, chip = job
+    module = compile_cute(text, chip=chip, filename=f"{name}.mlir", keep_stages=False)
+    module.save(Path(folder) / group / name)
+    return f"{group}/{name}: {module.report.strip()}"
 
 
 def build_types(folder: str, chip: str) -> list[str]:

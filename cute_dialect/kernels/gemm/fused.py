@@ -14,6 +14,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, constant_of
+from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 
 __all__ = ["Fused", "element_of"]
@@ -295,6 +296,8 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return place[node.op]
     if node.op == "hook":
         return node.value(*operands)
+    if node.op == "cast":
+        return cute.Float32(cute.Float32(operands[0]).to(number(node.value)))
     if node.op in _OF_FLOATS:
         operands = [x if isinstance(x, cute.Float32) else cute.Float32(x) for x in operands]
     return FUNCTIONS[node.op].in_kernel(*operands)

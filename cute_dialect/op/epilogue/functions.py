@@ -15,14 +15,17 @@ from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
+from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue import proxy
+from cute_dialect.op.errors import EpilogueError
 
 __all__ = [
-    "ACTIVATIONS", "abs", "clamp", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
+    "ACTIVATIONS", "abs", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
     "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
-    "log", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "mish", "multiply_add", "pairs", "prelu",
-    "relu", "relu6", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh", "where",
+    "log", "logical_and", "logical_not", "logical_or", "matrix", "maximum", "minimum", "mish", "multiply_add",
+    "pairs", "prelu", "relu", "relu6", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh",
+    "where",
 ]  # fmt: skip
 
 
@@ -70,6 +73,50 @@ d_silu, d_tanh, d_gelu, d_gelu_tanh, d_softplus, d_elu, d_mish, d_square_relu = 
 
 ACTIVATIONS: Mapping[str, Callable[..., Any]] = {n: globals()[n] for n in table.ACTIVATIONS}
 """The activations by name; each has a gradient ``d_…`` (but prelu)."""
+
+
+def cast(x: Any, element: str) -> Any:
+    """Return elements rounded to ``f16``, ``bf16`` or ``f32``.
+
+    >>> cast(1.0001, "f16")
+    1.0
+    """
+    name = element_name(element)
+    if name not in table.CASTS:
+        raise EpilogueError(f"cast: expected a type of {', '.join(table.CASTS)}, got {element}")
+    if isinstance(x, proxy.Proxy):
+        return x.cast(name)
+    found = table.cast_of_arrays(x, name)
+    return found if hasattr(x, "shape") else found.item()
+
+
+def row(x: Any) -> Any:
+    """Return the number of the row of each element of a matrix or a batch: (M, 1)."""
+    return _place(x, "row", -2)
+
+
+def column(x: Any) -> Any:
+    """Return the number of the column of each element of a matrix or a batch: (1, N)."""
+    return _place(x, "column", -1)
+
+
+def matrix(x: Any) -> Any:
+    """Return the number of the matrix of each element of a batch: (L, 1, 1)."""
+    return _place(x, "matrix", -3)
+
+
+def _place(x: Any, index: str, axis: int) -> Any:
+    if isinstance(x, proxy.Proxy):
+        return x.place(index)
+    shape = [1] * len(x.shape)
+    shape[axis] = -1
+    if type(x).__module__.startswith("torch"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return torch.arange(x.shape[axis], device=x.device).reshape(shape)
+    import numpy as np
+
+    return np.arange(x.shape[axis]).reshape(shape)
 
 
 def pairs(x: Any) -> tuple[Any, Any]:

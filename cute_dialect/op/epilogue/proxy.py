@@ -77,6 +77,18 @@ class Proxy:
         first, second = self.make.pair(self.node)
         return Proxy(self.what, self.make, first, shape), Proxy(self.what, self.make, second, shape)
 
+    def cast(self, element: str) -> Proxy:
+        """Return it rounded to another type."""
+        return Proxy(self.what, self.make, self.make.cast(self.node, element), self.shape, self.needs)
+
+    def place(self, index: str) -> Proxy:
+        """Return the numbers of the rows, columns or matrices of the array.  Raises EpilogueError."""
+        axis = {"matrix": -3, "row": -2, "column": -1}[index]
+        if len(self.shape) < -axis:
+            raise EpilogueError(f"{self.what}: expected {index}() of what has such a mode, got shape {self.shape}")
+        shape = tuple([n if i == axis + len(self.shape) else 1 for i, n in enumerate(self.shape)])
+        return Proxy(self.what, self.make, self.make.place(index), shape)
+
     def _value(self, use: str) -> NoReturn:
         """Refuse, or ask for, the value."""
         if self.needs:

@@ -25,26 +25,11 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_functions import NUMPY
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output, evaluate
+from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.proxy import Needed, Proxy
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["FakeTensor", "Traced", "trace"]
-
-ELEMENTS = {
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8", "uint8": "ui8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "i1", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
-}  # fmt: skip
-"""Names that libraries give to element types -> ours."""
-
-
-def element_name(dtype: object) -> str:
-    """Return our name of an element type of any library.
-
-    >>> element_name("torch.float16"), element_name("f32")
-    ('f16', 'f32')
-    """
-    name = str(getattr(dtype, "name", dtype)).removeprefix("torch.")
-    return ELEMENTS.get(name, name)
 
 
 class FakeTensor(NamedTuple):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from cute_dialect.op import epilogue
-from cute_dialect.op.epilogue import FakeTensor, gelu, leaky_relu, relu, trace, where
+from cute_dialect.op.epilogue import FakeTensor, cast, column, gelu, leaky_relu, relu, row, trace, where
 from cute_dialect.op.errors import EpilogueError
 
 M, N = 128, 256
@@ -180,3 +181,27 @@ def test_the_table_of_activations() -> None:
             assert np.allclose(inside, (f(at + 1e-6) - f(at - 1e-6)) / 2e-6, atol=1e-6)
     assert gelu(1.0) == pytest.approx(0.8413447460685429)
     assert (where(np.array([True, False]), 1.0, 2.0) == [1.0, 2.0]).all()
+
+
+def test_places_and_casts() -> None:
+    def f(accum: Any) -> Any:
+        x = cast(accum, "bf16")
+        return where(row(x) >= column(x), x, 0.0)
+
+    found = trace(f, {"accum": ACCUM})
+    assert ops(found) == ["row", "column", "greater_equal", "accum", "cast", "constant", "where"]
+    x = np.linspace(-3, 3, M * N).reshape(M, N)
+    place = {"row": np.arange(M)[:, None], "column": np.arange(N)}.__getitem__
+    got = found.evaluate(x, [], place=place)["D"]
+    assert (got == f(x)).all() and (got == np.tril(x.astype(ml_dtypes.bfloat16).astype(float))).all()
+    torch = pytest.importorskip("torch")
+    assert np.array_equal(f(torch.tensor(x)).numpy(), f(x))
+    with pytest.raises(EpilogueError, match="expected a type of f16, bf16, f32, got i8"):
+        cast(x, "i8")
+    with pytest.raises(EpilogueError, match=r"expected matrix\(\) of what has such a mode, got shape \(128, 256\)"):
+        trace(lambda accum: accum + epilogue.matrix(accum), {"accum": ACCUM})
+    odd = FakeTensor("f32", (M, N - 1))
+    with pytest.raises(EpilogueError, match=r"expected pairs\(\) of what has an even number of columns, got shape"):
+        trace(lambda accum: epilogue.pairs(accum)[0], {"accum": odd})
+    with pytest.raises(EpilogueError, match="expected operands whose shapes expand to one"):
+        trace(lambda accum: epilogue.pairs(accum)[0] + accum, {"accum": ACCUM})
