@@ -24,9 +24,9 @@ from cute_dialect.op.choice import Choice, Problem, shipped
 from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
+from cute_dialect.op.timing import compare
 from cute_dialect.op.ways import with_epilogue
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choice import Choice
+from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch

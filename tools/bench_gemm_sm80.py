@@ -15,8 +15,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch

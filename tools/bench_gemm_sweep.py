@@ -33,10 +33,10 @@ from cute_dialect.op.choice import Choice, Problem, decode, encode
 from cute_dialect.op.compiled import Runner, text_of
 from cute_dialect.op.menu import differing
 from cute_dialect.op.model import Costs, ranked
+from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, problems
-from cute_dialect.tools.bench_timing import compare
 from cute_dialect.tools.supervised import Reporter, Work, supervised
 from cute_dialect.tools.sweeps import FORMAT, PEER
 

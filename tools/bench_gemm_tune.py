@@ -31,9 +31,9 @@ from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import differing
 from cute_dialect.op.model import best as predicted
 from cute_dialect.op.model import ranked
+from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, fitting, inputs, measure
-from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     from pathlib import Path

@@ -25,9 +25,9 @@ from unittest.mock import patch
 
 from cute_dialect.op.choice import Problem
 from cute_dialect.op.compiled import text_of
+from cute_dialect.op.timing import host_overhead
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import chosen
-from cute_dialect.tools.bench_timing import host_overhead
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch

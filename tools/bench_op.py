@@ -23,7 +23,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from cute_dialect.tools.bench_timing import compare
+from cute_dialect.op.timing import compare
 
 __all__ = ["Case", "Trial", "build", "cases_of", "compiled", "groups", "run", "summary"]
 

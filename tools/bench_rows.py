@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.row_config import RowConfig, row_class
 from cute_dialect.kernels.row_sums import sum_class
+from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_timing import compare
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch

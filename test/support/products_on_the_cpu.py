@@ -32,9 +32,9 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let calls that name no device be for the interpreter; returns the names of the kernels that run."""
     product = gemm.product
 
-    def on_the_cpu(*given: Any) -> Any:
+    def on_the_cpu(*given: Any, **more: Any) -> Any:
         before, (device, *rest) = given[:7], given[7:]
-        return product(*before, "cpu" if device is None else device, *rest)
+        return product(*before, "cpu" if device is None else device, *rest, **more)
 
     monkeypatch.setattr(gemm, "product", on_the_cpu)
     return noted(monkeypatch)

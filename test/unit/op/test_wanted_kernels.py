@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -71,7 +73,7 @@ def test_parts_of_k(parts: int, there: int) -> None:
         ({"kernel": ranked(PROBLEM._replace(k=8192))[0][1]._replace(parts=16)}, "cannot compute 72x88x264"),
     ],
 )  # fmt: skip
-def test_what_is_refused(more: dict[str, object], says: str) -> None:
+def test_what_is_refused(more: dict[str, Any], says: str) -> None:
     with pytest.raises(op.UnsupportedError, match=says):
         op.mm(A, B, device="cpu", **more)
 

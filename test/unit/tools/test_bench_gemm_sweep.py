@@ -22,6 +22,7 @@ from cute_dialect.op.choice import Problem, decode, encode
 from cute_dialect.op.compiled import Runner
 from cute_dialect.op.menu import menu, suits
 from cute_dialect.op.model import COSTS, ranked, write_costs
+from cute_dialect.op.timing import Sample
 from cute_dialect.tools import bench_gemm_sweep, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm_sweep import (
@@ -35,7 +36,6 @@ from cute_dialect.tools.bench_gemm_sweep import (
     timed,
     write_plan,
 )
-from cute_dialect.tools.bench_timing import Sample
 from cute_dialect.tools.cute_bench import main
 from cute_dialect.tools.supervised import Reporter, supervised
 from cute_dialect.tools.sweeps import read_sweeps
