@@ -56,7 +56,7 @@ class TableError(ValueError):
 class Problem(NamedTuple):
     """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
     ``n``); so many ``matrices`` of a batch; ``sums``: how they are added up, ``f16`` in f16, ``two`` in two levels,
-    else as is usual.
+    ``block`` in two levels with scales of blocks, else as is usual.
     """
 
     m: int
@@ -130,8 +130,8 @@ class Choice(NamedTuple):
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
         ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the swapped
-        problem); ``a``: sums in f16; ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile;
-        ``h``: B leaves the L2 first; ``u``: staging buffers of a consumer.
+        problem); ``a``: sums in f16; ``x``: scales of blocks; ``q``: stages; ``g``: raster group; ``s``: blocks that
+        share the K of a tile; ``h``: B leaves the L2 first; ``u``: staging buffers of a consumer.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -140,7 +140,7 @@ class Choice(NamedTuple):
         shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
-            ("w", self.swapped), ("a", c.accumulator == "f16"),
+            ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (

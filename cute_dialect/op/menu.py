@@ -122,7 +122,8 @@ class Menu:
         major_a, major_b = swapped_majors(*majors) if x.swapped else majors
         config = base._replace(
             tile=(x.rows, x.columns, 1024 // base.bits), stages=x.stages, cluster_m=x.cluster_m, cluster_n=x.cluster_n,
-            deferred=x.deferred, buffers=x.buffers, stream_k=x.way == STREAM, serpentine=x.way != SPLIT,
+            deferred=x.deferred, buffers=x.buffers, stream_k=x.way == STREAM,
+            serpentine=x.way != SPLIT and not base.scaled,
             schedule="pingpong" if x.way == TURNS else "cooperative", major_a=major_a, major_b=major_b,
             major_c="m" if x.swapped else "n", element=swapped_element(base.element) if x.swapped else base.element,
         )  # fmt: skip
@@ -144,10 +145,10 @@ def forget() -> None:
 def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sms: int, sums: str) -> Menu:
     base = GemmConfig(
         element=element, output=output, major_a=major_a, major_b=major_b, batch=batch, sms=sms,
-        promote=sums == "two", accumulator="f16" if sums == "f16" else "",
+        promote=sums in ("two", "block"), accumulator="f16" if sums == "f16" else "", scaled=sums == "block",
     )  # fmt: skip
     found: list[Sequence[float]] = []
-    for swapped in (False, True) if BITS[output] == 16 else (False,):
+    for swapped in (False, True) if BITS[output] == 16 and not base.scaled else (False,):
         # Lines of B along N lie in shared memory in 32 elements at least.
         step = 16 if (major_a if swapped else major_b) == "k" and BITS[output] > 8 else 32
         for rows, most in ((64, 256), (128, 256), (192, 192), (256, 192)):
@@ -170,7 +171,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         if (not k_major[1] or columns % (8 * m) == 0) and (not k_major[0] or rows % (8 * n) == 0)
     ]  # fmt: skip
     can_wait = not wide and not base.promote and sums * 3 // 2 <= most
-    if base.promote and sums * 2 > most:
+    if (base.promote and sums * 2 > most) or (base.scaled and 128 % columns):
         return found
 
     def add(
