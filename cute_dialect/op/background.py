@@ -61,23 +61,21 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
     return Prefetch(made)
 
 
-_AnyRows: TypeAlias = tuple[str, str, str, bool]
-
-
-def _kernel(wanted: Wanted) -> Choice | _AnyRows:
-    """Return the kernel, or what the one for any rows is of.  Raises TypeError, and ValueError as choosing does."""
+def _kernel(wanted: Wanted) -> Choice | compiled.AnyConfig:
+    """Return the kernel, or that for any rows.  Raises TypeError, and ValueError as choosing does."""
     if isinstance(wanted, Choice):
         return wanted
     if isinstance(wanted, Explanation):
-        p = wanted.problem
-        return wanted.choice or (p.element, p.major_a, p.major_b, p.matrices > 1)
+        found = wanted.choice or wanted.other
+        assert found is not None
+        return found
     if isinstance(wanted, Problem):  # pyright: ignore[reportUnnecessaryIsInstance]
         gpu, sms = ways.here()
         return ways.choose(wanted, sms, gpu)
     raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
 
 
-def _made(kernel: Choice | _AnyRows) -> CompiledModule:
+def _made(kernel: Choice | compiled.AnyConfig) -> CompiledModule:
     if isinstance(kernel, Choice):
         return compiled.library(kernel, elsewhere=True)
-    return compiled.any_rows_library(*kernel, elsewhere=True)
+    return compiled.any_rows_library(kernel, elsewhere=True)

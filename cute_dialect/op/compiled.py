@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import SplitConfig
+from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choice import Choice
@@ -25,11 +25,14 @@ from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.exact_gemm import ExactConfig
+    from cute_dialect.kernels.warp_gemm import WarpConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "Libraries", "Runner", "any_rows", "any_rows_library", "by_name", "in_order", "library", "prepared_launch",
-    "runner", "text_of", "transposed", "turned_extras",
+    "AnyConfig", "Libraries", "Runner", "any_config", "any_rows", "any_rows_library", "any_text", "by_name", "in_order",
+    "library", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -221,21 +224,55 @@ def runner(choice: Choice, cpu: bool = False) -> Runner:
     return Runner(choice, library(choice, cpu=cpu))
 
 
+AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
+"""A kernel that needs no TMA."""
+
+
+def any_config(element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue) -> AnyConfig:
+    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads."""
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.exact_gemm import ExactConfig
+    from cute_dialect.kernels.warp_gemm import WarpConfig
+
+    if element == "f32":
+        return ExactConfig(*majors, batch, epilogue)
+    of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
+    if BITS[element] == 16:
+        return AmpereConfig(element, majors=of_any, batch=batch)
+    return WarpConfig(element, output, of_any, batch)
+
+
+def any_text(config: AnyConfig) -> str:
+    """Return the kernel's file."""
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+    from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
+    from cute_dialect.kernels.warp_gemm import warp_gemm_text
+
+    if isinstance(config, ExactConfig):
+        return exact_gemm_text(config)
+    return ampere_gemm_text(config) if isinstance(config, AmpereConfig) else warp_gemm_text(config)
+
+
 @cache
-def any_rows(element: str, major_a: str, major_b: str, batch: bool = False, cpu: bool = False) -> Kernel:
+def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel:
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
     element by element; ``cpu``: to be called on the interpreter.
     """
-    return any_rows_library(element, major_a, major_b, batch, cpu=cpu).kernel("launch")
+    return any_rows_library(config, cpu=cpu).kernel("launch")
 
 
-def any_rows_library(
-    element: str, major_a: str, major_b: str, batch: bool = False, *, elsewhere: bool = False, cpu: bool = False
-) -> CompiledModule:
+def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel of :func:`any_rows`; ``elsewhere``, ``cpu``: as of :func:`library`."""
-    from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, partial(any_text, config), elsewhere, cpu))
 
-    majors = ("k" if major_a == "k" else "mn", "k" if major_b == "k" else "mn")
-    config = AmpereConfig(element, majors=majors, batch=batch)
-    text = partial(ampere_gemm_text, config)
-    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, elsewhere, cpu))
+
+@cache
+def splitter(order: str, row_major: bool, batch: bool, cpu: bool = False) -> Kernel:
+    """Return the kernel that splits f32 in three parts, of A or B (``order``); see
+    :mod:`cute_dialect.kernels.split_tf32`.
+    """
+    from cute_dialect.kernels.split_tf32 import split_text
+
+    name = f"split-{order}-{'row' if row_major else 'column'}{'-b' * batch}"
+    text = partial(split_text, order, row_major=row_major, batch=batch)
+    return _LIBRARIES.get((name, cpu), lambda: by_name(name, text, False, cpu)).kernel("launch")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
-from cute_dialect.op.errors import DtypeError
+from cute_dialect.op.errors import DtypeError, UnsupportedError
 
 __all__ = [
+    "MATHS",
     "OUTPUTS",
+    "arithmetic_of",
     "both",
     "can_mix",
     "check_types",
@@ -14,21 +16,25 @@ __all__ = [
     "element_of",
     "listed",
     "result_of",
+    "tf32_allowed",
     "torch_name",
 ]
 
 OUTPUTS = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
-    "int8": "i8", "uint8": "ui8", "int32": "i32",
+    "int8": "i8", "uint8": "ui8", "int32": "i32", "float64": "f64",
 }  # fmt: skip
 """Types of results and biases: torch's names, and ours."""
 
-_SHORT = {**OUTPUTS, "float64": "f64", "int16": "i16", "int64": "i64", "bool": "i1"}
+_SHORT = {**OUTPUTS, "int16": "i16", "int64": "i64", "bool": "i1"}
 _TORCH = {short: long for long, short in _SHORT.items()}
 _OTHERS = {"half": "f16", "float": "f32", "double": "f64", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
 
-_ELEMENTS = {element: {"f32": "tf32"}.get(element, element) for element in OUTPUTS.values() if element != "i32"}
-"""Types of factors -> how they are multiplied."""
+_ELEMENTS = tuple(element for element in OUTPUTS.values() if element != "i32")
+"""Types of factors."""
+
+MATHS = ("default", "tf32", "3xtf32", "exact", "promote")
+"""What ``math`` may be: of f32, and ``promote`` of f16, bf16 and 8-bit floats."""
 
 _MIXED = [{"i8", "ui8"}, {"f8E4M3FN", "f8E5M2"}]
 """Types that are multiplied with each other."""
@@ -87,23 +93,64 @@ def result_of(dtype: str) -> str:
     return {"i8": "i32", "ui8": "i32", "f8E4M3FN": "bf16", "f8E5M2": "bf16"}.get(dtype, dtype)
 
 
-def element_of(dtype: str) -> str:
+def tf32_allowed() -> bool:
+    """Tell whether torch's own products of f32 may be multiplied as tf32: its ``fp32_precision``, and before there was
+    that ``allow_tf32``.
+    """
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    precision = getattr(matmul, "fp32_precision", None)
+    return bool(matmul.allow_tf32) if precision is None else precision == "tf32"
+
+
+def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> str:
+    """Return how elements are multiplied and added up: of f32 ``tf32``, ``3xtf32`` or ``exact``; of others ``two``, in
+    two levels, ``f16``, in f16, or nothing, as is usual.
+
+    ``dtype``: of the factors, see :func:`both`; ``math``, ``accumulator``: what a call says; ``allowed``: the default
+    of f32 is tf32.  Raises UnsupportedError for what there is not.
+
+    >>> arithmetic_of("f32", "default", None, False), arithmetic_of("f16", "default", "f16", False)
+    ('exact', 'f16')
+    """
+    if math not in MATHS:
+        raise UnsupportedError(f"expected math of {listed(MATHS)}, got {math!r}")
+    kind = dtype.partition("*")[0]
+    usual = {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(kind, "f32")
+    sums = usual if accumulator is None else element_name(accumulator)
+    if sums != usual and (sums, dtype) != ("f16", "f16"):
+        why = " (wgmma has f16 sums for f16 only)" if sums == "f16" else ""
+        raise UnsupportedError(f"expected sums in {usual} for {dtype}, got {sums}{why}")
+    fitting = MATHS[:4] if kind == "f32" else ("default",) if usual != "f32" else ("default", "promote")
+    if math not in fitting:
+        raise UnsupportedError(f"expected math of {listed(fitting)} for {dtype}, got {math!r}")
+    if kind == "f32":
+        return math if math != "default" else "tf32" if allowed else "exact"
+    if math == "promote" and sums == "f16":
+        raise UnsupportedError("expected sums in f32 to promote, got f16")
+    return "two" if math == "promote" else "f16" if sums == "f16" else ""
+
+
+def element_of(dtype: str, arithmetic: str = "") -> str:
     """Return the type of elements that are multiplied; of two types, as :func:`both` names them.  Raises DtypeError.
 
-    >>> element_of("f32"), element_of("i8*ui8")
-    ('tf32', 'i8_ui8')
+    >>> element_of("f32", "tf32"), element_of("f32"), element_of("i8*ui8")
+    ('tf32', 'f32', 'i8_ui8')
     """
-    found = [_ELEMENTS.get(name, "") for name in dtype.split("*")]
-    if "" in found:
+    found = dtype.split("*")
+    if not {*found} <= {*_ELEMENTS}:
         raise DtypeError(f"expected elements of {', '.join(_ELEMENTS)}, got {dtype}")
     element = "_".join(found)
+    if element in ("f32", "f64"):
+        return "tf32" if arithmetic in ("tf32", "3xtf32") else element
     if element not in FACTORS:
         raise DtypeError(f"expected b of {found[0]}, as a, got {found[-1]}")
     return element
 
 
-def check_types(dtype: str, result: str) -> None:
+def check_types(dtype: str, result: str, arithmetic: str = "") -> None:
     """Check that there are kernels for factors and results of these types.  Raises DtypeError."""
-    taken = outputs_of(element_of(dtype))
+    taken = outputs_of(element_of(dtype, arithmetic))
     if result not in taken:
         raise DtypeError(f"expected a result of {listed(taken)} for {dtype}, got {result}")

@@ -80,12 +80,12 @@ def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
 def unfused(
     product: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, activation: str
 ) -> Any:  # fmt: skip
-    """Compute ``out = activation(alpha * product + beta * c + bias)`` by the arrays' library, in f32, or exactly where
-    all are integers.
+    """Compute ``out = activation(alpha * product + beta * c + bias)`` by the arrays' library, in f32, of f64 in f64, or
+    exactly where all are integers.
     """
     whole = alpha == 1.0 and beta in (0.0, 1.0) and activation in ("", "relu")
     whole = whole and not any(element_name(t.dtype)[:1] in "fb" for t in (product, c, bias, out) if t is not None)
-    wide = partial(as_type, element="i64" if whole else "f32")
+    wide = partial(as_type, element="i64" if whole else "f64" if element_name(out.dtype) == "f64" else "f32")
     x = wide(product) if alpha == 1.0 else alpha * wide(product)
     if c is not None:
         x = x + (wide(c) if beta == 1.0 else beta * wide(c))

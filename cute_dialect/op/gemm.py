@@ -13,7 +13,7 @@ from cute_dialect.op.graphs import alone
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.product import Interpreted, product
-from cute_dialect.op.wanted import Wanted
+from cute_dialect.op.wanted import ANY, Wanted
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -40,6 +40,8 @@ def mm(
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
     kernel: object = None,
     split_k: int | None = None,
     device: object = None,
@@ -74,14 +76,16 @@ def mm(
     """
     if epilogue is not None:
         alone("mm", Extras(alpha, beta, c, bias, activation, hook))
-        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, kernel, split_k)
-    if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
+        how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
+        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+    usual = math == "default" and accumulator is None
+    if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
         if device is None and stream is None and kernel is None and split_k is None and not run:
             done = MM.again(a, b, out, dtype)
             if done is not None:
                 return done
         return product("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, activation, hook)
+    extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
     if device is None and stream is None and kernel is None and split_k is None and not run:
         done = MM.again_with(a, b, out, dtype, extras)
         if done is not None:
@@ -103,6 +107,8 @@ def bmm(
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
     kernel: object = None,
     split_k: int | None = None,
     device: object = None,
@@ -117,14 +123,16 @@ def bmm(
     """
     if epilogue is not None:
         alone("bmm", Extras(alpha, beta, c, bias, activation, hook))
-        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, kernel, split_k)
-    if alpha == 1.0 and c is None and bias is None and hook is None and not activation:
+        how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
+        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+    usual = math == "default" and accumulator is None
+    if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
         if device is None and stream is None and kernel is None and split_k is None and not run:
             done = BMM.again(a, b, out, dtype)
             if done is not None:
                 return done
         return product("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, activation, hook)
+    extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
     if device is None and stream is None and kernel is None and split_k is None and not run:
         done = BMM.again_with(a, b, out, dtype, extras)
         if done is not None:
@@ -134,26 +142,14 @@ def bmm(
 
 def _graph(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
-    epilogue: Any, args: Mapping[str, Any], kernel: object, split_k: int | None,
+    epilogue: Any, args: Mapping[str, Any], sums: Extras, wanted: Wanted,
 ) -> Any:  # fmt: skip
-    """Compute a product with an epilogue."""
-    if device is None and stream is None and kernel is None and split_k is None and not run:
-        done = GRAPHS[rank].again(a, b, out, dtype, epilogue, args)
+    """Compute a product with an epilogue; ``sums``: how they are made."""
+    known = GRAPHS[rank] if sums.usual else None
+    if device is None and stream is None and known is not None and wanted == ANY and not run:
+        done = known.again(a, b, out, dtype, epilogue, args)
         if done is not None:
             return done
     return product(
-        call,
-        rank,
-        a,
-        b,
-        out,
-        dtype,
-        Extras(),
-        device,
-        stream,
-        run,
-        GRAPHS[rank],
-        epilogue,
-        args,
-        Wanted(kernel, split_k),
-    )
+        call, rank, a, b, out, dtype, sums, device, stream, run, known, epilogue, args, wanted=wanted
+    )  # fmt: skip

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from math import copysign
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.op.dtypes import tf32_allowed
 from cute_dialect.runtime.arrays import current_stream_of_torch
 from cute_dialect.runtime.fast_call import guard_of
 
@@ -32,7 +33,7 @@ _LIMIT = 1024
 
 
 class Extras(NamedTuple):
-    """What becomes of the sums of a call."""
+    """What becomes of the sums of a call, and how they are made: ``math``, ``accumulator``."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -40,6 +41,17 @@ class Extras(NamedTuple):
     bias: torch.Tensor | None = None
     activation: str = ""
     hook: Callable[..., object] | None = None
+    math: str = "default"
+    accumulator: object = None
+
+    @property
+    def usual(self) -> bool:
+        """Tell whether nothing was said."""
+        return self.plain and self.math == "default" and self.accumulator is None
+
+    def of_sums(self) -> Extras:
+        """Return what says how sums are made."""
+        return Extras(math=self.math, accumulator=self.accumulator)
 
     @property
     def plain(self) -> bool:
@@ -84,6 +96,8 @@ class _Known(NamedTuple):
     may be the result."""
     watched: bool
     """Tensors that guards compare with get gradients: so no guard tells whether the result has."""
+    allowed: bool | None
+    """Of f32 by default: whether torch allowed tf32."""
 
 
 _NO_EXTRAS = Extras()
@@ -94,7 +108,7 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, True, None, Prepared(_never, 0), (), (), None, None, 0, (), False)  # type: ignore[arg-type]
+_NONE = _Known(_never, True, None, Prepared(_never, 0), (), (), None, None, 0, (), False, None)  # type: ignore[arg-type]
 
 
 class KnownCalls:
@@ -117,7 +131,7 @@ class KnownCalls:
 
     def again(self, a: Any, b: Any, out: Any, dtype: object) -> Any:
         """Compute a product like an earlier one; None, and nothing is done, where there was none."""
-        guard, made, given, prepared, shape, stride, kind, device, number, reach, watched = self._last
+        guard, made, given, prepared, shape, stride, kind, device, number, reach, watched, allowed = self._last
         if (out is None) is not made or dtype is not given or not (guard(a, b) if made else guard(a, b, out)):
             try:
                 found = self._found.get(key_of(a, b, out, dtype))
@@ -128,8 +142,10 @@ class KnownCalls:
             if found is None or self._learns(a, b, out):
                 return None
             self._last = found
-            _, made, _, prepared, shape, stride, kind, device, number, reach, _ = found
+            _, made, _, prepared, shape, stride, kind, device, number, reach, _, allowed = found
         elif watched and self._grad():  # type: ignore[misc]
+            return None
+        if allowed is not None and allowed is not tf32_allowed():
             return None
         launch, mask, more, _ = prepared
         d = self._empty(shape, stride, dtype=kind, device=device) if made else out  # type: ignore[misc]
@@ -153,7 +169,9 @@ class KnownCalls:
             return None
         if found is None or self._learns(a, b, out, extras.c, extras.bias):
             return None
-        _, _, _, (launch, mask, more, numbers), shape, stride, kind, device, number, reach, _ = found
+        _, _, _, (launch, mask, more, numbers), shape, stride, kind, device, number, reach, _, allowed = found
+        if allowed is not None and allowed is not tf32_allowed():
+            return None
         d = self._empty(shape, stride, dtype=kind, device=device) if out is None else out  # type: ignore[misc]
         p, q, r = a.data_ptr(), b.data_ptr(), d.data_ptr()
         others = [t.data_ptr() for t in extras.tensors]
@@ -202,8 +220,9 @@ class KnownCalls:
             d.device.index or 0,
             _reach(a, b, d, extras),
             any([t is not None and t.requires_grad for t in (a, b, out)]),
+            tf32_allowed() if a.dtype == torch.float32 and extras.math == "default" else None,
         )
-        key = key_of(a, b, out, dtype) if extras.plain else _key_with(a, b, out, dtype, extras)
+        key = key_of(a, b, out, dtype) if extras.usual else _key_with(a, b, out, dtype, extras)
         self._found[key] = known
 
 
@@ -230,12 +249,12 @@ def _reach(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor, extras: Extras) ->
 
 def _key_with(a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> tuple[object, ...]:
     """Return that of a call with extras, numbers with their types and signs (of zeros, too)."""
-    alpha, beta, c, bias, activation, hook = extras
+    alpha, beta, c, bias, activation, hook, math, accumulator = extras
     of_c, of_bias = (
         None if t is None else (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in (c, bias)
     )
     numbers = type(alpha), alpha, copysign(1.0, alpha), type(beta), beta
-    return key_of(a, b, out, dtype), of_c, of_bias, numbers, activation, hook
+    return key_of(a, b, out, dtype), of_c, of_bias, numbers, activation, hook, math, accumulator
 
 
 def key_of(a: Any, b: Any, out: Any, dtype: object) -> tuple[object, ...]:

@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
-from cute_dialect.op.compiled import Runner, in_order, prepared_launch, turned_extras
-from cute_dialect.op.dtypes import both, check_types, element_name, result_of
+from cute_dialect.op.compiled import Runner, in_order, prepared_launch, splitter, turned_extras
+from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.graphs import Bound, bound, traced_of
@@ -101,7 +102,10 @@ def _product(
     shape = shape if traced is None else traced.shape_of(shape)
     wanted = None if dtype is None else element_name(dtype)
     element = views["out"].dtype if "out" in views else wanted or result_of(a.dtype)
-    check_types(both(a.dtype, b.dtype), element)
+    kind = both(a.dtype, b.dtype)
+    allowed = kind == "f32" and extras.math == "default" and library.name == "torch" and tf32_allowed()
+    arithmetic = arithmetic_of(kind, extras.math, extras.accumulator, allowed)
+    check_types(kind, element, arithmetic)
     check_addends(name, views, shape, {"alpha": extras.alpha, "beta": extras.beta})
     check_activation(name, extras.activation, extras.hook)
     if "out" in views:
@@ -132,7 +136,7 @@ def _product(
         raise LayoutError(f"{name}: expected out with contiguous rows where pairs() makes one column of two")
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
-    way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms)
+    way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms, arithmetic)
     if call.wanted != ANY:
         if way.choice is None:
             raise UnsupportedError(
@@ -148,8 +152,10 @@ def _product(
             )
         factors = (_turned(views["b"]), _turned(views["a"])) if flipped else (views["a"], views["b"])
         given = {n: library.native(v) for n, v in zip("ab", factors)}
-        wide = "f32" if a.dtype.startswith("f8") else None
-        sums = _product(call._replace(known=None), given, dict(zip("ab", factors)), wide, Extras())
+        if found is not None and kind == "f64":
+            raise UnsupportedError(f"{name}: expected no traced epilogue of f64, it computes in f32")
+        wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
+        sums = _product(call._replace(known=None), given, dict(zip("ab", factors)), wide, extras.of_sums())
         if found is not None:
             found.by_library(sums)
         else:
@@ -161,15 +167,18 @@ def _product(
         operands = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
         operands = turned_extras(epilogue, operands) if flipped else operands
     kernel, in_place, given = _launch(call, views, way, turned, operands)
-    if call.known is not None and in_place and not nothing and library.name == "torch" and not call.where.cpu:
+    known = call.known if library.name == "torch" and not call.where.cpu and not nothing else None
+    if isinstance(known, KnownGraphs) and kind == "f32":
+        known = None  # torch's switch says how that is multiplied
+    if known is not None and in_place:
         prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else prepared_launch(kernel, *given)
         if prepared is not None:
             prepared = in_order(prepared) if flipped else prepared
             of = (arrays["a"], arrays["b"], arrays["out"], dtype)
-            if isinstance(call.known, KnownCalls):
-                call.known.remember(*of, result, prepared, extras)
+            if isinstance(known, KnownCalls):
+                known.remember(*of, result, prepared, extras)
             elif found is not None and traced is graph:  # a plain function is traced at each call
-                call.known.remember(*of, found.traced, args, found.results, prepared, found.names)
+                known.remember(*of, found.traced, args, found.results, prepared, found.names)
     return _returned(found, result)
 
 
@@ -220,8 +229,11 @@ def _launch(
         c = None if c is None else _folded(c)
     else:  # one for all is one matrix to the kernel
         a, b = _one(a), _one(b)
-    a = _copied(library, a, 1) if "a" in way.copied else a
-    b = _copied(library, b, 0) if "b" in way.copied else b
+    if way.parts:
+        in_place, a, b = False, _split(call, a, "a"), _turned(_split(call, _turned(b), "b"))
+    along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
+    a = _copied(library, a, along[0]) if "a" in way.copied else a
+    b = _copied(library, b, along[1]) if "b" in way.copied else b
     target = out
     if "out" in way.copied:
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
@@ -248,6 +260,19 @@ def _launch(
     if target is not out:
         library.native(out)[...] = library.native(target)
     return kernel, in_place, given
+
+
+def _split(call: _Call, x: ArrayView, order: str) -> ArrayView:
+    """Return the three parts of a factor of f32, (rows, K)."""
+    columns = 3 * padded(x.shape[-1])
+    shape = (*x.shape[:-1], columns)
+    strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
+    parts = call.where.library.strided(shape, strides, "f32", x)
+    kernel = splitter(order, matrix(x).along(1), len(shape) == 3, call.where.cpu)
+    report = kernel(_kernel_order(x), _kernel_order(parts), **_options(call))
+    if report is not None and "report" in call.run:
+        call.run["report"](report)
+    return parts
 
 
 def _options(call: _Call) -> dict[str, Any]:

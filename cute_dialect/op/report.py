@@ -22,7 +22,8 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.op import choice as tables
 from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.dtypes import both, check_types, element_name, result_of
+from cute_dialect.op.compiled import AnyConfig
+from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
@@ -37,6 +38,7 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 __all__ = ["Explanation", "explain", "explained_way"]
 
 ANY_ROWS = "the sm_80 kernel for any rows"
+_NAMES = {"f32": "FMAs of f32", "f64": "mma.sync of f64"}
 _PEAK = {8: 4096, 16: 2048, 32: 1024}
 """Bits of an element -> multiplications and additions of an SM in a cycle, by wgmma (NVIDIA H100 whitepaper)."""
 
@@ -48,7 +50,8 @@ class Explanation(NamedTuple):
     (0 for the one for any rows); ``others``: the next kernels of the menu with theirs; ``grid``: blocks; ``waves``:
     how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
     of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
-    once; ``bound``: microseconds that these take at the least; ``kernel``: its name.
+    once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
+    is no choice; ``parts``: f32 is split in three parts of tf32 first.
     """
 
     operation: str
@@ -68,6 +71,8 @@ class Explanation(NamedTuple):
     bytes: int
     bound: float
     kernel: str = ""
+    other: AnyConfig | None = None
+    parts: bool = False
 
     @property
     def last_wave(self) -> float:
@@ -83,6 +88,8 @@ class Explanation(NamedTuple):
         ]
         if self.folded:
             lines.append("  the batch is one product: B is one for all, and the rows of A and of the result go on")
+        if self.parts:
+            lines.append("  before    f32 is split in three parts of tf32, of each factor")
         lines.append(f"  kernel    {self.kernel}: {self.why}")
         if self.choice is not None:
             lines += [
@@ -124,6 +131,8 @@ def explain(
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
     element: str = "f16",
     gpu: str = "",
     others: int = 4,
@@ -151,7 +160,9 @@ def explain(
     views["out"] = _view(name, "out", shape if out is None else out, result)
     views |= {n: _view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
     try:
-        check_types(kind, views["out"].dtype)
+        allowed = kind == "f32" and math == "default" and _of_torch(a) and tf32_allowed()
+        arithmetic = arithmetic_of(kind, math, accumulator, allowed)
+        check_types(kind, views["out"].dtype, arithmetic)
     except OpError as e:
         raise type(e)(f"{name}: {e}") from None
     check_addends(name, views, shape, {"alpha": alpha, "beta": beta})
@@ -173,7 +184,7 @@ def explain(
     matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
     try:
         kind = both(views["a"].dtype, views["b"].dtype)
-        way = ways.way_of(*matrices.values(), kind, views["out"].dtype, fused, gpu, sms)
+        way = ways.way_of(*matrices.values(), kind, views["out"].dtype, fused, gpu, sms, arithmetic)
     except OpError as e:
         raise type(e)(f"{name}: {e}") from None
     way = way._replace(folded=way.folded and matrices["out"].matrices > 1)
@@ -192,13 +203,17 @@ def explained_way(
     elements = {n: prod(m.shape) * (m.matrices if m.step else 1) for n, m in matrices.items()}
     flops = 2 * p.matrices * p.m * p.n * p.k
     moved = ((elements["a"] + elements["b"]) * bits + elements["out"] * out_bits) // 8
-    bound = max(flops / (2 * _PEAK[bits] * costs.sms * costs.ghz * 1e3), moved / costs.dram / 1e6)
+    peak = 128 if p.element in _NAMES else _PEAK[bits]
+    bound = max(flops / (2 * peak * costs.sms * costs.ghz * 1e3), moved / costs.dram / 1e6)
     copies = tuple([(n, elements[n] * m.item) for n, m in matrices.items() if n in way.copied])
     if way.choice is None:
-        why = why or "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
+        if not why and p.element in _NAMES:
+            why = "wgmma multiplies f32 as tf32 (math=)" if p.element == "f32" else "wgmma has no f64"
+        elif not why:
+            why = "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
         return Explanation(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
-            kernel or ANY_ROWS,
+            kernel or _NAMES.get(p.element, ANY_ROWS), way.other,
         )  # fmt: skip
     plain = way.choice if why else ways.choose(p, sms, gpu)
     rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
@@ -206,7 +221,7 @@ def explained_way(
     return Explanation(
         name, p, gpu, way.choice, why or _why(p, gpu), predict(plain, p, costs), tuple(rest), grid, waves,
         (plain.skinny or plain.config).smem_bytes, copies, way.folded, way.by_torch, flops, moved, bound,
-        way.choice.name,
+        way.choice.name, None, way.parts,
     )  # fmt: skip
 
 
@@ -229,6 +244,10 @@ def _why(problem: Problem, gpu: str) -> str:
     if problem.key in tables.shipped(gpu):
         return f"measured to be the fastest on {gpu}, says the table of this package"
     return "predicted to be the fastest"
+
+
+def _of_torch(t: Any) -> bool:
+    return type(t).__module__.partition(".")[0] == "torch"
 
 
 def _view(call: str, name: str, t: Any, element: str) -> ArrayView:

@@ -53,6 +53,9 @@ def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) 
     asked = (problem.element, problem.output, problem.major_a, problem.major_b, problem.matrices > 1)
     if have != asked:
         raise UnsupportedError(f"kernel: expected one for {_told(*asked)}, got {kernel.name} for {_told(*have)}")
+    sums = "block" if c.scaled else "two" if c.promote else c.accumulator
+    if sums != problem.sums and (sums, problem.sums) != ("two", ""):  # two levels are as good as one
+        raise UnsupportedError(f"kernel: expected sums in {problem.sums or 'f32'}, got those of {kernel.name}")
     if not suits(kernel, problem):
         raise UnsupportedError(
             f"kernel: {kernel.name} cannot compute {problem.m}x{problem.n}x{problem.k}: its blocks that share K would "

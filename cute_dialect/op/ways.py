@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.choice import Choice, Problem, tuned
-from cute_dialect.op.compiled import Runner, any_rows, runner
+from cute_dialect.op.compiled import AnyConfig, Runner, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
 from cute_dialect.op.fused import Matrix, folds
@@ -73,9 +74,10 @@ def epilogue_of(call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...]
 class Way(NamedTuple):
     """How a product is computed.
 
-    ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: the one for any rows;
+    ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: ``other``, one for any rows;
     ``copied``: of ``a``, ``b`` and ``out`` those that the kernel cannot read or write where they are; ``folded``: the
-    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work.
+    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work; ``parts``: of both factors
+    three parts are multiplied (:mod:`cute_dialect.kernels.split_tf32`), of which the problem is.
     """
 
     problem: Problem
@@ -83,51 +85,89 @@ class Way(NamedTuple):
     copied: tuple[str, ...] = ()
     folded: bool = False
     by_torch: bool = False
+    other: AnyConfig | None = None
+    parts: bool = False
 
     def kernel(self, cpu: bool = False) -> Runner | Kernel:
         """Return the compiled kernel; ``cpu``: for the interpreter."""
         if self.choice is not None:
             return runner(self.choice, cpu)
-        p = self.problem
-        return any_rows(p.element, p.major_a, p.major_b, p.matrices > 1, cpu)
+        assert self.other is not None
+        return any_rows(self.other, cpu)
+
+
+_SMALL = 2**29
+"""Products of so few multiplications take less time by ``mma.sync`` than copies of their factors take."""
 
 
 @lru_cache(maxsize=4096)
 def way_of(
     a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
-    gpu: str = "", sms: int = 132,
+    gpu: str = "", sms: int = 132, arithmetic: str = "",
 ) -> Way:  # fmt: skip
     """Return how a product is computed: ``a`` (M, K), ``b`` (K, N), ``out`` (M, N), or batches of them.
 
     ``dtype``: of the factors (:func:`cute_dialect.op.dtypes.both`), ``result``: of ``out``; ``epilogue``: what becomes
-    of the sums; ``gpu``, ``sms``: as for :func:`choose`.  Raises DtypeError, and UnsupportedError where there is no
-    kernel for that.
+    of the sums; ``gpu``, ``sms``: as for :func:`choose`; ``arithmetic``: see
+    :func:`cute_dialect.op.dtypes.arithmetic_of`.  Raises DtypeError, and UnsupportedError where there is no kernel for
+    that.
     """
-    check_types(dtype, result)
-    element, output = element_of(dtype), result
-    m, n, k, matrices = out.shape[0], b.shape[1], a.shape[1], out.matrices
+    check_types(dtype, result, arithmetic)
+    element, output = element_of(dtype, arithmetic), result
     by_row = epilogue is not None and epilogue.by_row
-    folded = folds(a, b, out) and (matrices == 1 or not by_row)
+    folded = folds(a, b, out) and (out.matrices == 1 or not by_row)
+    parts = arithmetic == "3xtf32"
+    if parts:
+        a, b = in_parts(a, 1), in_parts(b, 0)
+    m, n, k, matrices = out.shape[0], b.shape[1], a.shape[1], out.matrices
     if folded:
         m, matrices = m * matrices, 1
     majors = ("k" if a.contiguous == 1 else "m", "n" if b.contiguous == 1 else "k")
+    sums = "two" if parts else "" if arithmetic in ("tf32", "exact") else arithmetic
+    problem = Problem(m, n, k, element, output, *majors, matrices, sums)
+    if element in ("f32", "f64"):
+        return _without_tma(problem, a, b, out, epilogue, folded)
     copied: list[str] = []
     if BITS[element] == 16:
-        readable = all(x.suits_tma() for x in (a, b, out))
+        copied = [name for name, x in (("a", a), ("b", b), ("out", out)) if not x.suits_tma()]
+        readable = not copied or sums != "" or (output != element and epilogue is None)
     else:  # only what is contiguous along K can be multiplied; of this all can be copied
-        readable, majors = True, ("k", "k")
+        readable = True
         wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
         copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
-    problem = Problem(m, n, k, element, output, *majors, matrices)
+        if copied and epilogue is None and not sums and m * n * k * matrices <= _SMALL:
+            return _without_tma(problem, a, b, out, epilogue, folded)
+        problem = problem._replace(major_a="k", major_b="k")
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
-        if output != element and not by_torch:
-            raise UnsupportedError(f"expected a result of {element} for rows of no whole 16 bytes, got {output}")
-        return Way(problem, None, (), folded, by_torch)
+        other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, Epilogue())
+        return Way(problem, None, (), folded, by_torch, other)
     choice = choose(problem, sms, gpu)
     if epilogue is not None and not by_torch:
         choice = _taking(choice, epilogue, problem, costs_of(gpu, sms))
-    return Way(problem, choice, tuple(copied), folded, by_torch)
+    return Way(problem, choice, tuple(copied), folded, by_torch, None, parts)
+
+
+def _without_tma(p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool) -> Way:
+    """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
+    by_torch = epilogue is not None and (p.element != "f32" or epilogue.graph is not None)
+    by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
+    copied: list[str] = []
+    if p.element == "f32" and p.m * p.n * p.k * p.matrices > _SMALL:  # its fast kernel reads A along K, B along N
+        wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
+        copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
+        p = p._replace(major_a="k", major_b="n")
+    inside = Epilogue() if epilogue is None or by_torch else epilogue
+    config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside)
+    return Way(p, None, tuple(copied), folded, by_torch, config)
+
+
+def in_parts(x: Matrix, mode: int) -> Matrix:
+    """Return how the three parts of a factor lie, K of which is ``mode``."""
+    k = 3 * padded(x.shape[mode])
+    rows = x.shape[1 - mode]
+    shape, stride = ((rows, k), (k, 1)) if mode == 1 else ((k, rows), (1, k))
+    return Matrix(shape, stride, x.item, 0, x.matrices, rows * k if x.step else 0)
 
 
 def _taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:

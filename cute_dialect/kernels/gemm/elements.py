@@ -62,9 +62,9 @@ def outputs_of(element: str) -> tuple[str, ...]:
     """
     if sums_of(element) == "i32":
         return ("i32", "i8", "ui8", "f16", "bf16", "f32")
-    if element in ("f32", "f64"):
-        return (element,)
-    return ("f16", "bf16", "f32") if element == "tf32" else ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
+    if element == "f64":
+        return ("f64",)
+    return ("f16", "bf16", "f32") if element in ("tf32", "f32") else ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2")
 
 
 def number(name: str) -> Any:

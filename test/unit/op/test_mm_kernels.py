@@ -48,20 +48,21 @@ def test_majors() -> None:
 )
 def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
     assert [ask(a, b, out, t) for t in ("f16", "bf16")] == ["any f16-k-n", "any bf16-k-n"]
-    with pytest.raises(ValueError, match="expected a result of f16 for rows of no whole 16 bytes, got f32"):
-        ask(a, b, out, "f16", "f32")
+    for result, more in (("f32", {}), ("f16", {"arithmetic": "f16"}), ("f16", {"arithmetic": "two"})):
+        way = way_of(a, b, out._replace(item=4) if result == "f32" else out, "f16", result, **more)
+        assert way.choice is not None and way.copied  # other sums and results are of kernels with TMA
 
 
 def test_types() -> None:
     f32, f8 = row_major(64, 64, 4), row_major(64, 64, 1)
     taken = [
-        ask(f32, transposed(f32), f32, "f32"),
+        ask(f32, transposed(f32), f32, "f32", arithmetic="tf32"),
         ask(f8, transposed(f8), row_major(64, 64), "f8E4M3FN", "bf16"),
         ask(row_major(64, 64), row_major(64, 64), f32, "f16", "f32"),
     ]
     assert [n.split("-")[:2] for n in taken] == [["tf32", "f32"], ["f8E4M3FN", "bf16"], ["f16", "f32"]]
     with pytest.raises(DtypeError, match="expected a result of f16, bf16 or f32 for f32, got i32"):
-        check_types("f32", "i32")
+        check_types("f32", "i32", "tf32")
     with pytest.raises(DtypeError, match="expected elements of f16, bf16"):
         check_types("i32", "i32")
 
@@ -76,18 +77,27 @@ def test_epilogues_have_kernels_of_their_own() -> None:
 
 def test_what_is_copied() -> None:
     """8- and 32-bit elements are multiplied where they are contiguous along K, in rows that TMA reads."""
-    f32 = row_major(64, 64, 4)
-    odd = row_major(64, 65, 4)
+    f32 = row_major(2048, 2048, 4)
+    odd = row_major(2048, 2049, 4)
     for a, b, out, copied in (
         (f32, transposed(f32), f32, ()),
         (f32, f32, f32, ("b",)),
         (transposed(f32), f32, f32, ("a", "b")),
         (odd, transposed(odd), f32, ("a", "b")),
-        (f32, transposed(row_major(65, 64, 4)), odd, ("out",)),
+        (f32, transposed(row_major(2049, 2048, 4)), odd, ("out",)),
         (f32._replace(address=4), transposed(f32), f32, ("a",)),
     ):
-        way = way_of(a, b, out, "f32", "f32")
+        way = way_of(a, b, out, "f32", "f32", arithmetic="tf32")
         assert way.copied == copied and (way.problem.major_a, way.problem.major_b) == ("k", "k")
+        # Exactly: A along K and B along N, or nothing where copies would take longer.
+        way = way_of(a, b, out, "f32", "f32")
+        wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
+        assert way.copied == tuple([n for n, x, mode in wanted if not (x.along(mode) and x.suits_tma())])
+        assert way.other is not None and way.other.name == "f32-f32-kn-exact"
+    small = row_major(65, 67, 4)
+    assert ask(small, transposed(small), row_major(65, 65, 4), "f32") == "any f32-k-k"
+    assert ask(small, transposed(small), row_major(65, 65, 4), "f32", arithmetic="tf32") == "any tf32-k-k"
+    assert ask(row_major(65, 67, 8), row_major(67, 65, 8), row_major(65, 65, 8), "f64") == "any f64-k-n"
 
 
 def test_batches() -> None:
@@ -140,5 +150,6 @@ def test_a_prebuilt_kernel_is_loaded_by_its_name(tmp_path: object, monkeypatch: 
     compile(text, emit="ptx").save(f"{tmp_path}/f16-128x128x32-3-kk")
     monkeypatch.setenv("CUTE_KERNELS", str(tmp_path))
     compiled.any_rows.cache_clear()
-    assert "launch" in repr(compiled.any_rows("f16", "k", "k"))
+    config = compiled.any_config("f16", "f16", ("k", "k"), False, Epilogue())
+    assert "launch" in repr(compiled.any_rows(config))
     compiled.any_rows.cache_clear()

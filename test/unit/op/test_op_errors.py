@@ -100,7 +100,7 @@ CASES: list[Case] = [
     # types
     (op.mm, (A, B.astype(ml_dtypes.bfloat16)), {}, op.DtypeError, "mm: expected b of f16, as a, got bf16"),
     (op.mm, (A.astype(np.int16), B.astype(np.int16)), {}, op.DtypeError,
-     "mm: expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, got i16"),
+     "mm: expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64, got i16"),
     (op.mm, (A, B), {"dtype": np.float64}, op.DtypeError, f"mm: expected a result of {RESULTS}, got f64"),
     (op.mm, (A, B, half(128, 256).astype(np.float64)), {}, op.DtypeError,
      f"mm: expected a result of {RESULTS}, got f64"),
@@ -180,7 +180,8 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
          "expected a on cuda:0, as device says, got one on cuda:1"),
         ((Cuda(64, 32), Cuda(32, 8)), {}, op.UnsupportedError,
          "expected out, as nothing is known that makes arrays of test_op_errors"),
-        ((Cuda(64, 32, dtype="<f4"), Cuda(32, 8, dtype="<f4", at=1 << 30), Cuda(64, 8, dtype="<f4", at=1 << 20)), {},
+        ((Cuda(64, 32, dtype="<f4"), Cuda(32, 8, dtype="<f4", at=1 << 30), Cuda(64, 8, dtype="<f4", at=1 << 20)),
+         {"math": "tf32", "activation": "relu"},
          op.UnsupportedError, "expected matrices that a kernel reads in place (see op.explain), as nothing is known "
          "that copies arrays of test_op_errors"),
         ((Cuda(64, 32), Cuda(32, 8, at=4096 + 100), Cuda(64, 8, at=4096 + 4000)), {}, op.LayoutError,
@@ -206,7 +207,7 @@ def test_tensors_of_torch() -> None:
          "expected a with strides, got a tensor of torch.sparse_coo"),
         ((a.to("meta"), b.to("meta")), {"device": "cpu"}, op.DtypeError, "a: torch tensors on meta are not supported"),
         ((a.short(), b.short()), {"device": "cpu"}, op.DtypeError,
-         "expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, got i16"),
+         "expected elements of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, f64, got i16"),
         ((a, b), {"device": "cpu", "dtype": torch.float64}, op.DtypeError,
          f"expected a result of {RESULTS}, got f64"),
     ]  # fmt: skip
