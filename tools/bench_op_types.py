@@ -1,4 +1,4 @@
-"""``cute-bench op --groups types``: products of integers, of 8-bit floats, of results of 8 bits."""
+"""``cute-bench op --groups types``: products of integers, of 8-bit floats, of results of 8 bits, of f32 and f64."""
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.op.compiled import text_of
+from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.dtypes import OUTPUTS
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
@@ -19,14 +20,14 @@ from cute_dialect.tools.bench_op import Trial
 __all__ = ["CASES", "Typed"]
 
 _LONG = {short: long for long, short in OUTPUTS.items()}
-_LIMITS = {"f32": 2.0**-18, "f16": 2.0**-10, "bf16": 2.0**-7, "f8E4M3FN": 2.0**-3, "f8E5M2": 2.0**-2}
+_LIMITS = {"f64": 2.0**-46, "f32": 2.0**-18, "f16": 2.0**-10, "bf16": 2.0**-7, "f8E4M3FN": 2.0**-3, "f8E5M2": 2.0**-2}
 """Largest error beside float64, of the element and of the result's root mean square: about two units in the last
 place; of sums of 8-bit floats, of which tensor cores keep 14 bits, 2^-7 at least.
 """
 
 
 class Typed(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N), contiguous along K; types by their short names."""
+    """``a @ b`` of (M, K) and (K, N), contiguous along K, or of f32 and f64 rows; types by their short names."""
 
     m: int
     n: int
@@ -34,11 +35,17 @@ class Typed(NamedTuple):
     a: str
     b: str
     output: str
+    math: str = "default"
 
     @property
     def operation(self) -> str:
         """``mm i8 i8 -> i32``"""
-        return f"mm {self.a} {self.b} -> {self.output}"
+        return f"mm {self.a} {self.b} -> {self.output}{f' {self.math}' * (self.math != 'default')}"
+
+    @property
+    def rows(self) -> bool:
+        """Tell whether B has contiguous rows, as torch's usual matrices."""
+        return self.a in ("f32", "f64")
 
     @property
     def name(self) -> str:
@@ -57,7 +64,10 @@ class Typed(NamedTuple):
             info = torch.iinfo(dtype)
             return torch.randint(info.min, info.max + 1, (rows, self.k), device=device, dtype=dtype)
 
-        return matrix(self.a, self.m), matrix(self.b, self.n).t()
+        b = matrix(self.b, self.n).t()
+        if self.rows:
+            b = torch.empty(b.shape, device=device, dtype=b.dtype) if device == "meta" else b.contiguous()
+        return matrix(self.a, self.m), b
 
     def _dtype(self) -> Any:
         import torch
@@ -65,10 +75,19 @@ class Typed(NamedTuple):
         return getattr(torch, _LONG[self.output])
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel that is chosen."""
-        choice = op.explain(op.mm, *self._operands("meta"), dtype=self._dtype(), gpu="NVIDIA H200").choice
-        assert choice is not None
-        return {choice.name: lambda: text_of(choice)}
+        """Return the kernels that are launched."""
+        found = op.explain(op.mm, *self._operands("meta"), dtype=self._dtype(), math=self.math, gpu="NVIDIA H200")
+        choice, other = found.choice, found.other
+        if choice is None:
+            assert other is not None
+            return {other.name: lambda: any_text(other)}
+        texts: dict[str, Callable[[], str]] = {choice.name: lambda: text_of(choice)}
+        if found.parts:
+            texts |= {
+                "split-a-row": lambda: split_text("a"),
+                "split-b-column": lambda: split_text("b", row_major=False),
+            }
+        return texts
 
     def trial(self) -> Trial:
         """Make normal data, or integers of the whole range."""
@@ -79,7 +98,7 @@ class Typed(NamedTuple):
         dtype = self._dtype()
 
         def ours() -> torch.Tensor:
-            return op.mm(a, b, dtype=dtype)
+            return op.mm(a, b, dtype=dtype, math=self.math)
 
         def check() -> float:
             rows = slice(0, self.m, max(1, self.m // 64))
@@ -89,7 +108,7 @@ class Typed(NamedTuple):
                 if not torch.equal(found, wanted.clamp(info.min, info.max)):
                     raise BenchError(f"{self.name}: sums of integers are not exact")
                 return 0.0
-            limit = max(_LIMITS[self.output], 2.0**-7 if a.dtype.itemsize == 1 else 0.0)
+            limit = max(_LIMITS[self.output], 2.0**-7 if a.dtype.itemsize == 1 or self.math == "tf32" else 0.0)
             if dtype.itemsize == 1:
                 wanted = wanted.clamp(torch.finfo(dtype).min, torch.finfo(dtype).max)
             error = (found - wanted).abs() / (limit * (wanted.abs() + wanted.square().mean().sqrt()))
@@ -97,13 +116,22 @@ class Typed(NamedTuple):
                 raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
             return float(error.max())
 
+        # What torch does not take is given to it with zeros around.
+        short = [-size % 16 if a.dtype.itemsize == 1 else 0 for size in (self.m, self.n, self.k)]
+        pad = torch.nn.functional.pad
+        aligned = (a, b)
+        if any(short):
+            aligned = (pad(a.view(torch.uint8), (0, short[2], 0, short[0])).view(a.dtype),
+                       pad(b.t().view(torch.uint8), (0, short[2], 0, short[1])).view(b.dtype).t())  # fmt: skip
+
         def peer() -> torch.Tensor:
             if not a.dtype.is_floating_point:
-                return torch._int_mm(a, b)
+                return torch._int_mm(*aligned)
             if a.dtype.itemsize == 1:
                 one = torch.ones((), device="cuda")
-                return torch._scaled_mm(a, b, one, one, out_dtype=dtype, use_fast_accum=True)
-            return torch.mm(a, b).to(dtype)
+                return torch._scaled_mm(*aligned, one, one, out_dtype=dtype, use_fast_accum=True)
+            torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"
+            return torch.mm(a, b) if a.dtype == dtype else torch.mm(a, b).to(dtype)
 
         sizes = [x.numel() * x.element_size() for x in (a, b)]
         traffic = sum(sizes) + self.m * self.n * dtype.itemsize
@@ -117,4 +145,17 @@ CASES = (
     *(Typed(s, s, s, "f8E5M2", "f8E4M3FN", "bf16") for s in (4096, 8192)),
     *(Typed(s, s, s, "f8E4M3FN", "f8E4M3FN", "f8E4M3FN") for s in (4096, 8192)),
     Typed(4096, 4096, 4096, "f16", "f16", "f8E4M3FN"),
+    *(Typed(s, s, s, "f32", "f32", "f32", math) for math in ("exact", "3xtf32", "tf32") for s in (4096, 8192)),
+    *(Typed(s, s, s, "f64", "f64", "f64") for s in (4096, 8192)),
+    *(
+        Typed(s, s, s, x, x, y, m)
+        for s in (4095, 513)
+        for x, y, m in (
+            ("i8", "i32", "default"),
+            ("f8E4M3FN", "bf16", "default"),
+            ("f32", "f32", "tf32"),
+            ("f32", "f32", "exact"),
+            ("f64", "f64", "default"),
+        )
+    ),
 )

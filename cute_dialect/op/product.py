@@ -110,7 +110,7 @@ def _product(
     check_activation(name, extras.activation, extras.hook)
     if "out" in views:
         check_result(name, views, shape, wanted)
-    _epilogue(name, extras, views.get("bias"), shape)
+    _epilogue(name, extras, views.get("bias"), shape, element)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     result = arrays.get("out")
     if result is None:
@@ -128,7 +128,7 @@ def _product(
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
         views["c"] = _expanded(c, shape)
-    epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape)
+    epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
         epilogue = Epilogue(graph=found.graph)
     flipped = not matrix(views["out"]).along(1)
@@ -199,13 +199,13 @@ def by_rows(
 
 
 def _epilogue(
-    name: str, extras: Extras, bias: ArrayView | None, shape: Sequence[int]
+    name: str, extras: Extras, bias: ArrayView | None, shape: Sequence[int], result: str
 ) -> Epilogue | None:  # fmt: skip
     """Return what a kernel does with its sums; None for nothing."""
     if extras.plain:
         return None
     of_bias = (None, "") if bias is None else (tuple(bias.shape), bias.dtype)
-    return epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+    return epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
 
 
 def _launch(

@@ -36,8 +36,8 @@ __all__ = [
     "Way", "choose", "epilogue_of", "gpu_of", "here", "way_of", "with_epilogue",
 ]  # fmt: skip
 
-BIASES = tuple(OUTPUTS.values())
-"""Types of biases."""
+BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
+"""Types of biases; of f64 also f64."""
 WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is meant where there is none."""
 
@@ -53,13 +53,15 @@ def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
     return found or best(problem, costs_of(gpu, sms))
 
 
-def epilogue_of(call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str) -> Epilogue:
+def epilogue_of(
+    call: str, extras: Extras, m: int, n: int, bias: tuple[int, ...] | None, bias_type: str, result: str = ""
+) -> Epilogue:
     """Return what a kernel does with its sums, (m, n) of a matrix.
 
-    ``bias``: the shape of one, and its type.  Raises ShapeError, DtypeError.
+    ``bias``: the shape of one, and its type; ``result``: that of the result.  Raises ShapeError, DtypeError.
     """
     none = extras.c is None or extras.beta == 0.0
-    if bias is not None and bias_type not in BIASES:
+    if bias is not None and bias_type not in BIASES and bias_type != result:
         raise DtypeError(f"{call}: expected a bias of {listed(BIASES)}, got {bias_type}")
     return Epilogue(
         alpha=1.0 if extras.alpha == 1.0 else "arg",

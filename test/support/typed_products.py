@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
 from cute_dialect import op
-from cute_dialect.op.compiled import text_of
+from cute_dialect.kernels.split_tf32 import ORDERS, split_text
+from cute_dialect.op.compiled import any_text, text_of
 
 GPU = "NVIDIA H200"
 I8, U8, I32 = torch.int8, torch.uint8, torch.int32
 E4, E5 = torch.float8_e4m3fn, torch.float8_e5m2
-F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
+F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 
 
 class TypedProduct(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N), K contiguous; ``fused``: with ``alpha``, a bias a column and relu."""
+    """``a @ b`` of (M, K) and (K, N), K contiguous (``k_major``) or rows; ``fused``: with ``alpha``, a bias a column
+    and relu.
+    """
 
     a: torch.dtype
     b: torch.dtype
     out: torch.dtype
     shape: tuple[int, int, int] = (264, 400, 272)
     fused: bool = False
+    math: str = "default"
+    accumulator: str | None = None
+    k_major: bool = True
 
     @property
     def name(self) -> str:
         """``int8*uint8->int32 264x400x272``"""
         a, b, out = (str(t).removeprefix("torch.") for t in (self.a, self.b, self.out))
-        return f"{a}*{b}->{out} {'x'.join(map(str, self.shape))}{' fused' * self.fused}"
+        how = f" {self.math}" * (self.math != "default") + f" in {self.accumulator}" * (self.accumulator is not None)
+        return (
+            f"{a}*{b}->{out}{how} {'x'.join(map(str, self.shape))}{' fused' * self.fused}{' rows' * (not self.k_major)}"
+        )
 
     def operands(self, device: str) -> tuple[torch.Tensor, torch.Tensor]:
         """Return A and B: integers, small where the result is."""
         m, n, k = self.shape
         if device == "meta":
-            return torch.empty(m, k, dtype=self.a, device=device), torch.empty(n, k, dtype=self.b, device=device).t()
+            a, b = torch.empty(m, k, dtype=self.a, device=device), torch.empty(n, k, dtype=self.b, device=device).t()
+            return (a, b) if self.k_major else (a, torch.empty(k, n, dtype=self.b, device=device))
         generator = torch.Generator(device).manual_seed(m + n + k)
         wide = not self.a.is_floating_point and self.out in (I32, F32)
 
@@ -45,11 +56,12 @@ class TypedProduct(NamedTuple):
             values = torch.randint(low, high, (rows, k), generator=generator, device=device, dtype=I32)
             return values.to(F32).to(dtype)
 
-        return matrix(self.a, m), matrix(self.b, n).t()
+        a, b = matrix(self.a, m), matrix(self.b, n).t()
+        return (a, b) if self.k_major else (a, b.contiguous())
 
     def more(self, device: str) -> dict[str, Any]:
         """Return the other arguments."""
-        found: dict[str, Any] = {"dtype": self.out}
+        found: dict[str, Any] = {"dtype": self.out, "math": self.math, "accumulator": self.accumulator}
         if self.fused:
             bias = torch.empty(self.shape[1], device=device)
             if device != "meta":
@@ -75,6 +87,8 @@ def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if not dtype.is_floating_point:
         info = torch.iinfo(dtype)
         return torch.round(x).clamp(info.min, info.max)
+    if dtype == F64:
+        return x
     limit = torch.finfo(dtype).max if dtype.itemsize == 1 else float("inf")
     return x.to(F32).clamp(-limit, limit).to(dtype).double()
 
@@ -93,8 +107,43 @@ CASES = [
 ]  # fmt: skip
 
 
+MATHS = [
+    *(
+        TypedProduct(x, x, x, shape, fused, math, None, k_major)
+        for x, math in ((F32, "exact"), (F32, "tf32"), (F32, "3xtf32"), (F64, "default"))
+        for shape, fused, k_major in (
+            ((264, 400, 272), False, True), ((264, 400, 272), True, False), ((2048, 1024, 1024), False, False),
+            ((1027, 1025, 1023), False, False), ((65, 131, 77), True, True),
+        )
+    ),
+    *(TypedProduct(x, x, BF16, shape, math="promote") for x in (F16, BF16, E4) for shape in ((264, 400, 272),)),
+    *(TypedProduct(F16, F16, out, fused=fused, accumulator="f16") for out in (F16, F32) for fused in (False, True)),
+    TypedProduct(F16, F16, F32, (65, 131, 77), accumulator="f16"), TypedProduct(I8, I8, I32, (3001, 1025, 1023)),
+    TypedProduct(E4, E4, BF16, (3001, 1025, 1023)),
+]  # fmt: skip
+CASES += MATHS
+
+
 def texts() -> Iterator[tuple[str, str]]:
     """Names and texts of the kernels."""
-    choices = {c.name: c for c in (case.explained().choice for case in CASES) if c is not None}
-    for name, choice in choices.items():
-        yield name, text_of(choice)
+    found: dict[str, Callable[[], str]] = {}
+    for case in CASES:
+        way = case.explained()
+        if way.choice is not None:
+            found[way.choice.name] = partial(text_of, way.choice)
+        else:
+            found[way.other.name] = partial(any_text, way.other)
+        if way.by_torch:  # the sums alone
+            sums = case._replace(
+                fused=False, out=F32 if case.a.itemsize == 1 and case.a.is_floating_point else case.out
+            )
+            way = sums.explained()
+            if way.choice is not None:
+                found[way.choice.name] = partial(text_of, way.choice)
+            else:
+                found[way.other.name] = partial(any_text, way.other)
+    for order in ORDERS:
+        for row in (True, False):
+            found[f"split-{order}-{'row' if row else 'column'}"] = partial(split_text, order, row_major=row)
+    for name, text in found.items():
+        yield name, text()

@@ -1,0 +1,155 @@
+"""``math=`` and ``accumulator=`` of ``op.mm`` on the interpreter: what f32 is multiplied as, f64, other sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from products_on_the_cpu import noted  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op.dtypes import tf32_allowed  # noqa: E402
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that run."""
+    return noted(monkeypatch)
+
+
+@pytest.fixture
+def precision() -> Any:
+    """Torch's switch, set back afterwards."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.fp32_precision
+    yield matmul
+    matmul.fp32_precision = before
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
+
+
+A, B = normal(40, 72), normal(72, 88)
+EXACT = A.double() @ B.double()
+
+
+def error(found: Any) -> float:
+    return float((torch.as_tensor(found).double() - EXACT).abs().max())
+
+
+def test_the_default_is_torchs(launched: list[str], precision: Any) -> None:
+    """Nothing is less precise than asked for; what torch allows it allows here."""
+    precision.fp32_precision = "ieee"
+    assert not tf32_allowed() and error(op.mm(A, B, device="cpu")) < 2e-5
+    precision.fp32_precision = "tf32"
+    assert tf32_allowed() and 1e-3 < error(op.mm(A, B, device="cpu")) < 0.1
+    assert error(op.mm(A, B, math="exact", device="cpu")) < 2e-5
+    assert error(op.mm(A.numpy(), B.numpy(), device="cpu")) < 2e-5  # other libraries have no switch
+    precision.fp32_precision = "ieee"
+    assert 1e-3 < error(op.mm(A, B, math="tf32", device="cpu")) < 0.1
+    assert launched == ["any"] * 5  # so small that nothing is copied
+    assert op.explain(op.mm, A, B).problem.element == "f32"
+
+
+def test_three_products(launched: list[str]) -> None:
+    """Any majors, edges, a batch and an epilogue."""
+    c = normal(40, 88)
+    for a, b in ((A, B), (A.t().contiguous().t(), B.t().contiguous().t())):
+        assert error(op.mm(a, b, math="3xtf32", device="cpu")) < 2e-5
+    found = op.mm(A, B, c=c, alpha=2.0, activation="relu", math="3xtf32", device="cpu")
+    assert float((found - (2 * EXACT + c).clamp(min=0)).abs().max()) < 5e-5
+    odd = op.mm(A[:39, :71], B[:71, :87], bias=normal(87), math="3xtf32", device="cpu")
+    want = A[:39, :71].double() @ B[:71, :87].double() + normal(87)
+    assert float((odd - want).abs().max()) < 2e-5
+    both = torch.stack([A, -A])
+    for x, y in ((both, B[None]), (both, B.expand(2, -1, -1)), (A[None], torch.stack([B, -B]))):
+        found = op.bmm(x, y, math="3xtf32", device="cpu")
+        assert error(found[0]) < 2e-5 and error(-found[1]) < 2e-5
+    assert all("tf32-f32-kk" in name and "p" in name.split("-")[4] for name in launched)
+
+
+def test_exactly(launched: list[str]) -> None:
+    """Integers that f32 adds exactly and tf32 would not hold; every major, epilogues in the kernel, hooks too."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randint(-n, n, s, generator=generator).float() for n, s in ((60000, (39, 40)), (4, (40, 87))))
+    exact, c, bias = a.double() @ b.double(), torch.ones(39, 87), torch.arange(87.0)
+    for x in (a, a.t().contiguous().t()):
+        for y in (b, b.t().contiguous().t()):
+            assert torch.equal(op.mm(x, y, math="exact", device="cpu").double(), exact)
+    found = op.mm(a, b, c=c, beta=3.0, bias=bias, activation="relu", math="exact", device="cpu")
+    assert torch.equal(found.double(), (exact + 3 * c + bias).clamp(min=0))
+    above = op.mm(a, b, hook=lambda x, row, column: x if column > row else 0.0, math="exact", device="cpu")
+    assert torch.equal(above.double(), torch.triu(exact, 1))
+    assert torch.equal(op.bmm(torch.stack([a, -a]), b[None], math="exact", device="cpu")[1].double(), -exact)
+    assert launched == ["any"] * 7
+    halves = op.mm(a, b, math="exact", dtype=torch.bfloat16, device="cpu")
+    assert torch.equal(halves, exact.float().bfloat16())
+
+
+@pytest.mark.parametrize("shape", [(40, 88, 72), (39, 87, 71), (1, 1, 1)])
+def test_f64(launched: list[str], shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b = normal(m, k).double() / 3, normal(k, n).double() / 3
+    exact = torch.from_numpy((a.numpy().astype(np.longdouble) @ b.numpy().astype(np.longdouble)).astype(np.float64))
+    bias, c = normal(n).double(), normal(m, n).double()
+    for x, y in ((a, b), (a.t().contiguous().t(), b.t().contiguous().t())):
+        found = op.mm(x, y, device="cpu")
+        assert found.dtype == torch.float64 and float((found - exact).abs().max()) < 1e-13
+        found = op.mm(x, y, alpha=0.1, c=c, bias=bias, activation="relu", device="cpu")
+        assert float((found - (0.1 * exact + c + bias).clamp(min=0)).abs().max()) < 1e-13
+    found = op.bmm(torch.stack([a, -a]), b[None], device="cpu")
+    assert float((found[1] + exact).abs().max()) < 1e-13 and launched == ["any"] * 5
+    assert isinstance(op.mm(a.numpy(), b.numpy(), device="cpu"), np.ndarray)
+
+
+def test_sums_of_other_kinds(launched: list[str]) -> None:
+    a, b = (torch.randint(-2, 3, s).half() for s in ((40, 72), (72, 88)))
+    exact = a.double() @ b.double()
+    for options in (
+        {"accumulator": "f16"},
+        {"accumulator": torch.float16},
+        {"math": "promote"},
+        {"accumulator": "f32"},
+    ):
+        assert torch.equal(op.mm(a, b, device="cpu", **options).double(), exact)
+    letters = [name.split("-")[4] for name in launched]
+    assert ["a" in x or "p" in x for x in letters] == [True, True, True, False]
+    # Rows that TMA cannot read are copied then.
+    odd = a[:39, :71], b[:71, :87]
+    for options in ({"accumulator": "f16"}, {"math": "promote", "dtype": "f32"}):
+        found = op.mm(*odd, device="cpu", **options)
+        assert torch.equal(found.double(), odd[0].double() @ odd[1].double())
+    ones = torch.full((40, 72), 64.0).half()
+    assert torch.isinf(op.mm(ones, ones.t(), dtype="f32", accumulator="f16", device="cpu")).all()
+    assert torch.equal(op.mm(ones, ones.t(), dtype="f32", device="cpu"), torch.full((40, 40), 72 * 4096.0))
+    eights = op.mm(a.float().to(torch.float8_e4m3fn), b.float().to(torch.float8_e4m3fn), math="promote", device="cpu")
+    assert torch.equal(eights.double(), exact)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options", "said"),
+    [
+        ("bf16", {"accumulator": "f16"},
+         r"mm: expected sums in f32 for bf16, got f16 \(wgmma has f16 sums for f16 only\)"),
+        ("f16", {"accumulator": "f64"}, "mm: expected sums in f32 for f16, got f64"),
+        ("i8", {"accumulator": "f32"}, "mm: expected sums in i32 for i8, got f32"),
+        ("f16", {"math": "tf32"}, "mm: expected math of default or promote for f16, got 'tf32'"),
+        ("f32", {"math": "promote"}, "mm: expected math of default, tf32, 3xtf32 or exact for f32, got 'promote'"),
+        ("f64", {"math": "exact"}, "mm: expected math of default for f64, got 'exact'"),
+        ("f16", {"math": "fast"}, "mm: expected math of default, tf32, 3xtf32, exact or promote, got 'fast'"),
+        ("f16", {"math": "promote", "accumulator": "f16"}, "mm: expected sums in f32 to promote, got f16"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(launched: list[str], dtype: str, options: dict[str, Any], said: str) -> None:
+    import ml_dtypes
+
+    kinds = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "i8": np.int8, "f32": np.float32, "f64": np.float64}
+    a = np.zeros((64, 64), kinds[dtype])
+    with pytest.raises(op.UnsupportedError, match=said):
+        op.mm(a, a, device="cpu", **options)
+    assert launched == []
