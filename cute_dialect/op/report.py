@@ -171,8 +171,9 @@ def explain(
         check_result(name, {"out": views["out"]}, shape, None if dtype is None else result)
     extras = Extras(alpha, beta, c, bias, activation, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
-    of_bias = (*of_bias, views["out"].dtype)
-    fused = None if extras.plain else ways.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias)
+    fused, result = None, views["out"].dtype
+    if not extras.plain:
+        fused = ways.epilogue_of(name, extras, shape[-2], shape[-1], *of_bias, result)
     if traced is not None:
         alone(name, extras)
 

@@ -56,4 +56,6 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["i"].double(), exact) and names["i"].dtype == torch.int32
     assert torch.equal(names["j"].double(), torch.round(0.25 * exact + v).clamp(-128, 127))
     assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
-    assert len(launched) == 11
+    assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["u"].double(), a @ b)
+    assert torch.equal(names["w"].double(), a @ b)
+    assert len(launched) == 14
