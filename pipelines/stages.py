@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.collector import collector_paused
@@ -394,6 +394,8 @@ def _compile(
     if stages is not None:
         stages.append(Stage("input", text if text is not None else _text(module)))
     again = _lowered_again(_cloning(module.clone()) if text is None else _reading(text, work.name), pipeline)
+    if emit != "base":
+        work.take_ptx_of(module)
     module = work.run_cute(module, stages, for_chip=emit != "base" or bool(options))
     try:
         manifest = build_manifest(
@@ -466,8 +468,9 @@ class _Work:
         from cute_dialect.pipelines.registry import PipelineError, named_pipeline
 
         try:
-            row, chosen = named_pipeline(pipeline)
-            self._passes = _flat(row.elements(chosen | options))
+            self._row, chosen = named_pipeline(pipeline)
+            self._options = chosen | options
+            self._passes = _flat(self._row.elements(self._options))
         except PipelineError as e:
             raise CompileError(f"error: {e}") from e
         self.engine: DiagnosticEngine = DiagnosticEngine()
@@ -489,6 +492,19 @@ class _Work:
         if self._timings is not None:
             self._timings.append(Timing(stage, now - self._last))
         self._last = now
+
+    def take_ptx_of(self, module: ModuleOp) -> None:
+        """Take the version of PTX that the module's atoms need, if the default is older and none is given."""
+        features = self.option("attach-nvvm-target", "features", "")
+        if "features" in self._options or not features.startswith("+ptx"):
+            return
+        least = 0
+        for atom in {op.result_types[0] for op in module.walk() if op.name == "cute.atom"}:
+            row: Any = getattr(atom, "row", None)  # of the table of atoms
+            version: object = getattr(row() if callable(row) else row, "ptx_version", "0")
+            least = max(least, int(str(version).replace(".", "")))
+        if least > int(features.removeprefix("+ptx")):
+            self._passes = _flat(self._row.elements(self._options | {"features": f"+ptx{least}"}))
 
     def option(self, pass_name: str, key: str, default: str) -> str:
         """Return an option that the pipeline gives to a pass."""

@@ -144,14 +144,9 @@ def build_types(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from typed_products import texts
 
-    from cute_dialect.pipelines import compile as compile_cute
-
-    said: list[str] = []
-    for name, text in texts():
-        module = compile_cute(text, chip=chip, filename=f"{name}.mlir", keep_stages=False)
-        module.save(Path(folder) / "types" / name)
-        said.append(f"types/{name}: {module.report.strip()}")
-    return said
+    jobs = [("types", name, text, folder, chip) for name, text in texts()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
 
 
 def build_type_kernels(folder: str, chip: str) -> list[str]:
@@ -159,14 +154,9 @@ def build_type_kernels(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from type_kernels import KERNELS
 
-    from cute_dialect.pipelines import compile as compile_cute
-
-    said: list[str] = []
-    for name, text in KERNELS.items():
-        module = compile_cute(text(), chip=chip, filename=f"{name}.mlir", keep_stages=False)
-        module.save(Path(folder) / "type_kernels" / name)
-        said.append(f"type_kernels/{name}: {module.report.strip()}")
-    return said
+    jobs = [("type_kernels", name, text(), folder, chip) for name, text in KERNELS.items()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
 
 
 def build_plans(folder: str, chip: str) -> list[str]:

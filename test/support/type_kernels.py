@@ -16,7 +16,7 @@ EXACT += [ExactConfig(batch=True), ExactConfig(epilogue=Epilogue(alpha="arg", bi
 WARP = [
     WarpConfig(element, output, (a, b))
     for element, output in (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("i8_ui8", "i32"), ("f8E4M3FN", "bf16"))
-    for a, b in (("k", "k"), ("k", "mn"), ("mn", "mn"))
+    for a, b in (("k", "mn"), ("mn", "k"))
 ]
 WARP += [WarpConfig(batch=True), WarpConfig("i8", "i8")]
 TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=False)

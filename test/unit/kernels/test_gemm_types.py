@@ -14,6 +14,7 @@ from cute_dialect.kernels.gemm.elements import factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice
 from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.stages import CompileError
 
 BYTES = GemmConfig(element="i8", output="i32", tile=(128, 128, 128), cluster_m=1, deferred=False)
 DTYPES: dict[str, Any] = {
@@ -202,3 +203,13 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
 def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         BYTES._replace(**changed).check()
+
+
+def test_mixed_signs_take_the_ptx_that_has_them() -> None:
+    """PTX 8.4; the usual version for all others, and what was asked for where it was."""
+    small = BYTES._replace(tile=(64, 32, 128), stages=2)
+    assert ".version 8.3" in compile(gemm_text(small)).ptx
+    mixed = gemm_text(small._replace(element="ui8_i8"))
+    assert ".version 8.4" in compile(mixed).ptx and ".u8.s8" in compile(mixed).ptx
+    with pytest.raises(CompileError, match="has no wgmma"):
+        compile(mixed, features="+ptx83")
