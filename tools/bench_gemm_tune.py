@@ -1,15 +1,10 @@
 """``cute-bench gemm --tune``: the search space of the Hopper GEMM, each configuration on each problem.
 
-The space of a problem: the kernels of the menu (:mod:`cute_dialect.op.menu`) that are predicted to be the fastest, at
-most two of a tile; the default kernel, and the first one that has no other schedule, with raster groups of 4, 8 and 16
-cluster rows; and what the table of this package takes.
-
+The space of a problem is :func:`cute_dialect.op.tuning.space` (``op.tune`` measures it on a call's own arguments).
 First each kernel is compared with ``torch`` alone; then the three that are furthest ahead of it run in turns with what
-the model takes (:mod:`cute_dialect.op.model`), a sixth of a second each: long enough that the chip's power limit finds
-the clock that goes with a kernel (it moves clocks by more than kernels differ; in shorter turns one that needs more
-power would borrow the others').  The best goes to the user's table (``cute_dialect.op.choice``), which ``mm`` asks
-first; the model's choice stays where
-nothing is faster by one percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
+the model takes (:mod:`cute_dialect.op.model`), see :func:`cute_dialect.op.tuning.finals`.  The best goes to the user's
+table (``cute_dialect.op.choice``), which ``mm`` asks first; the model's choice stays where nothing is faster by one
+percent.  ``cute-bench gemm_tune`` measures the same and saves nothing.
 
     cute-bench gemm --tune --shapes 128x8192x8192 4096x4096x14336 --element bf16
 """
@@ -22,34 +17,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.gemm.config import BITS, GemmConfig
-from cute_dialect.op.choice import Choice, Problem, save, shipped
+from cute_dialect.op.choice import Choice, Problem, save
 from cute_dialect.op.compiled import Runner
-from cute_dialect.op.menu import differing
 from cute_dialect.op.model import best as predicted
-from cute_dialect.op.model import ranked
-from cute_dialect.op.timing import compare
+from cute_dialect.op.tuning import MARGIN, finals, space
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, fitting, inputs, measure
 
 if TYPE_CHECKING:  # pragma: no cover
     from pathlib import Path
 
-__all__ = ["SHAPES", "build", "problems", "run", "save_best", "space"]
+__all__ = ["SHAPES", "build", "problems", "run", "save_best"]
 
 SHAPES = (*LARGE, (128, 8192, 8192), (256, 4096, 8192), (512, 8192, 4096))
 """(M, N, K)"""
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
-_NEAR = 24
-"""Kernels of a problem that are predicted to be the fastest."""
 _FINALISTS = 3
-_TURNS, _TURN = 4, 160_000
-"""Turns of each finalist, and how many microseconds of it one is."""
-_MARGIN = 1.01
-"""The factor by which another one must be faster than the model's choice."""
 
 
 def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[Problem]:
@@ -57,21 +42,6 @@ def problems(shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") 
     if element not in OUTPUTS:
         raise ValueError(f"expected an element of {', '.join(OUTPUTS)}, got {element!r}")
     return [Problem(*shape, element=element, output=OUTPUTS[element]) for shape in shapes or SHAPES]
-
-
-@cache
-def space(problem: Problem) -> tuple[Choice, ...]:
-    """List the kernels that are measured for a problem, what the model takes first."""
-    found = differing((c for _, c in ranked(problem, count=12 * _NEAR)), _NEAR)
-    usual = GemmConfig(
-        problem.element, problem.output, tile=(128, 256, 1024 // BITS[problem.element]),
-        deferred=BITS[problem.output] == 16,
-    )  # fmt: skip
-    plain = [c for c in found if c.skinny is None and c.parts == 1 and c.config.schedule == "cooperative"]
-    for config in (usual, *(c.config for c in plain[:1])) if problem.m > 512 else ():
-        found += [Choice(config._replace(group=g)) for g in (4, 8, 16)]
-    found += [table[problem.key] for table in (shipped("NVIDIA H200"),) if problem.key in table]
-    return tuple(dict.fromkeys(found))
 
 
 def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), element: str = "f16") -> list[str]:
@@ -125,7 +95,7 @@ def run(
         if rule not in finalists and any(choice == rule for _, choice, _ in found):
             finalists.append(rule)
         times = in_turns([runners[c] for c in finalists], problem, runs)
-        best = min(finalists, key=lambda c: times[c.name] / (_MARGIN if c == rule else 1.0))
+        best = min(finalists, key=lambda c: times[c.name] / (MARGIN if c == rule else 1.0))
         for ratio, choice, row in found:
             row.update(name=problem.key, kernel=choice.name, best=choice == best)
             rows.append(row)
@@ -135,19 +105,15 @@ def run(
 
 
 def in_turns(runners: Sequence[Runner], problem: Problem, runs: int) -> dict[str, float]:
-    """Measure kernels that take turns of :data:`_TURN`: median microseconds, by name."""
+    """Measure kernels in turns (:func:`cute_dialect.op.tuning.finals`): median microseconds, by name."""
     m, n, k = problem[:3]
     a, b, c = inputs(problem, integers=False)
 
     def call(runner: Runner) -> Callable[[], object]:
         return lambda: runner(a, b, c)
 
-    contestants = [(r.choice.name, call(r)) for r in runners]
     traffic = a.element_size() * (m * k + n * k) + c.element_size() * m * n
-    fastest = min(sample.median for sample in compare(contestants, traffic=traffic, runs=8).values())
-    share = max(runs // _TURNS, min(int(_TURN / fastest), 1000))
-    samples = compare(contestants, traffic=traffic, runs=share * _TURNS, rounds=_TURNS)
-    return {name: sample.median for name, sample in samples.items()}
+    return finals([(r.choice.name, call(r)) for r in runners], traffic, runs)
 
 
 def save_best(result: dict[str, object], gpu: str) -> Path:

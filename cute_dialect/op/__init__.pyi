@@ -101,5 +101,9 @@ from cute_dialect.op.operation import (
 from cute_dialect.op.plan import (
     Gemm as Gemm,
 )
+from cute_dialect.op.tuning import (
+    Tuned as Tuned,
+    tune as tune,
+)
 
 OpClass = OpcodeClass

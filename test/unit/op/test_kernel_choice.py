@@ -14,6 +14,7 @@ from cute_dialect.op import choice as module
 from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
 from cute_dialect.op.menu import suits
 from cute_dialect.op.model import best
+from cute_dialect.op.tuning import space as tuning_space
 from cute_dialect.op.ways import choose
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
@@ -36,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("element", list(bench_gemm_tune.OUTPUTS))
 def test_every_choice_of_the_space_can_be_written_and_read(element: str) -> None:
     for problem in bench_gemm_tune.problems((), element):
-        space = bench_gemm_tune.space(problem)
+        space = tuning_space(problem)
         assert space[0] == best(problem) and len(space) > 20
         for choice in space:
             assert suits(choice, problem)

@@ -1,0 +1,122 @@
+"""``op.tune`` with invented times: kernels run on the interpreter, what they take is made up."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from products_on_the_cpu import put_in_place  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import tuning as module  # noqa: E402
+from cute_dialect.op import ways  # noqa: E402
+from cute_dialect.op.choice import Problem, table_path, tuned  # noqa: E402
+from cute_dialect.op.timing import Sample  # noqa: E402
+from cute_dialect.op.ways import choose  # noqa: E402
+
+GPU = "NVIDIA Test 300"
+
+
+def half(*shape: int) -> Any:
+    return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(sum(shape))).half()
+
+
+A, B = half(72, 264), half(264, 88)
+PROBLEM = Problem(72, 88, 264, major_b="n")
+
+
+def nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def gpu_of(device: object) -> tuple[str, int]:
+    return GPU, 132
+
+
+@pytest.fixture
+def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, float]]:
+    """Microseconds of kernels by name, 10 where nothing is said."""
+    monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path))
+    found: dict[str, float] = {}
+
+    def compare(contestants: Sequence[tuple[str, Callable[[], object]]], **_: object) -> dict[str, Sample]:
+        times = {name: found.get(name, 10.0) for name, _ in contestants}
+        return {name: Sample(t, t, t, 1) for name, t in times.items()}
+
+    monkeypatch.setattr(module, "compare", compare)
+    monkeypatch.setattr(module, "_check_place", nothing)
+    monkeypatch.setattr(module, "_NEAR", 5)
+    monkeypatch.setattr(ways, "gpu_of", gpu_of)
+    put_in_place(monkeypatch)
+    tuned.cache_clear()
+    yield found
+    tuned.cache_clear()
+    ways.way_of.cache_clear()
+
+
+def test_the_fastest_is_taken_from_then_on(speeds: dict[str, float]) -> None:
+    rule = choose(PROBLEM, 132, GPU)
+    others = [c for c in module.space(PROBLEM) if c != rule]
+    speeds[others[2].name] = 7.0
+    said: list[str] = []
+    found = op.tune(op.mm, A, B, bias=half(88), say=said.append)
+    assert (found.kernel, found.before, found.microseconds, found.before_microseconds) == (others[2], rule, 7.0, 10.0)
+    assert found.saved == table_path(GPU) and choose(PROBLEM, 132, GPU) == others[2]
+    assert found.measured[0] == (others[2].name, 7.0) and len(found.measured) == len(others) + 1
+    assert not found.left_out and said == [f"{len(others) + 1} kernels are {x}" for x in ("compiled", "measured")]
+    assert "1.429 times as long" in str(found)
+
+
+def test_nothing_is_saved_for_less_than_a_percent(speeds: dict[str, float]) -> None:
+    rule = choose(PROBLEM, 132, GPU)
+    speeds[module.space(PROBLEM)[3].name] = 9.95
+    found = op.tune(op.mm, A, B)
+    assert found.kernel == rule and found.saved is None and not table_path(GPU).exists()
+    speeds[module.space(PROBLEM)[3].name] = 5.0
+    assert op.tune(op.mm, A, B, save=False).saved is None and not table_path(GPU).exists()
+
+
+def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = next(c for c in module.space(PROBLEM) if c != choose(PROBLEM, 132, GPU))
+    speeds[wrong.name] = 1.0
+    multiply = op.mm
+
+    def broken(a: Any, b: Any, out: Any = None, **more: Any) -> Any:
+        result = multiply(a, b, out, **more)
+        if more.get("kernel") == wrong:
+            result[5, 7] += 1
+        return result
+
+    monkeypatch.setattr(module.gemm, "mm", broken)
+
+    def explained(function: object, *given: Any, **more: Any) -> op.Explanation:
+        return op.explain(multiply, *given, **more)
+
+    monkeypatch.setattr(module, "explain", explained)
+    found = op.tune(broken, A, B)
+    assert (wrong.name, "another result") in found.left_out and found.kernel != wrong
+
+
+def test_what_is_given_is_left_as_it_is(speeds: dict[str, float]) -> None:
+    out, c = half(72, 88), half(72, 88)
+    before = out.clone()
+    op.tune(op.mm, A, B, out, c=c, beta=2.0, activation="relu")
+    assert torch.equal(out, before)
+
+
+def test_what_cannot_be_tuned() -> None:
+    with pytest.raises(op.DeviceError, match="tune: expected a as a tensor of torch on a GPU, got Tensor"):
+        op.tune(op.mm, A, B)
+    with pytest.raises(op.UnsupportedError, match=r"tune: expected op\.mm or op\.bmm, got linear"):
+        op.tune(op.linear, A, B)
+    with pytest.raises(op.UnsupportedError, match="tune: expected no kernel"):
+        op.tune(op.mm, A, B, kernel="f16-f16-kn-64x32-c1")
