@@ -25,8 +25,16 @@ __all__ = [
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
 """Element types the kernels are made for, and their bits."""
 
-OPS = {"softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr"}
-"""Operations, and what they can take beside the row: weights (w) and a bias (b) of a row's length, a residual (r)."""
+OPS = {
+    "softmax": "", "log_softmax": "", "rmsnorm": "wr", "layernorm": "wbr", "softmax_backward": "d",
+    "log_softmax_backward": "d",
+}  # fmt: skip
+"""Operations, and what they can take beside the row: weights (w) and a bias (b) of a row's length; a second row, which
+is added first, a residual (r), or is the gradient of a result (d).
+"""
+
+TWO = "rd"
+"""Of these, second rows."""
 
 MAX_THREADS, MAX_CLUSTER = DEFAULT_TARGET.threads, DEFAULT_TARGET.cluster
 
@@ -66,14 +74,14 @@ LONG: dict[tuple[str, int], tuple[Way, ...]] = {
     ),
     ("layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
     # Rows that begin anywhere load weights for each; nothing is gained by two at once.
-    ("odd layernorm", 16): (Way(512, 8, groups=6, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
+    ("odd layernorm", 16): (Way(512, 8, cluster=8, groups=6, kept=2),),
     ("odd layernorm", 32): (Way(1024, 8, groups=2, kept=2), Way(512, 8, cluster=8, groups=1, kept=-1)),
     # With a second matrix to read there are registers for half of a row, and it goes there.
-    ("residual", 16): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
-    ("residual", 32): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
+    ("two", 16): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
+    ("two", 32): (Way(512, 4, cluster=8, groups=1, kept=-1), Way(1024, 4, cluster=8, groups=1, kept=-1)),
 }  # fmt: skip
 """By operation and bits of an element; the first that has room."""
-_LIKE = {"softmax": "softmax", "log_softmax": "softmax", "rmsnorm": "softmax", "layernorm": "layernorm"}
+_LIKE = {op: "layernorm" if op == "layernorm" else "softmax" for op in OPS}
 
 
 class RowConfig(NamedTuple):
@@ -154,9 +162,14 @@ def capacity(element: str, config: RowConfig) -> range:
     return range(1 if config.chunks == 1 else first, (config.chunks * step + 1) * w)
 
 
+def has_two(takes: str) -> bool:
+    """Tell whether two rows are read."""
+    return any(x in takes for x in TWO)
+
+
 def longest(op: str, element: str, takes: str = "") -> int:
     """Return the length of the longest rows that an operation takes."""
-    kind = "residual" if "r" in takes else f"odd {op}" if op == "layernorm" else _LIKE[op]
+    kind = "two" if has_two(takes) else f"odd {op}" if op == "layernorm" else _LIKE[op]
     w, ways = width(element), LONG.get((kind, BITS[element]), ())
     return max([MAX_THREADS * 8 * w, *(x.threads * x.chunks * x.cluster * w for x in ways)]) + w - 1
 
@@ -176,21 +189,22 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     if n < 1:
         raise ValueError(f"expected rows of at least one element, got {n}")
     vectors = max(1, n // w)
-    two = "r" in takes
+    two = has_two(takes)
     if vectors <= 96:  # rows of (a part of) a warp
         threads = min(32, max(2 * w, _power_of_two(-(-vectors // (2 if two else 4)))))
         return RowConfig(threads, -(-vectors // threads), 128 // threads)
-    kind = "residual" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
+    kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None
     if found is not None:
         return found
     # More threads, with fewer elements each, where elements take registers of their own.
-    most, chunks = (512, 4) if element != "f32" and vectors > 128 and not two else (512, 2)
-    chunks = max(chunks, -(-vectors // most))
+    chunks = max(4 if element != "f32" and vectors > 128 and not two else 2, -(-vectors // 512))
     if chunks > 8:
-        most, chunks = MAX_THREADS, -(-vectors // MAX_THREADS)
+        chunks = -(-vectors // MAX_THREADS)
     if chunks > 8:
         raise ValueError(f"expected rows of at most {longest(op, element, takes)} elements for {op}, got {n}")
+    if vectors > 320 * chunks and vectors <= 512 * chunks:  # three blocks of 320 fill an SM, two of less than 512 not
+        return RowConfig(512, -(-vectors // 512))
     threads = 32 * -(-vectors // (32 * chunks))
     return RowConfig(threads, -(-vectors // threads))
 
@@ -200,7 +214,7 @@ def _long(op: str, element: str, vectors: int) -> RowConfig | None:
     w = width(element)
     for way in LONG.get((op, BITS[element]), ()):
         cluster = _power_of_two(-(-vectors // (way.threads * way.chunks)))
-        if (vectors + 1) * w <= (way.above + w if op != "residual" else 8192) or cluster > way.cluster:
+        if (vectors + 1) * w <= (way.above + w if op != "two" else 8192) or cluster > way.cluster:
             continue
         chunks = -(-vectors // (way.threads * cluster))
         kept = min(chunks if way.kept < 0 else way.kept, chunks)
@@ -231,10 +245,10 @@ def check(op: str, element: str, config: RowConfig, takes: str = "") -> None:
         raise ValueError(f"expected blocks of 1 to {MAX_THREADS} threads, got {c.block}")
     if (c.is_long or c.together > 1) and c.rows > 1:
         raise ValueError("expected one row a block where rows are in shared memory, in parts or worked on together")
-    if c.together > 1 and ("softmax" in op or "r" in takes):
+    if c.together > 1 and ("softmax" in op or has_two(takes)):
         raise ValueError(f"expected no {op if 'softmax' in op else 'residual'} where rows are worked on together")
-    if c.shared and "r" in takes:
-        raise ValueError("expected rows in registers where a residual is added")
+    if c.shared and has_two(takes):
+        raise ValueError("expected rows in registers where two are read")
     if c.chunks < 1 or not 0 <= c.shared <= c.chunks:
         raise ValueError(f"expected at least one chunk, and no more in shared memory, got {c.chunks} and {c.shared}")
     if c.groups < 0 or (c.groups > 1 and c.groups > c.shared):
@@ -314,8 +328,9 @@ class Plan:
     def messages(self) -> bool:
         """Tell whether blocks of a cluster send each other messages, by ``st.async``, rather than meet at its barrier.
 
-        That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; norms with
-        all of a row in shared memory, whose weights are on their way meanwhile, are 3 to 6 % faster with the barrier.
+        That is 12 % faster for softmax, 2 % for LayerNorm in registers, 4 % for RMSNorm partly in registers; RMSNorm
+        with all of a row in shared memory, whose weights are on their way meanwhile, is 3 to 6 % faster with the
+        barrier.
         """
         c = self.config
-        return c.cluster > 1 and ("softmax" in self.op or c.shared < c.chunks)
+        return c.cluster > 1 and (self.op != "rmsnorm" or c.shared < c.chunks)

@@ -23,7 +23,7 @@ from cute_dialect.kernels.row_config import Plan
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 
-__all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted"]
+__all__ = ["Line", "Place", "RowMemory", "combined", "mapped", "part", "shifted", "widened"]
 
 STEP = 4
 """Elements that are written of a row in parts are worked on so many at a time: no more of them are ``f32`` at once."""
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
     The first ``shared`` chunks are in shared memory from ``slot`` on, the others in ``values``; ``edges``: its edges,
     None where rows have none.  ``coming``: the groups of copies that were begun from this row's first one on; 0 if it
-    is there.
+    is there.  ``second``, ``second_edges``: the same of a second row that is read with it, None where there is none.
     """
 
     place: Place
@@ -59,6 +59,8 @@ class Line(NamedTuple):
     edges: Any = None
     shared: int = 0
     coming: int = 0
+    second: Any = None
+    second_edges: Any = None
 
 
 # --------------------------------------------------------------------------------------------------- register tensors
@@ -124,7 +126,7 @@ class RowMemory:
         self.x, self.weights, self.y = x, weights, y
         self.n = x.shape[1]
         self.dtype: Any = type_of_mlir(plan.element)
-        self.neutral = -inf if "softmax" in plan.op else 0.0
+        self.neutral = -inf if plan.op in ("softmax", "log_softmax") else 0.0
         # Where this thread begins in a row, and in the part of a row that the block has.
         self.first, self.first_in_block = sharing.thread * plan.width, sharing.tid * plan.width
         cache = LoadCacheMode.GLOBAL
@@ -333,7 +335,8 @@ class RowMemory:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def write(self, lines: list[Line], function: Callable[..., Any], weights: list[list[cute.Tensor]]) -> None:
-        """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``.
+        """Write the rows: ``function`` of a row's number, of some of its elements and of their weights, as ``f32``;
+        after the weights come elements of the second row.
 
         Long rows are written span by span; else all stores come last, since no load of a weight can be moved past
         them.  ``weights``: the first spans of them; where rows come in parts, or weights take many registers to load,
@@ -355,6 +358,8 @@ class RowMemory:
                 size = STEP if in_parts and n % STEP == 0 else n
                 for at in cute.range_constexpr(0, n, size):
                     of = [widened(part(t, at, size), False) for t in weights[number]]
+                    if line.second is not None:
+                        of = [*of, widened(part(line.second, start * w + at, size), fresh)]
                     element = function(i, widened(part(x, at, size), fresh and start >= line.shared), of)
                     part(out, at, size).store(element.to(self.dtype))
             if by_span:  # the next weights first; one span more as the registers of the row become free
@@ -369,6 +374,7 @@ class RowMemory:
             of_edges = self.edge_weights(place) if in_parts else of_edges
             for i, line in enumerate(lines):
                 of = [t.load().to(cute.Float32) for t in of_edges]
+                of = of if line.second_edges is None else [*of, line.second_edges.load().to(cute.Float32)]
                 self.store_edges(self.y, line.place, function(i, line.edges.load().to(cute.Float32), of))
 
     def store(self, tensor: cute.Tensor, place: Place, values: cute.Tensor, start: int, count: int) -> None:

@@ -35,14 +35,17 @@ def sum_class(element: str, n: int) -> RowConfig:
     """Return the class of rows of ``n`` elements: threads, vectors under way at once, rows of a block.
 
     >>> [sum_class("f16", n)[:3] for n in (100, 1024, 4096, 32768, 50257, 10**7)]
-    [(16, 4, 8), (32, 4, 4), (128, 4, 1), (512, 8, 1), (512, 8, 1), (512, 8, 1)]
+    [(16, 1, 8), (32, 4, 4), (128, 4, 1), (512, 8, 1), (512, 8, 1), (512, 8, 1)]
     """
     w = width(element)
     if n < 1:
         raise ValueError(f"expected rows of at least one element, got {n}")
-    quarter = -(-max(1, n // w) // 4)
-    threads = min(MOST, max(2 * w, 1 << (quarter - 1).bit_length()))
-    return RowConfig(threads, 4 if quarter <= threads else 8, max(1, 128 // threads) if threads <= 32 else 1)
+    vectors = max(1, n // w)
+    if vectors <= 128:  # (a part of) a warp
+        threads = min(32, max(2 * w, 1 << (-(-vectors // 4) - 1).bit_length()))
+        return RowConfig(threads, -(-vectors // threads), 128 // threads)
+    threads = min(MOST, 32 * -(-vectors // 128))
+    return RowConfig(threads, 4 if vectors <= 4 * threads else 8)
 
 
 class Total(Sums):
@@ -88,7 +91,7 @@ class Largest(Total):
         """Return numbers that change nothing."""
         return [-inf]
 
-    def over_lanes(self, numbers: list[Any], lanes: int) -> list[Any]:
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
         """Combine groups of lanes."""
         return [cute.arch.warp_reduction(numbers[0], cute.max, lanes)]
 
@@ -134,26 +137,31 @@ def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, pl
     operation = OPERATIONS[plan.op](memory)
     place = memory.place(sharing.row)
     begin, at_once = memory.begin(x, place), plan.chunks * plan.step
-    rounds = place.vectors // (plan.chunks * plan.config.sharing)
+    target = t[place.source] if plan.op == "cross_entropy" else None
+    # What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+    rounds = cute.max(place.vectors - 1, 0) // (plan.chunks * plan.config.sharing)
     for i in range(rounds):
         values = memory.registers(plan.chunks)
         cute.autovec_copy(
             memory.chunks(begin + i * at_once, 0, plan.chunks), memory.in_registers(values, 0, plan.chunks)
         )
         operation.see(values)
-    operation.see(rest_of(memory, place, begin, rounds))
-    edges = memory.load_edges(x, place)
+    rest, edges = rest_of(memory, place, begin, rounds), memory.load_edges(x, place)
+    picked = None
+    if target is not None:  # on its way while the rest is worked on
+        target = target.to(cute.Int32)
+        picked = wide(x[place.source, cute.where(target == ignored, 0, target)])
+    first = rounds * (plan.chunks * plan.config.sharing)
+    for i in range(plan.chunks):
+        if first + i * plan.config.sharing < place.vectors:
+            operation.see(part(rest, i * plan.width, plan.width))
     if edges is not None:
         operation.see(edges)
     found = operation.result(sharing.exchange(operation, operation.of_warp()))
     if sharing.thread == 0 and place.exists:
         if plan.op == "cross_entropy":
-            target = t[place.row].to(cute.Int32)
             z[place.row] = found
-            if target == ignored:
-                y[place.row] = 0.0
-            else:
-                y[place.row] = found - wide(x[place.row, target])
+            y[place.row] = cute.where(target == ignored, 0.0, found - picked)
         else:
             y[place.row] = found.to(memory.dtype)
 

@@ -22,11 +22,23 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.row_config import BITS, OPS, Plan, RowConfig, capacity, check, row_class
-from cute_dialect.kernels.row_memory import Line, RowMemory, combined, mapped, part
+from cute_dialect.kernels.row_config import BITS, OPS, Plan, RowConfig, capacity, check, has_two, row_class
+from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.row_sharing import Sharing
 
-__all__ = ["LOWEST", "RowConfig", "Softmax", "Sums", "add", "power", "row_program", "row_text", "same", "wide"]
+__all__ = [
+    "LOWEST",
+    "RowConfig",
+    "Softmax",
+    "Sums",
+    "add",
+    "power",
+    "row_program",
+    "row_text",
+    "same",
+    "where_mine",
+    "wide",
+]
 
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
@@ -57,6 +69,11 @@ def same(x: Any) -> Any:
     return x
 
 
+def where_mine(mine: Any, x: Any) -> Any:
+    """Return a number of what a thread may not have: 0 where it has it not; ``mine``: True where it surely has."""
+    return x if isinstance(mine, bool) else cute.where(mine, x, 0.0)
+
+
 def power(x: Any, m: Any) -> Any:
     """Return ``e^(x - m)``."""
     return cute.math.exp2((x - m) * LOG2_E, fastmath=True)
@@ -80,7 +97,7 @@ class Sums:
         """Return numbers that change nothing."""
         return [0.0] * count
 
-    def over_lanes(self, numbers: list[Any], lanes: int) -> list[Any]:
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
         """Combine groups of lanes."""
         return [cute.arch.warp_reduction(x, add, lanes) for x in numbers]
 
@@ -164,7 +181,7 @@ class Softmax(Sums):
         """Return numbers that change nothing."""
         return [LOWEST, 0.0]
 
-    def over_lanes(self, numbers: list[Any], lanes: int) -> list[Any]:
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
         """Combine groups of lanes."""
         m = cute.arch.warp_reduction(numbers[0], cute.max, lanes)
         return [m, cute.arch.warp_reduction(numbers[1] * power(numbers[0], m), add, lanes)]
@@ -203,17 +220,20 @@ class LayerNorm(Sums):
     """``(x - mean) / sqrt(variance + eps) * w + b``.
 
     A thread adds up how far its elements are from the mean of its first few, and the squares of that, which loses
-    nothing where the mean is large.  A group of elements has three numbers: sum, squared deviations from its own mean,
-    and how many they are (Chan, Golub, LeVeque 1979).
+    nothing where the mean is large.  A group of elements has two numbers: sum, and squared deviations from its own mean
+    (Chan, Golub, LeVeque 1979); how many they are follows from the length of the row.
     """
 
     def of_warp(self) -> list[Any]:
         """Return the numbers of each row."""
-        own = [self.of_thread(line) for line in self.lines]
-        return self.over_lanes([x for numbers in own for x in numbers], self.lanes)
+        found: list[Any] = []
+        for line in self.lines:
+            total, squares, elements = self.of_thread(line)
+            found += self._over(line.place, [total, squares], elements, self.lanes, 1)
+        return found
 
     def of_thread(self, line: Line) -> list[Any]:
-        """Return those of this thread's elements of a row; neutral ones, where it has none, take no part."""
+        """Return those of this thread's elements of a row, and how many they are; neutral ones take no part."""
         plan, memory, w = self.plan, self.memory, self.plan.width
         last, has = plan.chunks - 1, memory.has_last(line.place)
         near, from_near, squares = None, cute.Float32(0), cute.Float32(0)
@@ -225,8 +245,8 @@ class LayerNorm(Sums):
                     near = self.near(part(x, 0, w), mine, line)
                 one = combined(x, add, lambda v, near=near: wide(v) - near)
                 two = combined(x, add, lambda v, near=near: (wide(v) - near) * (wide(v) - near))
-                from_near += one if mine is True else cute.where(mine, one, 0.0)
-                squares += two if mine is True else cute.where(mine, two, 0.0)
+                from_near += where_mine(mine, one)
+                squares += where_mine(mine, two)
         elements = cute.where(has, float((last + 1) * w), float(last * w))
         for j, (_, mine) in enumerate(line.place.edges):
             far = wide(line.edges[j]) - near
@@ -239,40 +259,54 @@ class LayerNorm(Sums):
     def near(self, first: cute.Tensor, mine: Any, line: Line) -> Any:
         """Return the mean of a thread's first elements: of a vector, or an edge where it has no vector."""
         mean = combined(first, add, wide) * (1.0 / self.plan.width)
-        return mean if mine is True or line.edges is None else cute.where(mine, mean, wide(line.edges[0]))
+        return mean if isinstance(mine, bool) or line.edges is None else cute.where(mine, mean, wide(line.edges[0]))
 
-    def over_lanes(self, numbers: list[Any], lanes: int) -> list[Any]:
-        """Combine groups of lanes."""
-        return [x for i in range(0, len(numbers), 3) for x in self._over(numbers[i : i + 3], lanes)]
+    def elements(self, place: Place, first: Any, threads: int) -> Any:
+        """Return how many elements of a row threads have, from one on: what follows from its length."""
+        plan = self.plan
+        last = plan.chunks - 1
+        tail = place.vectors - last * plan.config.sharing - first
+        vectors = last * threads + cute.max(cute.min(tail, threads), 0)
+        count = vectors * plan.width
+        if place.edges:  # the first threads have them
+            count = count + cute.where(first == 0, self.memory.n - place.vectors * plan.width, 0)
+        return wide(count)
 
-    def _over(self, numbers: list[Any], lanes: int) -> list[Any]:
-        total, squares, elements = numbers
+    def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
+        """Combine groups of lanes: lane ``i`` of a group has the numbers of so many threads, the ``i``-th ones."""
+        sharing, found = self.memory.sharing, []  # type: ignore[var-annotated]
+        begin = 0 if threads == self.plan.config.threads else sharing.rank * self.plan.config.threads
+        column = sharing.lane if lanes >= 32 else sharing.lane % lanes
+        for i, line in enumerate(self.lines):
+            count = self.elements(line.place, begin + column * threads, threads)
+            if threads < self.plan.config.threads:  # lanes beyond the last warp have nothing
+                count = cute.where(column * threads < self.plan.config.threads, count, 0.0)
+            found += self._over(line.place, numbers[2 * i : 2 * i + 2], count, lanes, threads)
+        return found
+
+    def _over(self, place: Place, numbers: list[Any], count: Any, lanes: int, threads: int) -> list[Any]:
+        """Combine groups of lanes; each lane has the numbers of ``count`` elements, of so many threads."""
+        total, squares = numbers
         if lanes == 1:
             return numbers
-        own = total * cute.arch.rcp_approx(cute.max(elements, 1.0))
+        sharing, plan = self.memory.sharing, self.plan
+        together = min(lanes * threads, plan.config.sharing)
+        if threads == 1:
+            first = sharing.thread // together * together
+        else:
+            together = plan.config.sharing if threads == plan.config.threads else plan.config.threads
+            first = 0 if threads == plan.config.threads else sharing.rank * plan.config.threads
+        own = total * cute.arch.rcp_approx(cute.max(count, 1.0))
         total = cute.arch.warp_reduction(total, add, lanes)
-        count = cute.arch.warp_reduction(elements, add, lanes)
-        far = own - total * cute.arch.rcp_approx(cute.max(count, 1.0))
-        return [total, cute.arch.warp_reduction(squares + far * far * elements, add, lanes), count]
-
-    def merged(self, lists: list[list[Any]]) -> list[Any]:
-        """Combine some lists of numbers."""
-        return tree(lists, self._merge)
-
-    def _merge(self, x: list[Any], y: list[Any]) -> list[Any]:
-        found: list[Any] = []
-        for i in range(0, len(x), 3):
-            (a, p, m), (b, q, n) = x[i : i + 3], y[i : i + 3]
-            far = a * cute.arch.rcp_approx(cute.max(m, 1.0)) - b * cute.arch.rcp_approx(cute.max(n, 1.0))
-            share = m * n * cute.arch.rcp_approx(cute.max(m + n, 1.0))
-            found += [a + b, p + q + far * far * share, m + n]
-        return found
+        elements = self.elements(place, first, together)
+        far = own - total * cute.arch.rcp_approx(cute.max(elements, 1.0))
+        return [total, cute.arch.warp_reduction(squares + far * far * count, add, lanes)]
 
     def of_row(self, numbers: list[Any]) -> None:
         """Take the numbers of the rows."""
         share = 1.0 / wide(self.memory.n)
-        self.means = [x * share for x in numbers[::3]]
-        self.by = [cute.arch.rsqrt_approx(x * share + self.eps) for x in numbers[1::3]]
+        self.means = [x * share for x in numbers[::2]]
+        self.by = [cute.arch.rsqrt_approx(x * share + self.eps) for x in numbers[1::2]]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
         """Return what becomes of some elements of row ``i``."""
@@ -282,7 +316,53 @@ class LayerNorm(Sums):
         return self.weighted((v - mean) * by, w)
 
 
+class SoftmaxBackward(Sums):
+    """``y (dy - sum of y dy)``, of the result ``y`` of softmax and its gradient."""
+
+    def of_warp(self) -> list[Any]:
+        """Return the sum over the row."""
+        (line,) = self.lines
+        total = self.of_both(line.values, line.second)
+        total = total if line.edges is None else total + self.of_both(line.edges, line.second_edges)
+        return self.over_lanes([total], self.lanes)
+
+    def of_both(self, y: cute.Tensor, d: cute.Tensor) -> Any:
+        """Return the sum over some elements, by groups."""
+        n = cute.size(y)
+        group = min(4, n & -n)
+        total = None
+        for at in cute.range_constexpr(0, n, group):
+            found = self.term(wide(part(y, at, group).load()), wide(part(d, at, group).load()))
+            total = found if total is None else total + found
+        return total.sum()
+
+    def term(self, y: Any, d: Any) -> Any:
+        """Return what is summed."""
+        return y * d
+
+    def of_row(self, numbers: list[Any]) -> None:
+        """Take the sum."""
+        (self.total,) = numbers
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return elements of the gradient."""
+        return v * (w[-1] - self.total)
+
+
+class LogSoftmaxBackward(SoftmaxBackward):
+    """``dy - e^y sum of dy``, of the result ``y`` of log_softmax and its gradient."""
+
+    def term(self, y: Any, d: Any) -> Any:
+        """Return what is summed."""
+        return d
+
+    def element(self, i: int, v: Any, w: list[Any]) -> Any:
+        """Return elements of the gradient."""
+        return w[-1] - power(v, 0.0) * self.total
+
+
 OPERATIONS = {"softmax": Softmax, "log_softmax": LogSoftmax, "rmsnorm": RmsNorm, "layernorm": LayerNorm}
+OPERATIONS |= {"softmax_backward": SoftmaxBackward, "log_softmax_backward": LogSoftmaxBackward}
 
 # --------------------------------------------------------------------------------------------------------- kernels
 
@@ -303,15 +383,17 @@ def rows_kernel(
     for i, (place, slot) in enumerate(zip(places, slots)):
         near, coming = plan.chunks - plan.shared, (c.together - i) * len(plan.groups)
         values = memory.load(x, place, plan.shared, near) if near else None
-        edges = memory.load_edges(x, place)
+        edges, more, more_edges = memory.load_edges(x, place), None, None
         if r is not None:
             more, more_edges = memory.load(r, place, 0, near, alike=memory.alike(r, place)), memory.load_edges(r, place)
+        if "r" in plan.takes:
             add_to(values, more)
             memory.store(s, place, values, 0, near)
             if edges is not None:
                 add_to(edges, more_edges)
                 memory.store_edges(s, place, edges)
-        lines.append(Line(place, slot, values, edges, plan.shared, coming))
+            more, more_edges = None, None
+        lines.append(Line(place, slot, values, edges, plan.shared, coming, more, more_edges))
     operation = OPERATIONS[plan.op](memory, lines, eps)
     numbers = operation.of_warp()
     weights = [memory.weights_of(places[0], *span) for span in plan.spans[: plan.early]]
@@ -337,8 +419,8 @@ def launch(
 ):  # fmt: skip
     """Launch as many blocks as the rows need.
 
-    ``r``: what is added to ``x`` first, into ``s``; ``w`` and ``b``: weights and biases; None where the operation does
-    not take them.
+    ``r``: a second matrix, what is added to ``x`` first, into ``s``, or a gradient; ``w`` and ``b``: weights and
+    biases; None where the operation does not take them.
     """
     c, (rows, n) = plan.config, x.shape
     held = capacity(plan.element, c)
@@ -363,22 +445,23 @@ def kernel_of(plan: Plan) -> Any:
 def row_program(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
 ) -> cute.Compiled:  # fmt: skip
-    """Return ``softmax``, ``log_softmax``, ``rmsnorm`` or ``layernorm`` over rows of the class of ``n``, to be called.
+    """Return an operation of :data:`OPS` over rows of the class of ``n``, to be called.
 
     ``takes``: what a norm takes, of ``"wbr"``, by default all but a residual: ``program(x, r, w, b, y, s, eps)``
     without those that are not taken, ``s`` with ``r``, and ``eps``, added to the mean square and the variance, of norms
     only.  ``w`` and ``b`` have as many elements as a row, and addresses of whole 16 bytes; ``s = x + r`` is what is
     normed then.  All tensors have the same element type, sums are ``f32``.  Raises ValueError for a configuration that
-    does not fit.
+    does not fit.  ``softmax_backward(y, dy, dx)`` and ``log_softmax_backward`` take results and their gradients.
     """
     takes = OPS.get(op, "").replace("r", "") if takes is None else takes
     config = row_class(op, element, n, takes) if config is None else config
     check(op, element, config, takes)
     dtype = type_of_mlir(element)
     matrix, vector = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)", "align<16>"]
-    r, w, b = (None if x not in takes else matrix if x == "r" else vector for x in "rwb")
+    w, b = (vector if x in takes else None for x in "wb")
+    r, s = matrix if has_two(takes) else None, matrix if "r" in takes else None
     eps = cute.Float32 if "norm" in op else None
-    return cute.trace(launch, matrix, r, w, b, matrix, r, eps, Plan(op, element, config, takes))
+    return cute.trace(launch, matrix, r, w, b, matrix, s, eps, Plan(op, element, config, takes))
 
 
 def row_text(

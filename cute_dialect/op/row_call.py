@@ -10,25 +10,22 @@ Arrays are of torch, numpy, or whatever else a kernel takes.  What a call did is
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS
+from cute_dialect.op.arrays import read_all
 from cute_dialect.op.compiled import Libraries
-from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.known_rows import KnownRows, Launch
 from cute_dialect.runtime import settings
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
-from cute_dialect.runtime.call_options import device_number
+from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["RowCall", "RowKernel", "library"]
-
-_TORCH = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64"}
 
 
 class RowKernel(NamedTuple):
@@ -83,19 +80,10 @@ class RowCall:
     def __init__(
         self, name: str, arrays: Mapping[str, Any], device: object = None, others: Sequence[str] = ()
     ) -> None:  # fmt: skip
-        self.name, self.arrays, self._device = name, dict(arrays), device
-        self.views: dict[str, ArrayView] = {}
+        self.name, self.arrays = name, dict(arrays)
         self._launches: list[tuple[Any, tuple[Any, ...]]] = []
-        self._flat: dict[int, ArrayView] = {}
-        self.cpu = device is not None and device_number(device) == "cpu"
-        for key, value in arrays.items():
-            if value is None:
-                continue
-            try:
-                view = view_of(value)
-            except NotAnArray as e:
-                raise DtypeError(f"{name}: {key}: {e}") from None
-            self.views[key] = view
+        where, self.views = read_all(name, arrays, device)
+        self.cpu, self.gpu, self._library = where.cpu, where.gpu, where.library
         self.first, self.x = next(iter(self.views.items()))
         self.element = self.x.dtype
         if self.element not in BITS:
@@ -103,14 +91,6 @@ class RowCall:
         for key, view in self.views.items():
             if view.dtype != self.element and key not in others:
                 raise DtypeError(f"{name}: expected {key} of {self.element}, as {self.first}, got {view.dtype}")
-            if view.device != self.x.device or view.library != self.x.library:
-                raise DeviceError(f"{name}: expected {key} of {_place(self.x)}, as {self.first}, got {_place(view)}")
-        if self.cpu and self.x.device >= 0:
-            raise DeviceError(f'{name}: expected {self.first} on the CPU for device="cpu", got {_place(self.x)}')
-        if not self.cpu and self.x.device < 0 and self.x.library != "numpy":
-            raise DeviceError(
-                f'{name}: expected {self.first} on a GPU, got {_place(self.x)}: device="cpu" runs it there'
-            )
 
     # -------------------------------------------------------------------------------------------------------- shapes
 
@@ -144,8 +124,7 @@ class RowCall:
         view = self.views[key]
         found = _as_matrix(view)
         if found is None:
-            copy = view_of(_contiguous(self.arrays[key]))
-            found = _as_matrix(copy)
+            found = _as_matrix(self._copied(view))
             assert found is not None
         return found
 
@@ -162,7 +141,14 @@ class RowCall:
 
     def flat(self, key: str) -> ArrayView:
         """Return an array of any shape as a vector, perhaps a copy."""
-        return self.numbers(_contiguous(self.arrays[key]))
+        view = self.views[key]
+        steps = [step for size, step in zip(view.shape, view.strides) if size != 1]
+        plain = [step for size, step in zip(view.shape, _packed(view.shape)) if size != 1]
+        return self.numbers(view if steps == plain else self._copied(view))
+
+    def _copied(self, view: ArrayView) -> ArrayView:
+        """Return a copy without gaps."""
+        return self._library.copied(view, _packed(view.shape))
 
     def wrong_type(self, key: str, wanted: str) -> DtypeError:
         """Return the error of an array of another type than it must have."""
@@ -174,14 +160,14 @@ class RowCall:
         if view is None:
             return None
         if view.pointer % 16 or view.strides[-1] != 1:
-            view = view_of(_copied(self.arrays[key]))
+            view = self._copied(view)
         return view._replace(strides=(1,))
 
     def result(self, shape: Sequence[int], element: str = "", out: str = "") -> Any:
         """Return the array that is given for a result by the name ``out``, or a new one.  Raises LayoutError."""
         given = self.views.get(out)
         if given is None:
-            return self._empty(shape, element or self.element)
+            return self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
         self.expect(out, tuple(shape))
         if 0 not in given.shape and (_as_matrix(given) is None or 0 in _steps(given)):
             raise LayoutError(
@@ -189,16 +175,6 @@ class RowCall:
                 f"{given.strides}"
             )
         return self.arrays[out]
-
-    def _empty(self, shape: Sequence[int], element: str) -> Any:
-        if self.x.library == "torch":
-            torch, like = sys.modules["torch"], self.arrays[self.first]
-            return torch.empty(tuple(shape), device=like.device, dtype=getattr(torch, _TORCH[element]))
-        import numpy as np
-
-        if self.x.library != "numpy":
-            raise DeviceError(f"{self.name}: expected arrays of torch or numpy, got one by {self.x.library}")
-        return np.empty(tuple(shape), numpy_dtype(element))
 
     # -------------------------------------------------------------------------------------------------------- launching
 
@@ -235,11 +211,6 @@ class RowCall:
         known.remember(tensors, numbers, results, launches, returned)
 
 
-def _place(view: ArrayView) -> str:
-    where = "the CPU" if view.device < 0 else f"cuda:{view.device}"
-    return f"{view.library} on {where}"
-
-
 def _steps(view: ArrayView) -> list[int]:
     return [step for size, step in zip(view.shape, view.strides) if size > 1]
 
@@ -263,25 +234,6 @@ def _as_matrix(view: ArrayView) -> ArrayView | None:
     return view._replace(shape=(rows, n), strides=(step, 1))
 
 
-def _contiguous(array: Any) -> Any:
-    """Return a contiguous array of the same elements."""
-    if hasattr(array, "contiguous"):
-        return array.detach().contiguous()
-    import numpy as np
-
-    return np.ascontiguousarray(array)
-
-
-def _copied(array: Any) -> Any:
-    """Return a contiguous copy, which begins at whole 16 bytes."""
-    if hasattr(array, "clone"):
-        made = array.detach().new_empty(array.shape)
-        return made.copy_(array.detach())
-    import numpy as np
-
-    item = array.dtype.itemsize
-    raw = np.empty(array.nbytes + 16, np.uint8)
-    skip = -raw.ctypes.data % 16
-    made = raw[skip : skip + array.size * item].view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
+def _packed(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of an array without gaps."""
+    return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])

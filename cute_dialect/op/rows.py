@@ -11,6 +11,7 @@ distance from each other, is copied first.  A kernel is compiled for a class of 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from cute_dialect.kernels.row_config import longest, row_class
@@ -21,8 +22,8 @@ from cute_dialect.op.known_rows import KnownRows
 from cute_dialect.op.row_call import RowCall, RowKernel
 
 __all__ = [
-    "cross_entropy", "layer_norm", "log_softmax", "logsumexp", "max", "mean", "rms_norm", "row_kernel", "softmax",
-    "sum", "sum_kernel",
+    "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "loss_kernel", "mapped", "max",
+    "mean", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed",
 ]  # fmt: skip
 
 _KNOWN = {
@@ -57,6 +58,28 @@ def sum_kernel(call: str, element: str, n: int) -> RowKernel:
     return RowKernel(f"rows-{call}-{element}-{sum_class(element, n).name}", sum_text, (call, element, n))
 
 
+_AUTO = (None, "cpu")
+"""Devices that an operator of torch finds by itself."""
+
+
+def _operators(*arrays: Any) -> Any:
+    """Return the operators of torch where they are to be called: for gradients, and in what torch compiles."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    if not torch.compiler.is_compiling():
+        wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays])
+        if not wanted:
+            return None
+    from cute_dialect.op import torch_rows
+
+    return torch_rows
+
+
+def _is_last(x: Any, dim: int) -> bool:
+    return dim in (-1, x.dim() - 1)
+
+
 # ------------------------------------------------------------------------------------------------------- row to row
 
 
@@ -66,7 +89,10 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) ->
     ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
     torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
-    return _mapped("softmax", x, dim, out, device)
+    operators = _operators(x) if out is None and device in _AUTO else None
+    if operators is not None and _is_last(x, dim):
+        return operators.softmax(x)
+    return mapped("softmax", x, dim, out, device)
 
 
 def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
@@ -74,11 +100,14 @@ def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None
 
     Arguments are those of :func:`softmax`.
     """
-    return _mapped("log_softmax", x, dim, out, device)
+    operators = _operators(x) if out is None and device in _AUTO else None
+    if operators is not None and _is_last(x, dim):
+        return operators.log_softmax(x)
+    return mapped("log_softmax", x, dim, out, device)
 
 
-def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
-    """Compute softmax or its logarithm."""
+def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = None) -> Any:
+    """Compute ``softmax`` or ``log_softmax``, without gradients."""
     plain = out is None and device is None
     if plain:
         done = _KNOWN[call].again((x,), (dim,))
@@ -104,7 +133,13 @@ def rms_norm(
     ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
     :func:`softmax`.
     """
-    return _normed("rms_norm", x, weight, None, eps, residual, out, device)
+    operators = _operators(x, weight, residual) if out is None and device in _AUTO else None
+    if operators is not None:
+        by = _EPS if eps is None else eps
+        if residual is None:
+            return operators.rms_norm(x, weight, by)
+        return operators.rms_norm_residual(x, residual, weight, by)
+    return normed("rms_norm", x, weight, None, eps, residual, out, device)
 
 
 def layer_norm(
@@ -117,17 +152,23 @@ def layer_norm(
     ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
     a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
     """
-    return _normed("layer_norm", x, weight, bias, eps, residual, out, device)
+    operators = _operators(x, weight, bias, residual) if out is None and device in _AUTO else None
+    if operators is not None:
+        if residual is None:
+            return operators.layer_norm(x, weight, bias, eps)
+        return operators.layer_norm_residual(x, residual, weight, bias, eps)
+    return normed("layer_norm", x, weight, bias, eps, residual, out, device)
 
 
 _EPS = 2.0**-23
 """What torch adds where nothing is said, for all types."""
 
 
-def _normed(
-    call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any, out: Any, device: object
+def normed(
+    call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any = None, out: Any = None,
+    device: object = None,
 ) -> Any:  # fmt: skip
-    """Compute a norm."""
+    """Compute ``rms_norm`` or ``layer_norm``, without gradients."""
     plain = out is None and device is None
     takes = ("w" if weight is not None else "") + ("b" if bias is not None else "")
     takes += "r" if residual is not None else ""
@@ -181,7 +222,14 @@ def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = 
 
 
 def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
-    """Compute a number of each row."""
+    operators = _operators(x) if device in _AUTO else None
+    if operators is not None and _is_last(x, dim):
+        return operators.row_number(call, x, keepdim)
+    return summed(call, x, dim, keepdim, device)
+
+
+def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: object = None) -> Any:
+    """Compute ``sum``, ``mean``, ``max`` or ``logsumexp``, without gradients."""
     if device is None:
         done = _KNOWN[call].again((x,), (dim, keepdim))
         if done is not None:
@@ -208,6 +256,9 @@ def cross_entropy(
     ``reduction``: ``mean`` over targets that are not ``ignore_index``, ``sum``, or ``none``: the loss of each row, in
     f32.  A target that is no class is undefined on a GPU; the interpreter reports it.
     """
+    operators = _operators(x) if device in _AUTO else None
+    if operators is not None:
+        return operators.cross_entropy(x, target, ignore_index, reduction)[0]
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 

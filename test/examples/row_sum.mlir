@@ -16,7 +16,7 @@
 !source = !cute.memref<f32, gmem, align<16>, "(4,1):(1,1024)">
 !memref_5 = !cute.memref<f32, rmem, align<16>, "(4,1):(1,4)">
 !values_2 = !cute.memref<f32, rmem, "1:0">
-!partials = !cute.memref<f32, smem, "8:1">
+!table = !cute.memref<f32, smem, "8:1">
 !x_2 = !cute.memref<f32, gmem, align<16>, "(?,?{div=4}):(?{div=4},1)">
 !layout_3 = !cute.layout<"(?,?{div=4}):(?{div=4},1)">
 !memref_6 = !cute.memref<f32, gmem, align<16>, "(?{div=4}):(1)">
@@ -29,6 +29,7 @@ module attributes {gpu.container_module} {
       %c0_i32 = arith.constant 0 : i32
       %c15_i32 = arith.constant 15 : i32
       %c2_i32 = arith.constant 2 : i32
+      %c1_i32 = arith.constant 1 : i32
       %c10_i32 = arith.constant 10 : i32
       %c4096_i32 = arith.constant 4096 : i32
       %0 = cute.static : !layout
@@ -38,7 +39,6 @@ module attributes {gpu.container_module} {
       %4 = cute.static : !cute.int_tuple<"4">
       %5 = cute.static : !cute.int_tuple<"8">
       %6 = cute.static : !cute.int_tuple<"12">
-      %c1_i32 = arith.constant 1 : i32
       %c1024_i32 = arith.constant 1024 : i32
       %c256_i32 = arith.constant 256 : i32
       %7 = cute.static : !layout_2
@@ -92,135 +92,142 @@ module attributes {gpu.container_module} {
       %40 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %41 = cute.make_int_tuple(%40) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%39, %41) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      %rounds = arith.shrsi %vectors, %c10_i32 : i32
-      %42 = scf.for %i_3 = %c0_i32 to %rounds step %c1_i32 iter_args(%arg0 = %14) -> (vector<4xf32>) : i32 {
-        %values_4 = cute.memref.alloca() : !values
-        %93 = cute.get_iter(%values_4) : !values
-        %94 = cute.get_iter(%values_4) : !values
-        %95 = cute.get_iter(%values_4) : !values
-        %96 = cute.get_iter(%values_4) : !values
-        %97 = cute.get_iter(%values_4) : !values
-        %98 = arith.muli %i_3, %c4096_i32 : i32
-        %99 = cute.assume(%98) : (i32) -> !cute.i32<divby 4096>
-        %100 = cute.make_int_tuple(%99) : (!cute.i32<divby 4096>) -> !int_tuple
-        %101 = cute.add_offset(%begin, %100) : (!begin, !int_tuple) -> !begin
-        %102 = cute.make_view(%101, %0) : !memref
-        %103 = cute.make_view(%97, %1) : !memref_2
-        cute.copy(%2, %102, %103) : (!universal_copy, !memref, !memref_2) -> ()
-        %104 = cute.make_view(%96, %3) : !memref_3
-        %105 = cute.memref.load_vec %104 : !memref_3
-        %106 = arith.addf %arg0, %105 fastmath<contract> : vector<4xf32>
-        %107 = cute.add_offset(%95, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
-        %108 = cute.make_view(%107, %3) : !memref_4
-        %109 = cute.memref.load_vec %108 : !memref_4
-        %110 = arith.addf %106, %109 fastmath<contract> : vector<4xf32>
-        %111 = cute.add_offset(%94, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
-        %112 = cute.make_view(%111, %3) : !memref_3
-        %113 = cute.memref.load_vec %112 : !memref_3
-        %114 = arith.addf %110, %113 fastmath<contract> : vector<4xf32>
-        %115 = cute.add_offset(%93, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
-        %116 = cute.make_view(%115, %3) : !memref_4
-        %117 = cute.memref.load_vec %116 : !memref_4
-        %118 = arith.addf %114, %117 fastmath<contract> : vector<4xf32>
-        scf.yield %118 : vector<4xf32>
+      // What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+      %42 = arith.subi %vectors, %c1_i32 : i32
+      %43 = arith.maxsi %42, %c0_i32 : i32
+      %rounds = arith.shrui %43, %c10_i32 : i32
+      %44 = scf.for %i_4 = %c0_i32 to %rounds step %c1_i32 iter_args(%arg0 = %14) -> (vector<4xf32>) : i32 {
+        %values_5 = cute.memref.alloca() : !values
+        %79 = cute.get_iter(%values_5) : !values
+        %80 = cute.get_iter(%values_5) : !values
+        %81 = cute.get_iter(%values_5) : !values
+        %82 = cute.get_iter(%values_5) : !values
+        %83 = cute.get_iter(%values_5) : !values
+        %84 = arith.muli %i_4, %c4096_i32 : i32
+        %85 = cute.assume(%84) : (i32) -> !cute.i32<divby 4096>
+        %86 = cute.make_int_tuple(%85) : (!cute.i32<divby 4096>) -> !int_tuple
+        %87 = cute.add_offset(%begin, %86) : (!begin, !int_tuple) -> !begin
+        %88 = cute.make_view(%87, %0) : !memref
+        %89 = cute.make_view(%83, %1) : !memref_2
+        cute.copy(%2, %88, %89) : (!universal_copy, !memref, !memref_2) -> ()
+        %90 = cute.make_view(%82, %3) : !memref_3
+        %91 = cute.memref.load_vec %90 : !memref_3
+        %92 = arith.addf %arg0, %91 fastmath<contract> : vector<4xf32>
+        %93 = cute.add_offset(%81, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
+        %94 = cute.make_view(%93, %3) : !memref_4
+        %95 = cute.memref.load_vec %94 : !memref_4
+        %96 = arith.addf %92, %95 fastmath<contract> : vector<4xf32>
+        %97 = cute.add_offset(%80, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
+        %98 = cute.make_view(%97, %3) : !memref_3
+        %99 = cute.memref.load_vec %98 : !memref_3
+        %100 = arith.addf %96, %99 fastmath<contract> : vector<4xf32>
+        %101 = cute.add_offset(%79, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
+        %102 = cute.make_view(%101, %3) : !memref_4
+        %103 = cute.memref.load_vec %102 : !memref_4
+        %104 = arith.addf %100, %103 fastmath<contract> : vector<4xf32>
+        scf.yield %104 : vector<4xf32>
       }
       %values = cute.memref.alloca() : !values
-      %43 = cute.get_iter(%values) : !values
-      %44 = cute.get_iter(%values) : !values
       %45 = cute.get_iter(%values) : !values
       %46 = cute.get_iter(%values) : !values
       %47 = cute.get_iter(%values) : !values
       cute.fill(%values, %cst) : (!values, f32) -> ()
       %first = arith.muli %rounds, %c1024_i32 : i32
-      scf.for %i_3 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %93 = arith.muli %i_3, %c256_i32 : i32
-        %94 = arith.addi %first, %93 : i32
-        %95 = arith.addi %94, %i : i32
-        %96 = arith.cmpi slt, %95, %vectors : i32
-        scf.if %96 {
-          %97 = arith.muli %first, %c4_i32 : i32
-          %98 = cute.assume(%97) : (i32) -> !cute.i32<divby 4096>
-          %99 = cute.make_int_tuple(%98) : (!cute.i32<divby 4096>) -> !int_tuple
-          %100 = cute.add_offset(%begin, %99) : (!begin, !int_tuple) -> !begin
-          %101 = arith.muli %i_3, %c1024_i32 : i32
-          %102 = cute.assume(%101) : (i32) -> !cute.i32<divby 1024>
-          %103 = cute.make_int_tuple(%102) : (!cute.i32<divby 1024>) -> !int_tuple_2
-          %104 = cute.add_offset(%100, %103) : (!begin, !int_tuple_2) -> !begin
-          %source_4 = cute.make_view(%104, %7) : !source
-          %105 = arith.muli %i_3, %c4_i32 : i32
-          %106 = cute.assume(%105) : (i32) -> !cute.i32<divby 4>
-          %107 = cute.make_int_tuple(%106) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-          %108 = cute.add_offset(%47, %107) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
-          %109 = cute.make_view(%108, %8) : !memref_5
-          cute.copy(%2, %source_4, %109) : (!universal_copy, !source, !memref_5) -> ()
+      scf.for %i_4 = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
+        %79 = arith.muli %i_4, %c256_i32 : i32
+        %80 = arith.addi %first, %79 : i32
+        %81 = arith.addi %80, %i : i32
+        %82 = arith.cmpi slt, %81, %vectors : i32
+        scf.if %82 {
+          %83 = arith.muli %first, %c4_i32 : i32
+          %84 = cute.assume(%83) : (i32) -> !cute.i32<divby 4096>
+          %85 = cute.make_int_tuple(%84) : (!cute.i32<divby 4096>) -> !int_tuple
+          %86 = cute.add_offset(%begin, %85) : (!begin, !int_tuple) -> !begin
+          %87 = arith.muli %i_4, %c1024_i32 : i32
+          %88 = cute.assume(%87) : (i32) -> !cute.i32<divby 1024>
+          %89 = cute.make_int_tuple(%88) : (!cute.i32<divby 1024>) -> !int_tuple_2
+          %90 = cute.add_offset(%86, %89) : (!begin, !int_tuple_2) -> !begin
+          %source_5 = cute.make_view(%90, %7) : !source
+          %91 = arith.muli %i_4, %c4_i32 : i32
+          %92 = cute.assume(%91) : (i32) -> !cute.i32<divby 4>
+          %93 = cute.make_int_tuple(%92) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+          %94 = cute.add_offset(%47, %93) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
+          %95 = cute.make_view(%94, %8) : !memref_5
+          cute.copy(%2, %source_5, %95) : (!universal_copy, !source, !memref_5) -> ()
         }
       }
-      %48 = cute.make_view(%46, %3) : !memref_3
-      %49 = cute.memref.load_vec %48 : !memref_3
-      %50 = arith.addf %42, %49 fastmath<contract> : vector<4xf32>
-      %51 = cute.add_offset(%45, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
-      %52 = cute.make_view(%51, %3) : !memref_4
-      %53 = cute.memref.load_vec %52 : !memref_4
-      %54 = arith.addf %50, %53 fastmath<contract> : vector<4xf32>
-      %55 = cute.add_offset(%44, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
-      %56 = cute.make_view(%55, %3) : !memref_3
-      %57 = cute.memref.load_vec %56 : !memref_3
-      %58 = arith.addf %54, %57 fastmath<contract> : vector<4xf32>
-      %59 = cute.add_offset(%43, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
-      %60 = cute.make_view(%59, %3) : !memref_4
-      %61 = cute.memref.load_vec %60 : !memref_4
-      %62 = arith.addf %58, %61 fastmath<contract> : vector<4xf32>
       %values_0 = cute.memref.alloca() : !values_2
       cute.fill(%values_0, %cst) : (!values_2, f32) -> ()
       scf.if %34 {
-        %93 = cute.make_coord(%source, %column) : (i32, i32) -> !cute.coord<"(?,?)">
-        %94 = cute.memref.load(%x, %93) : (!x, !cute.coord<"(?,?)">) -> f32
-        cute.memref.store(%values_0, %9, %94) : (!values_2, !cute.coord<"0">, f32) -> ()
+        %79 = cute.make_coord(%source, %column) : (i32, i32) -> !cute.coord<"(?,?)">
+        %80 = cute.memref.load(%x, %79) : (!x, !cute.coord<"(?,?)">) -> f32
+        cute.memref.store(%values_0, %9, %80) : (!values_2, !cute.coord<"0">, f32) -> ()
       }
-      %63 = cute.memref.load(%values_0, %9) : (!values_2, !cute.coord<"0">) -> f32
-      %64 = arith.addf %cst, %63 fastmath<contract> : f32
-      %65 = vector.shuffle %62, %62 [0, 2] : vector<4xf32>, vector<4xf32>
-      %66 = vector.shuffle %62, %62 [1, 3] : vector<4xf32>, vector<4xf32>
-      %67 = arith.addf %65, %66 fastmath<contract> : vector<2xf32>
-      %68 = vector.shuffle %67, %67 [0] : vector<2xf32>, vector<2xf32>
-      %69 = vector.shuffle %67, %67 [1] : vector<2xf32>, vector<2xf32>
-      %70 = arith.addf %68, %69 fastmath<contract> : vector<1xf32>
-      %71 = vector.extract %70[0] : f32 from vector<1xf32>
-      %72 = arith.addf %71, %64 fastmath<contract> : f32
-      %73 = cute_nvgpu.arch.shfl_sync(%72, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %74 = arith.addf %72, %73 fastmath<contract> : f32
-      %75 = cute_nvgpu.arch.shfl_sync(%74, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %76 = arith.addf %74, %75 fastmath<contract> : f32
-      %77 = cute_nvgpu.arch.shfl_sync(%76, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %78 = arith.addf %76, %77 fastmath<contract> : f32
-      %79 = cute_nvgpu.arch.shfl_sync(%78, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %80 = arith.addf %78, %79 fastmath<contract> : f32
-      %81 = cute_nvgpu.arch.shfl_sync(%80, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %x_1 = arith.addf %80, %81 fastmath<contract> : f32
-      %82 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %83 = arith.shrui %82, %c5_i32 : i32
-      %warp = cute_nvgpu.arch.shfl_sync(%83, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %first_1 = arith.muli %rounds, %c1024_i32 : i32
+      %48 = scf.for %i_4 = %c0_i32 to %c4_i32 step %c1_i32 iter_args(%arg0 = %44) -> (vector<4xf32>) : i32 {
+        %79 = arith.muli %i_4, %c256_i32 : i32
+        %80 = arith.addi %first_1, %79 : i32
+        %81 = arith.cmpi slt, %80, %vectors : i32
+        %82 = scf.if %81 -> (vector<4xf32>) {
+          %83 = arith.muli %i_4, %c4_i32 : i32
+          %84 = cute.assume(%83) : (i32) -> !cute.i32<divby 4>
+          %85 = cute.make_int_tuple(%84) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+          %86 = cute.add_offset(%45, %85) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
+          %87 = cute.make_view(%86, %3) : !memref_4
+          %88 = cute.get_iter(%87) : !memref_4
+          %89 = cute.make_view(%88, %3) : !memref_4
+          %90 = cute.memref.load_vec %89 : !memref_4
+          %91 = arith.addf %arg0, %90 fastmath<contract> : vector<4xf32>
+          scf.yield %91 : vector<4xf32>
+        } else {
+          scf.yield %arg0 : vector<4xf32>
+        }
+        scf.yield %82 : vector<4xf32>
+      }
+      %49 = cute.memref.load(%values_0, %9) : (!values_2, !cute.coord<"0">) -> f32
+      %50 = arith.addf %cst, %49 fastmath<contract> : f32
+      %51 = vector.shuffle %48, %48 [0, 2] : vector<4xf32>, vector<4xf32>
+      %52 = vector.shuffle %48, %48 [1, 3] : vector<4xf32>, vector<4xf32>
+      %53 = arith.addf %51, %52 fastmath<contract> : vector<2xf32>
+      %54 = vector.shuffle %53, %53 [0] : vector<2xf32>, vector<2xf32>
+      %55 = vector.shuffle %53, %53 [1] : vector<2xf32>, vector<2xf32>
+      %56 = arith.addf %54, %55 fastmath<contract> : vector<1xf32>
+      %57 = vector.extract %56[0] : f32 from vector<1xf32>
+      %58 = arith.addf %57, %50 fastmath<contract> : f32
+      %59 = cute_nvgpu.arch.shfl_sync(%58, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %60 = arith.addf %58, %59 fastmath<contract> : f32
+      %61 = cute_nvgpu.arch.shfl_sync(%60, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %62 = arith.addf %60, %61 fastmath<contract> : f32
+      %63 = cute_nvgpu.arch.shfl_sync(%62, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %64 = arith.addf %62, %63 fastmath<contract> : f32
+      %65 = cute_nvgpu.arch.shfl_sync(%64, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %66 = arith.addf %64, %65 fastmath<contract> : f32
+      %67 = cute_nvgpu.arch.shfl_sync(%66, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %x_2 = arith.addf %66, %67 fastmath<contract> : f32
+      %68 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %69 = arith.shrui %68, %c5_i32 : i32
+      %warp = cute_nvgpu.arch.shfl_sync(%69, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
       // The warps put their numbers into shared memory; each lane reads those of one.
-      %partials = cute.memref.alloc_smem() : !partials
-      %84 = arith.cmpi eq, %11, %c0_i32 : i32
-      scf.if %84 {
-        %93 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%partials, %93, %x_1) : (!partials, !cute.coord<"?">, f32) -> ()
+      %table = cute.memref.alloc_smem() : !table
+      %70 = arith.cmpi eq, %11, %c0_i32 : i32
+      scf.if %70 {
+        %79 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%table, %79, %x_2) : (!table, !cute.coord<"?">, f32) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
-      %column_2 = arith.andi %11, %c7_i32 : i32
-      %85 = cute.make_coord(%column_2) : (i32) -> !cute.coord<"?">
-      %86 = cute.memref.load(%partials, %85) : (!partials, !cute.coord<"?">) -> f32
-      %87 = cute_nvgpu.arch.shfl_sync(%86, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %88 = arith.addf %86, %87 fastmath<contract> : f32
-      %89 = cute_nvgpu.arch.shfl_sync(%88, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %90 = arith.addf %88, %89 fastmath<contract> : f32
-      %91 = cute_nvgpu.arch.shfl_sync(%90, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %found = arith.addf %90, %91 fastmath<contract> : f32
-      %92 = arith.cmpi eq, %i, %c0_i32 : i32
-      scf.if %92 {
-        %93 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%y, %93, %found) : (!y, !cute.coord<"?">, f32) -> ()
+      %column_3 = arith.andi %11, %c7_i32 : i32
+      %71 = cute.make_coord(%column_3) : (i32) -> !cute.coord<"?">
+      %72 = cute.memref.load(%table, %71) : (!table, !cute.coord<"?">) -> f32
+      %73 = cute_nvgpu.arch.shfl_sync(%72, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %74 = arith.addf %72, %73 fastmath<contract> : f32
+      %75 = cute_nvgpu.arch.shfl_sync(%74, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %76 = arith.addf %74, %75 fastmath<contract> : f32
+      %77 = cute_nvgpu.arch.shfl_sync(%76, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %found = arith.addf %76, %77 fastmath<contract> : f32
+      %78 = arith.cmpi eq, %i, %c0_i32 : i32
+      scf.if %78 {
+        %79 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%y, %79, %found) : (!y, !cute.coord<"?">, f32) -> ()
       }
       gpu.return
     }
@@ -229,6 +236,8 @@ module attributes {gpu.container_module} {
       %c4_i32 = arith.constant 4 : i32
       %cst = arith.constant 0.000000e+00 : f32
       %c2_i32 = arith.constant 2 : i32
+      %c1_i32 = arith.constant 1 : i32
+      %c0_i32 = arith.constant 0 : i32
       %c10_i32 = arith.constant 10 : i32
       %c4096_i32 = arith.constant 4096 : i32
       %0 = cute.static : !layout
@@ -238,8 +247,6 @@ module attributes {gpu.container_module} {
       %4 = cute.static : !cute.int_tuple<"4">
       %5 = cute.static : !cute.int_tuple<"8">
       %6 = cute.static : !cute.int_tuple<"12">
-      %c0_i32 = arith.constant 0 : i32
-      %c1_i32 = arith.constant 1 : i32
       %c1024_i32 = arith.constant 1024 : i32
       %c256_i32 = arith.constant 256 : i32
       %7 = cute.static : !layout_2
@@ -264,126 +271,133 @@ module attributes {gpu.container_module} {
       %18 = cute.assume(%12) : (i32) -> !cute.i32<divby 4>
       %19 = cute.make_int_tuple(%18) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
       %begin = cute.add_offset(%start, %19) : (!begin, !cute.int_tuple<"?{div=4}">) -> !begin
-      %rounds = arith.shrui %15, %c10_i32 : i32
-      %20 = scf.for %i = %c0_i32 to %rounds step %c1_i32 iter_args(%arg0 = %14) -> (vector<4xf32>) : i32 {
-        %values_1 = cute.memref.alloca() : !values
-        %69 = cute.get_iter(%values_1) : !values
-        %70 = cute.get_iter(%values_1) : !values
-        %71 = cute.get_iter(%values_1) : !values
-        %72 = cute.get_iter(%values_1) : !values
-        %73 = cute.get_iter(%values_1) : !values
-        %74 = arith.muli %i, %c4096_i32 : i32
-        %75 = cute.assume(%74) : (i32) -> !cute.i32<divby 4096>
-        %76 = cute.make_int_tuple(%75) : (!cute.i32<divby 4096>) -> !int_tuple
-        %77 = cute.add_offset(%begin, %76) : (!begin, !int_tuple) -> !begin
-        %78 = cute.make_view(%77, %0) : !memref
-        %79 = cute.make_view(%73, %1) : !memref_2
-        cute.copy(%2, %78, %79) : (!universal_copy, !memref, !memref_2) -> ()
-        %80 = cute.make_view(%72, %3) : !memref_3
-        %81 = cute.memref.load_vec %80 : !memref_3
-        %82 = arith.addf %arg0, %81 fastmath<contract> : vector<4xf32>
-        %83 = cute.add_offset(%71, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
-        %84 = cute.make_view(%83, %3) : !memref_4
-        %85 = cute.memref.load_vec %84 : !memref_4
-        %86 = arith.addf %82, %85 fastmath<contract> : vector<4xf32>
-        %87 = cute.add_offset(%70, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
-        %88 = cute.make_view(%87, %3) : !memref_3
-        %89 = cute.memref.load_vec %88 : !memref_3
-        %90 = arith.addf %86, %89 fastmath<contract> : vector<4xf32>
-        %91 = cute.add_offset(%69, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
-        %92 = cute.make_view(%91, %3) : !memref_4
-        %93 = cute.memref.load_vec %92 : !memref_4
-        %94 = arith.addf %90, %93 fastmath<contract> : vector<4xf32>
-        scf.yield %94 : vector<4xf32>
+      // What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
+      %20 = arith.subi %15, %c1_i32 : i32
+      %21 = arith.maxsi %20, %c0_i32 : i32
+      %rounds = arith.shrui %21, %c10_i32 : i32
+      %22 = scf.for %i = %c0_i32 to %rounds step %c1_i32 iter_args(%arg0 = %14) -> (vector<4xf32>) : i32 {
+        %values_2 = cute.memref.alloca() : !values
+        %55 = cute.get_iter(%values_2) : !values
+        %56 = cute.get_iter(%values_2) : !values
+        %57 = cute.get_iter(%values_2) : !values
+        %58 = cute.get_iter(%values_2) : !values
+        %59 = cute.get_iter(%values_2) : !values
+        %60 = arith.muli %i, %c4096_i32 : i32
+        %61 = cute.assume(%60) : (i32) -> !cute.i32<divby 4096>
+        %62 = cute.make_int_tuple(%61) : (!cute.i32<divby 4096>) -> !int_tuple
+        %63 = cute.add_offset(%begin, %62) : (!begin, !int_tuple) -> !begin
+        %64 = cute.make_view(%63, %0) : !memref
+        %65 = cute.make_view(%59, %1) : !memref_2
+        cute.copy(%2, %64, %65) : (!universal_copy, !memref, !memref_2) -> ()
+        %66 = cute.make_view(%58, %3) : !memref_3
+        %67 = cute.memref.load_vec %66 : !memref_3
+        %68 = arith.addf %arg0, %67 fastmath<contract> : vector<4xf32>
+        %69 = cute.add_offset(%57, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
+        %70 = cute.make_view(%69, %3) : !memref_4
+        %71 = cute.memref.load_vec %70 : !memref_4
+        %72 = arith.addf %68, %71 fastmath<contract> : vector<4xf32>
+        %73 = cute.add_offset(%56, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
+        %74 = cute.make_view(%73, %3) : !memref_3
+        %75 = cute.memref.load_vec %74 : !memref_3
+        %76 = arith.addf %72, %75 fastmath<contract> : vector<4xf32>
+        %77 = cute.add_offset(%55, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
+        %78 = cute.make_view(%77, %3) : !memref_4
+        %79 = cute.memref.load_vec %78 : !memref_4
+        %80 = arith.addf %76, %79 fastmath<contract> : vector<4xf32>
+        scf.yield %80 : vector<4xf32>
       }
       %values = cute.memref.alloca() : !values
-      %21 = cute.get_iter(%values) : !values
-      %22 = cute.get_iter(%values) : !values
       %23 = cute.get_iter(%values) : !values
       %24 = cute.get_iter(%values) : !values
       %25 = cute.get_iter(%values) : !values
       cute.fill(%values, %cst) : (!values, f32) -> ()
       %first = arith.muli %rounds, %c1024_i32 : i32
       scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 : i32 {
-        %69 = arith.muli %i, %c256_i32 : i32
-        %70 = arith.addi %first, %69 : i32
-        %71 = arith.addi %70, %10 : i32
-        %72 = arith.cmpi ult, %71, %15 : i32
-        scf.if %72 {
-          %73 = arith.muli %first, %c4_i32 : i32
-          %74 = cute.assume(%73) : (i32) -> !cute.i32<divby 4096>
-          %75 = cute.make_int_tuple(%74) : (!cute.i32<divby 4096>) -> !int_tuple
-          %76 = cute.add_offset(%begin, %75) : (!begin, !int_tuple) -> !begin
-          %77 = arith.muli %i, %c1024_i32 : i32
-          %78 = cute.assume(%77) : (i32) -> !cute.i32<divby 1024>
-          %79 = cute.make_int_tuple(%78) : (!cute.i32<divby 1024>) -> !int_tuple_2
-          %80 = cute.add_offset(%76, %79) : (!begin, !int_tuple_2) -> !begin
-          %source_1 = cute.make_view(%80, %7) : !source
-          %81 = arith.muli %i, %c4_i32 : i32
-          %82 = cute.assume(%81) : (i32) -> !cute.i32<divby 4>
-          %83 = cute.make_int_tuple(%82) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
-          %84 = cute.add_offset(%25, %83) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
-          %85 = cute.make_view(%84, %8) : !memref_5
-          cute.copy(%2, %source_1, %85) : (!universal_copy, !source, !memref_5) -> ()
+        %55 = arith.muli %i, %c256_i32 : i32
+        %56 = arith.addi %first, %55 : i32
+        %57 = arith.addi %56, %10 : i32
+        %58 = arith.cmpi ult, %57, %15 : i32
+        scf.if %58 {
+          %59 = arith.muli %first, %c4_i32 : i32
+          %60 = cute.assume(%59) : (i32) -> !cute.i32<divby 4096>
+          %61 = cute.make_int_tuple(%60) : (!cute.i32<divby 4096>) -> !int_tuple
+          %62 = cute.add_offset(%begin, %61) : (!begin, !int_tuple) -> !begin
+          %63 = arith.muli %i, %c1024_i32 : i32
+          %64 = cute.assume(%63) : (i32) -> !cute.i32<divby 1024>
+          %65 = cute.make_int_tuple(%64) : (!cute.i32<divby 1024>) -> !int_tuple_2
+          %66 = cute.add_offset(%62, %65) : (!begin, !int_tuple_2) -> !begin
+          %source_2 = cute.make_view(%66, %7) : !source
+          %67 = arith.muli %i, %c4_i32 : i32
+          %68 = cute.assume(%67) : (i32) -> !cute.i32<divby 4>
+          %69 = cute.make_int_tuple(%68) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+          %70 = cute.add_offset(%25, %69) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
+          %71 = cute.make_view(%70, %8) : !memref_5
+          cute.copy(%2, %source_2, %71) : (!universal_copy, !source, !memref_5) -> ()
         }
       }
-      %26 = cute.make_view(%24, %3) : !memref_3
-      %27 = cute.memref.load_vec %26 : !memref_3
-      %28 = arith.addf %20, %27 fastmath<contract> : vector<4xf32>
-      %29 = cute.add_offset(%23, %4) : (!ptr, !cute.int_tuple<"4">) -> !ptr_2
-      %30 = cute.make_view(%29, %3) : !memref_4
-      %31 = cute.memref.load_vec %30 : !memref_4
-      %32 = arith.addf %28, %31 fastmath<contract> : vector<4xf32>
-      %33 = cute.add_offset(%22, %5) : (!ptr, !cute.int_tuple<"8">) -> !ptr
-      %34 = cute.make_view(%33, %3) : !memref_3
-      %35 = cute.memref.load_vec %34 : !memref_3
-      %36 = arith.addf %32, %35 fastmath<contract> : vector<4xf32>
-      %37 = cute.add_offset(%21, %6) : (!ptr, !cute.int_tuple<"12">) -> !ptr_2
-      %38 = cute.make_view(%37, %3) : !memref_4
-      %39 = cute.memref.load_vec %38 : !memref_4
-      %40 = arith.addf %36, %39 fastmath<contract> : vector<4xf32>
-      %41 = vector.shuffle %40, %40 [0, 2] : vector<4xf32>, vector<4xf32>
-      %42 = vector.shuffle %40, %40 [1, 3] : vector<4xf32>, vector<4xf32>
-      %43 = arith.addf %41, %42 fastmath<contract> : vector<2xf32>
-      %44 = vector.shuffle %43, %43 [0] : vector<2xf32>, vector<2xf32>
-      %45 = vector.shuffle %43, %43 [1] : vector<2xf32>, vector<2xf32>
-      %46 = arith.addf %44, %45 fastmath<contract> : vector<1xf32>
-      %47 = vector.extract %46[0] : f32 from vector<1xf32>
-      %48 = arith.addf %47, %cst fastmath<contract> : f32
-      %49 = cute_nvgpu.arch.shfl_sync(%48, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %50 = arith.addf %48, %49 fastmath<contract> : f32
-      %51 = cute_nvgpu.arch.shfl_sync(%50, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %52 = arith.addf %50, %51 fastmath<contract> : f32
-      %53 = cute_nvgpu.arch.shfl_sync(%52, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %54 = arith.addf %52, %53 fastmath<contract> : f32
-      %55 = cute_nvgpu.arch.shfl_sync(%54, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %56 = arith.addf %54, %55 fastmath<contract> : f32
-      %57 = cute_nvgpu.arch.shfl_sync(%56, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %x_0 = arith.addf %56, %57 fastmath<contract> : f32
-      %58 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
-      %59 = arith.shrui %58, %c5_i32 : i32
-      %warp = cute_nvgpu.arch.shfl_sync(%59, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %first_0 = arith.muli %rounds, %c1024_i32 : i32
+      %26 = scf.for %i = %c0_i32 to %c4_i32 step %c1_i32 iter_args(%arg0 = %22) -> (vector<4xf32>) : i32 {
+        %55 = arith.muli %i, %c256_i32 : i32
+        %56 = arith.addi %first_0, %55 : i32
+        %57 = arith.cmpi ult, %56, %15 : i32
+        %58 = scf.if %57 -> (vector<4xf32>) {
+          %59 = arith.muli %i, %c4_i32 : i32
+          %60 = cute.assume(%59) : (i32) -> !cute.i32<divby 4>
+          %61 = cute.make_int_tuple(%60) : (!cute.i32<divby 4>) -> !cute.int_tuple<"?{div=4}">
+          %62 = cute.add_offset(%23, %61) : (!ptr, !cute.int_tuple<"?{div=4}">) -> !ptr_2
+          %63 = cute.make_view(%62, %3) : !memref_4
+          %64 = cute.get_iter(%63) : !memref_4
+          %65 = cute.make_view(%64, %3) : !memref_4
+          %66 = cute.memref.load_vec %65 : !memref_4
+          %67 = arith.addf %arg0, %66 fastmath<contract> : vector<4xf32>
+          scf.yield %67 : vector<4xf32>
+        } else {
+          scf.yield %arg0 : vector<4xf32>
+        }
+        scf.yield %58 : vector<4xf32>
+      }
+      %27 = vector.shuffle %26, %26 [0, 2] : vector<4xf32>, vector<4xf32>
+      %28 = vector.shuffle %26, %26 [1, 3] : vector<4xf32>, vector<4xf32>
+      %29 = arith.addf %27, %28 fastmath<contract> : vector<2xf32>
+      %30 = vector.shuffle %29, %29 [0] : vector<2xf32>, vector<2xf32>
+      %31 = vector.shuffle %29, %29 [1] : vector<2xf32>, vector<2xf32>
+      %32 = arith.addf %30, %31 fastmath<contract> : vector<1xf32>
+      %33 = vector.extract %32[0] : f32 from vector<1xf32>
+      %34 = arith.addf %33, %cst fastmath<contract> : f32
+      %35 = cute_nvgpu.arch.shfl_sync(%34, %c16_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %36 = arith.addf %34, %35 fastmath<contract> : f32
+      %37 = cute_nvgpu.arch.shfl_sync(%36, %c8_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %38 = arith.addf %36, %37 fastmath<contract> : f32
+      %39 = cute_nvgpu.arch.shfl_sync(%38, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %40 = arith.addf %38, %39 fastmath<contract> : f32
+      %41 = cute_nvgpu.arch.shfl_sync(%40, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %42 = arith.addf %40, %41 fastmath<contract> : f32
+      %43 = cute_nvgpu.arch.shfl_sync(%42, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %x_1 = arith.addf %42, %43 fastmath<contract> : f32
+      %44 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+      %45 = arith.shrui %44, %c5_i32 : i32
+      %warp = cute_nvgpu.arch.shfl_sync(%45, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
       // The warps put their numbers into shared memory; each lane reads those of one.
-      %partials = cute.memref.alloc_smem() : !partials
-      %60 = arith.cmpi eq, %11, %c0_i32 : i32
-      scf.if %60 {
-        %69 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%partials, %69, %x_0) : (!partials, !cute.coord<"?">, f32) -> ()
+      %table = cute.memref.alloc_smem() : !table
+      %46 = arith.cmpi eq, %11, %c0_i32 : i32
+      scf.if %46 {
+        %55 = cute.make_coord(%warp) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%table, %55, %x_1) : (!table, !cute.coord<"?">, f32) -> ()
       }
       cute_nvgpu.arch.barrier() : () -> ()
       %column = arith.andi %11, %c7_i32 : i32
-      %61 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
-      %62 = cute.memref.load(%partials, %61) : (!partials, !cute.coord<"?">) -> f32
-      %63 = cute_nvgpu.arch.shfl_sync(%62, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %64 = arith.addf %62, %63 fastmath<contract> : f32
-      %65 = cute_nvgpu.arch.shfl_sync(%64, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %66 = arith.addf %64, %65 fastmath<contract> : f32
-      %67 = cute_nvgpu.arch.shfl_sync(%66, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
-      %found = arith.addf %66, %67 fastmath<contract> : f32
-      %68 = arith.cmpi eq, %10, %c0_i32 : i32
-      scf.if %68 {
-        %69 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
-        cute.memref.store(%y, %69, %found) : (!y, !cute.coord<"?">, f32) -> ()
+      %47 = cute.make_coord(%column) : (i32) -> !cute.coord<"?">
+      %48 = cute.memref.load(%table, %47) : (!table, !cute.coord<"?">) -> f32
+      %49 = cute_nvgpu.arch.shfl_sync(%48, %c4_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %50 = arith.addf %48, %49 fastmath<contract> : f32
+      %51 = cute_nvgpu.arch.shfl_sync(%50, %c2_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %52 = arith.addf %50, %51 fastmath<contract> : f32
+      %53 = cute_nvgpu.arch.shfl_sync(%52, %c1_i32) {mode = "bfly", width = 32 : i32} : (f32, i32) -> f32
+      %found = arith.addf %52, %53 fastmath<contract> : f32
+      %54 = arith.cmpi eq, %10, %c0_i32 : i32
+      scf.if %54 {
+        %55 = cute.make_coord(%source) : (i32) -> !cute.coord<"?">
+        cute.memref.store(%y, %55, %found) : (!y, !cute.coord<"?">, f32) -> ()
       }
       gpu.return
     }

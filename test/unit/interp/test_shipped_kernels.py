@@ -135,7 +135,7 @@ def test_family(name: str) -> None:
 
 
 def test_every_operation_on_rows_is_there() -> None:
-    assert set(ROWS) == {"sum", *OPS}
+    assert set(ROWS) == {"sum", *(op for op in OPS if "backward" not in op)}
 
 
 def test_index_arithmetic_that_wraps() -> None:

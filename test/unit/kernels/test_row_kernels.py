@@ -28,6 +28,8 @@ from cute_dialect.kernels.rows import row_program, row_text
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.launch import Kernel
 
+FORWARD = ("softmax", "log_softmax", "rmsnorm", "layernorm")
+BACKWARD = ("softmax_backward", "d")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "row_sum.mlir"
 DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 HALF_ULP = {"f32": 2e-6, "f16": 2**-11, "bf16": 2**-8}
@@ -149,7 +151,7 @@ LENGTHS = [1, 7, 8, 9, 63, 64, 65, 255, 256, 257, 768, 1001]
 
 
 @pytest.mark.parametrize("element", BITS)
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_any_length(op: str, element: str) -> None:
     """Rows side by side, with gaps, and from between two vectors on; three of them do not fill a block."""
     for n in LENGTHS if element == "f16" else LENGTHS[1::3]:
@@ -158,7 +160,7 @@ def test_rows_of_any_length(op: str, element: str) -> None:
 
 
 @pytest.mark.parametrize("element, n", [("bf16", 5003), ("bf16", 5120), ("f32", 2057)])
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("op", FORWARD)
 def test_rows_of_a_block(op: str, element: str, n: int) -> None:
     """Warps that are no power of two."""
     chosen = run(op, element, matrix(element, 2, n, n))
@@ -174,7 +176,7 @@ SHARED = {
     "two rows at once": ("f16", RowConfig(64, 2, together=2)),
     "two rows in parts of a cluster": ("bf16", RowConfig(32, 3, 1, 2, shared=2, groups=2, together=2)),
 }  # fmt: skip
-WAYS = [(op, how) for op in OPS for how in SHARED if "two" not in how or "norm" in op]
+WAYS = [(op, how) for op in FORWARD for how in SHARED if "two" not in how or "norm" in op]
 
 
 @pytest.mark.parametrize("op, how", WAYS)
@@ -199,7 +201,7 @@ def test_what_norms_take(op: str, takes: str) -> None:
         run(op, "bf16", matrix("bf16", 3, n, ld), takes)
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("op", FORWARD)
 def test_alignment_chooses_the_kernel(op: str) -> None:
     """Rows of whole vectors, rows that are not, and a matrix that begins between two vectors; one compilation."""
     for n, ld, offset, chosen in (
@@ -346,7 +348,10 @@ def test_rows_that_do_not_agree_are_refused() -> None:
 
 
 ERRORS: list[tuple[tuple[object, ...], str]] = [
-    (("median", "f32", 64), "expected an operation of softmax, log_softmax, rmsnorm, layernorm, got 'median'"),
+    (
+        ("median", "f32", 64),
+        "expected an operation of softmax, log_softmax, rmsnorm, layernorm, softmax_backward, lo",
+    ),
     (("softmax", "f64", 64), "expected an element type of f32, f16, bf16, got 'f64'"),
     (("softmax", "f32", 0), "expected rows of at least one element, got 0"),
     (("softmax", "f32", 262145), "expected rows of at most 131075 elements for softmax, got 262145"),
@@ -370,6 +375,10 @@ def test_a_config_that_does_not_fit(arguments: tuple[Any, ...], message: str) ->
         row_text(*arguments)
 
 
+def test_every_operation_is_there() -> None:
+    assert set(OPS) == {*FORWARD, "softmax_backward", "log_softmax_backward"}
+
+
 def test_what_an_operation_does_not_take() -> None:
     with pytest.raises(ValueError, match="rmsnorm: expected to take some of 'wr', got 'b'"):
         row_text("rmsnorm", "f32", 64, takes="b")
@@ -378,7 +387,7 @@ def test_what_an_operation_does_not_take() -> None:
 
 
 @pytest.mark.parametrize("element", BITS)
-@pytest.mark.parametrize("op, takes", [(op, "") for op in OPS] + [("layernorm", "r"), ("rmsnorm", "r")])
+@pytest.mark.parametrize("op, takes", [(op, "") for op in FORWARD] + [("layernorm", "r"), ("rmsnorm", "r"), BACKWARD])
 def test_classes_hold_rows(op: str, element: str, takes: str) -> None:
     """Each length has a class that is for it, and there are not many."""
     most = longest(op, element, takes)

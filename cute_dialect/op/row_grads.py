@@ -1,0 +1,208 @@
+"""Gradients of the functions on rows: what backward passes compute, also to be called by themselves.
+
+Gradients of weights are sums over all rows, added up in f32 and always in the same order.
+"""
+
+# torch is not there where the types are checked; arrays are of any library.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from cute_dialect.kernels.row_config import RowConfig
+from cute_dialect.kernels.row_grads import (  # fmt: skip
+    column_text,
+    entropy_backward_text,
+    entropy_class,
+    gradient_class,
+    longest_gradient,
+    norm_backward_text,
+    part_columns,
+    resident,
+)
+from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.known_rows import KnownRows
+from cute_dialect.op.row_call import RowCall, RowKernel
+from cute_dialect.op.rows import row_kernel
+from cute_dialect.op.ways import gpu_of
+
+__all__ = [
+    "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",
+    "norm_kernel", "rms_norm_backward", "softmax_backward",
+]  # fmt: skip
+
+_KNOWN = {
+    name: KnownRows()
+    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
+}  # fmt: skip
+"""Calls that were made, by function."""
+
+GROUPS_ON_CPU = 4
+"""Groups of threads that the interpreter runs: enough for more than one, and each has several rows."""
+
+
+def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
+    """Return the kernel of a norm's gradients for rows of ``n`` elements.  Raises UnsupportedError."""
+    op = call.replace("_norm", "norm")
+    if n > longest_gradient(element):
+        raise UnsupportedError(
+            f"{call}_backward: expected rows of at most {longest_gradient(element)} elements, got {n}"
+        )  # fmt: skip
+    name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{gradient_class(element, n).name}"
+    return RowKernel(name, norm_backward_text, (op, element, n, takes))
+
+
+def column_kernel(element: str, takes: str) -> RowKernel:
+    """Return the kernel that adds up the gradients of weights and biases."""
+    return RowKernel(f"rows-columns-{takes}-{element}", column_text, (element, takes), "launch_columns")
+
+
+def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
+    """Return the kernel of the gradient of cross entropy for rows of ``n`` elements."""
+    name = f"rows-cross_entropy_backward-{element}-{of_loss}{'-mean' if mean else ''}-{entropy_class(element, n).name}"
+    return RowKernel(name, entropy_backward_text, (element, n, of_loss, mean), "launch_entropy")
+
+
+def softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
+    """Return the gradient of ``x`` from that of ``y = softmax(x)``: ``y (dy - sum(y dy))``.
+
+    ``device`` as of :func:`cute_dialect.op.softmax`.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    """
+    return _mapped("softmax", dy, y, device)
+
+
+def log_softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
+    """Return the gradient of ``x`` from that of ``y = log_softmax(x)``: ``dy - e^y sum(dy)``."""
+    return _mapped("log_softmax", dy, y, device)
+
+
+def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
+    """Compute the gradient of softmax or of its logarithm."""
+    if device is None:
+        done = _KNOWN[call].again((y, dy))
+        if done is not None:
+            return done
+    one = RowCall(f"{call}_backward", {"y": y, "dy": dy}, device)
+    n = one.length()
+    one.expect("dy", one.x.shape)
+    dx = one.result(one.x.shape)
+    if 0 not in one.x.shape:
+        kernel = row_kernel(one.name, one.element, n, "d")
+        one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
+        if device is None:
+            one.remember(_KNOWN[call], (y, dy), (), [dx])
+    return dx
+
+
+def rms_norm_backward(
+    dy: Any, x: Any, weight: Any = None, eps: float = 2.0**-23, *, device: object = None
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the gradients of ``x`` and ``weight`` (None without one) from that of ``rms_norm(x, weight, eps)``."""
+    dx, dw, _ = _normed("rms_norm", dy, x, weight, False, eps, device)
+    return dx, dw
+
+
+def layer_norm_backward(
+    dy: Any, x: Any, weight: Any = None, bias: bool = False, eps: float = 1e-5, *, device: object = None
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Return the gradients of ``x``, ``weight`` (None without one) and, if there is one, ``bias`` from that of
+    ``layer_norm(x, weight, bias, eps)``.
+    """
+    return _normed("layer_norm", dy, x, weight, bias, eps, device)
+
+
+def _normed(
+    call: str, dy: Any, x: Any, weight: Any, bias: bool, eps: float, device: object
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Compute the gradients of a norm."""
+    takes = ("w" if weight is not None else "") + ("b" if bias else "")
+    read = tuple([t for t in (x, weight, dy) if t is not None])
+    if device is None:
+        done = _KNOWN[call].again(read, (eps, takes))
+        if done is not None:
+            return _named(takes, done if isinstance(done, tuple) else (done,))
+    one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy}, device)
+    n = one.length()
+    one.expect("dy", one.x.shape)
+    one.expect("weight", (n,))
+    dx, vectors = one.result(one.x.shape), [one.result((n,)) for _ in takes]
+    if 0 in one.x.shape:
+        for vector in vectors:  # sums of no terms
+            vector[...] = 0
+        return _named(takes, (dx, *vectors))
+    kernel, config = norm_kernel(call, one.element, n, takes), gradient_class(one.element, n)
+    groups = GROUPS_ON_CPU if one.cpu else _groups(one.gpu, config)
+    groups = min(groups, -(-one.count // config.rows) * config.rows)
+    parts = one.result((groups, len(takes) * part_columns(n)), "f32") if takes else None
+    given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), one.matrix_of(dx)]
+    one.launch(kernel, *given, groups if parts is None else one.matrix_of(parts), float(eps))
+    if parts is not None:
+        one.launch(column_kernel(one.element, takes), one.matrix_of(parts), *[one.numbers(v) for v in vectors])
+    results = [dx, *vectors]
+    if device is None:
+        made = results if parts is None else [*results, parts]
+        one.remember(_KNOWN[call], read, (eps, takes), made, tuple(range(len(results))))
+    return _named(takes, tuple(results))
+
+
+@cache
+def _groups(gpu: int, config: RowConfig) -> int:
+    """Return how many groups of threads a GPU holds, in whole blocks."""
+    blocks = gpu_of(gpu)[1] * resident(config)
+    if config.cluster > 1:  # the multiprocessors of a GPC hold whole clusters
+        blocks = blocks // 8 * 8 // config.cluster
+    return max(1, blocks) * config.rows
+
+
+def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Return the gradients of the row, the weights and the biases."""
+    dx, *vectors = results
+    found = dict(zip(takes, vectors))
+    return dx, found.get("w"), found.get("b")
+
+
+def cross_entropy_backward(
+    g: Any, x: Any, target: Any, lse: Any, count: Any = None, ignore_index: int = -100, *, device: object = None
+) -> Any:  # fmt: skip
+    """Return the gradient of ``x`` from that of ``cross_entropy(x, target)``: ``(softmax(x) - [is the target]) g``.
+
+    ``lse``: ``logsumexp`` of each row, in f32, as the forward pass gives it.  ``g``: of each row, or one for all, of a
+    sum, or of a mean over ``count`` targets.
+    """
+    known, numbers = _KNOWN["cross_entropy"], (ignore_index,)
+    read = tuple([t for t in (x, target, lse, g, count) if t is not None])
+    if device is None:
+        done = known.again(read, numbers)
+        if done is not None:
+            return done
+    others = ("target", "lse", "g", "count")
+    arrays = {"x": x, "target": target, "lse": lse, "g": g, "count": count}
+    one = RowCall("cross_entropy_backward", arrays, device, others=others)
+    n = one.length()
+    of_rows = one.x.shape[:-1]
+    one.expect("target", of_rows)
+    one.expect("lse", of_rows)
+    for key, wanted in (("target", "i64"), ("lse", "f32"), ("count", "f32")):
+        if key in one.views and one.views[key].dtype != wanted:
+            raise one.wrong_type(key, wanted)
+    of_loss = one.views["g"].dtype
+    if of_loss not in ("f32", one.element):
+        raise DtypeError(f"{one.name}: expected g of f32 or {one.element}, got {of_loss}")
+    if one.views["g"].shape != of_rows:
+        one.expect("g", ())
+    dx = one.result(one.x.shape)
+    if 0 not in one.x.shape:
+        rows = one.count
+        each = (
+            one.flat("g") if one.views["g"].shape == of_rows else one.numbers(g)._replace(shape=(rows,), strides=(0,))
+        )
+        total = None if count is None else one.numbers(count)
+        kernel = entropy_kernel(one.element, n, of_loss, count is not None)
+        given = (one.matrix("x"), one.flat("target"), one.flat("lse"), each, total)
+        one.launch(kernel, *given, one.matrix_of(dx), ignore_index)
+        if device is None:
+            one.remember(known, read, numbers, [dx])
+    return dx
