@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from math import inf
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
@@ -72,7 +73,8 @@ class Node(NamedTuple):
 
 class Output(NamedTuple):
     """A result: a node's values; of all but D, where they go: ``element``, ``batch``, ``order`` and ``pairs`` as of an
-    :class:`Input`.
+    :class:`Input`.  ``reduce``: what becomes of the values along ``axis`` (n: of a row, m: of a column): ``sum``,
+    ``max`` or ``min``; a kernel stores those of some columns or rows, f32 (parts, M) or (parts, N), L behind them.
     """
 
     node: int
@@ -80,10 +82,13 @@ class Output(NamedTuple):
     batch: bool = False
     order: str = ""
     pairs: bool = False
+    reduce: str = ""
+    axis: str = ""
 
     def transposed(self) -> Output:
         """Return how the transposed result is stored."""
-        return self._replace(order={"n": "m", "m": "n"}.get(self.order, ""), pairs=False)
+        other = {"n": "m", "m": "n"}
+        return self._replace(order=other.get(self.order, ""), pairs=False, axis=other.get(self.axis, ""))
 
 
 class Graph(NamedTuple):
@@ -111,6 +116,11 @@ class Graph(NamedTuple):
     def half(self) -> bool:
         """Tell whether D is (M, N / 2)."""
         return self.halves[self.outputs[0].node]
+
+    @property
+    def reduces(self) -> bool:
+        """Tell whether a result is of whole rows or columns."""
+        return any(x.reduce for x in self.outputs)
 
     @property
     def places(self) -> bool:
@@ -167,6 +177,13 @@ def exact(value: float) -> str:
     ('-0x0.0p+0', '0x1.0000000000000p-1', 'nan')
     """
     return value.hex()
+
+
+REDUCTIONS = {"sum": 0.0, "max": -inf, "min": inf}
+"""What becomes of several values -> what it is of none."""
+
+STRIP = 16
+"""Rows whose columns a kernel reduces at once."""
 
 
 class Builder:

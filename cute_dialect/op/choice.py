@@ -151,6 +151,13 @@ class Choice(NamedTuple):
         element = swapped(c.element) if self.swapped else c.element
         return f"{element}-{c.output}-{''.join(self.majors)}-{m}x{n}-{shape}{more}"
 
+    @property
+    def columns_at_once(self) -> int:
+        """Columns whose rows an epilogue of the kernel is given at once."""
+        if self.skinny is not None:
+            return self.skinny.columns // self.skinny.pieces
+        return SplitConfig(self.config, self.parts).piece if self.parts > 1 else self.config.part
+
     def workspace(self, m: int, n: int) -> tuple[int, int]:
         """Return floats and counters that the blocks of a problem share; none unless they share K."""
         c = self.config

@@ -191,7 +191,9 @@ def transposed(x: Any) -> Any:
 def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object, ...]:
     """Return the arguments of an epilogue as those of the transposed result."""
     if epilogue.graph is not None:
-        kinds = [x.kind for x in epilogue.graph.inputs] + ["aux"] * (len(given) - len(epilogue.graph.inputs))
+        kinds = [x.kind for x in epilogue.graph.inputs] + [
+            "" if x.reduce else "aux" for x in epilogue.graph.outputs[1:]
+        ]
         return tuple([transposed(t) if kind == "aux" else t for kind, t in zip(kinds, given)])
     if epilogue.beta == 0.0:
         return given

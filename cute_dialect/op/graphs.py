@@ -11,8 +11,9 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, evaluate
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, evaluate
 from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.epilogue.functions import combined
 from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
 from cute_dialect.op.fused import as_type, functions_of, store
@@ -44,8 +45,34 @@ class Bound(NamedTuple):
 
     @property
     def operands(self) -> list[Any]:
-        """What the launch takes behind the matrices."""
+        """What the launch takes behind the matrices; None for the parts of what is reduced."""
         return [*self.inputs, *self.stored]
+
+    def parts(self, rows: int, columns: int, at_once: int, turned: bool) -> dict[int, tuple[int, int]]:
+        """Return of each operand that is parts of what is reduced its extents, in a kernel whose result has so many
+        rows and columns, ``at_once`` of which are reduced at once; ``turned``: they are the columns and rows of D.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for i, x in enumerate(self.graph.outputs[1:]):
+            if x.reduce:
+                by_row = (x.axis == "n") != turned
+                extents = (-(-columns // at_once), rows) if by_row else (-(-rows // STRIP), columns)
+                found[len(self.inputs) + i] = extents
+        return found
+
+    def nothing(self) -> None:
+        """Compute what is reduced of no elements."""
+        for name, x in zip(self.traced.results, self.traced.graph.outputs):
+            if x.reduce:
+                self.results[name][...] = REDUCTIONS[x.reduce]
+
+    def combine(self, parts: Mapping[int, Any]) -> None:
+        """Compute what is reduced from parts, (L,) parts and rows or columns."""
+        for i, t in parts.items():
+            name, x = self.traced.results[1 + i - len(self.inputs)], self.traced.graph.outputs[1 + i - len(self.inputs)]
+            total = combined(t, x.reduce, (-2, -1) if x.axis == "nm" else (-2,))
+            to = self.results[name]
+            store(to, total.reshape(to.shape))
 
     def by_library(self, sums: Any) -> None:
         """Compute the results from the sums, of the shape of D, by the arrays' library, in f32."""
@@ -79,8 +106,11 @@ class Bound(NamedTuple):
 
         inputs = [spread(x, t) for x, t in zip(self.graph.inputs, self.inputs)]
         values = evaluate(self.graph, sums, inputs, functions_of(sums), place)
-        for name, x in zip(self.traced.results, self.graph.outputs):
-            store(self.results[name], values[x.node])
+        for name, x in zip(self.traced.results, self.traced.graph.outputs):
+            value = values[self.graph.outputs[self.traced.results.index(name)].node]
+            if x.reduce:
+                value = combined(value + sums * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
+            store(self.results[name], value)
 
 
 def traced_of(call: str, epilogue: Any, args: Mapping[str, Any], shape: Sequence[int]) -> Traced:
@@ -127,9 +157,10 @@ def alone(call: str, extras: Any) -> None:
 
 
 def bound(
-    traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...]], Any]
+    traced: Traced, args: Mapping[str, Any], d: Any, sums: Sequence[int], make: Callable[[tuple[int, ...], str], Any]
 ) -> Bound:  # fmt: skip
-    """Return an epilogue with its arrays, for a result ``d`` of sums of a shape; ``make`` gives memory for another.
+    """Return an epilogue with its arrays, for a result ``d`` of sums of a shape; ``make`` gives memory for another,
+    of a type, or of that of ``d``.
 
     Raises EpilogueError.
     """
@@ -144,7 +175,9 @@ def bound(
     outputs = [traced.graph.outputs[0]]
     for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
         t, shape = args.get(name), traced.shape_of(sums, name)
-        t = make(shape) if t is None else t
+        if x.reduce and t is None:
+            t = make(shape, "f32")
+        t = make(shape, "") if t is None else t
         if tuple(t.shape) != shape:
             raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
         _on_device(traced, name, t, d)
@@ -154,6 +187,11 @@ def bound(
                 f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED)}, got {element}"
             )
         results[name] = t
+        if x.reduce:
+            axis = "n" if x.axis == "nm" else x.axis
+            outputs.append(x._replace(element="f32", batch=len(shape) == 3 and shape[0] > 1, axis=axis))
+            stored.append(None)
+            continue
         batch = len(shape) == 3 and shape[0] > 1
         view = _view(t, (batch, True, True))
         order, pairs = _order(view, "aux")

@@ -118,8 +118,14 @@ def _product(
         views["out"] = view_of(result)
     found = None
     if traced is not None:
-        found = bound(traced, args, result, sums_of, lambda shape: library.empty(name, shape, element, arrays["a"]))
+
+        def another(shape: tuple[int, ...], kind: str) -> Any:
+            return library.empty(name, shape, kind or element, arrays["a"])
+
+        found = bound(traced, args, result, sums_of, another)
     if 0 in shape:
+        if found is not None:
+            found.nothing()
         return _returned(found, result)
     nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
     if nothing:
@@ -166,7 +172,13 @@ def _product(
     if found is not None and epilogue is not None:
         operands = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
         operands = turned_extras(epilogue, operands) if flipped else operands
+    parts = _parts(library, found, way, flipped, views["out"])
+    if parts:
+        operands = tuple([_kernel_order(parts[i]) if i in parts else x for i, x in enumerate(operands)])
     kernel, in_place, given = _launch(call, views, way, turned, operands)
+    if parts and found is not None:
+        found.combine({i: library.native(x) for i, x in parts.items()})
+        return _returned(found, result)
     known = call.known if library.name == "torch" and not call.where.cpu and not nothing else None
     if isinstance(known, KnownGraphs) and kind == "f32":
         known = None  # torch's switch says how that is multiplied
@@ -180,6 +192,24 @@ def _product(
             elif found is not None and traced is graph:  # a plain function is traced at each call
                 known.remember(*of, found.traced, args, found.results, prepared, found.names)
     return _returned(found, result)
+
+
+def _parts(
+    library: Library, found: Bound | None, way: Way, flipped: bool, out: ArrayView
+) -> dict[int, ArrayView]:  # fmt: skip
+    """Return memory for the parts of what an epilogue reduces: (L,) parts, rows or columns."""
+    if found is None or way.choice is None or not found.graph.reduces:
+        return {}
+    p, choice = way.problem, way.choice
+    swapped = choice.swapped
+    rows, columns = (p.n, p.m) if swapped else (p.m, p.n)
+    extents = found.parts(rows, columns, choice.columns_at_once, flipped != swapped)
+    batch = (p.matrices,) if p.matrices > 1 else ()
+    made: dict[int, ArrayView] = {}
+    for i, shape in extents.items():
+        strides = (*((shape[0] * shape[1],) if batch else ()), shape[1], 1)
+        made[i] = library.strided((*batch, *shape), strides, "f32", out)
+    return made
 
 
 def _returned(found: Bound | None, result: Any) -> Any:

@@ -177,8 +177,8 @@ def explain(
     if traced is not None:
         alone(name, extras)
 
-        def another(shape: tuple[int, ...]) -> Any:
-            return described(FakeTensor(result, shape))
+        def another(shape: tuple[int, ...], element: str = "") -> Any:
+            return described(FakeTensor(element or result, shape))
 
         fused = Epilogue(graph=bound(traced, given, another(shape), sums, another).graph)
     gpu, sms = (gpu, 132) if gpu else ways.here()

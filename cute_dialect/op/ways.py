@@ -177,7 +177,7 @@ def _taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) 
 
     The swapped problem reads and writes matrices beside the result an element at a time.
     """
-    if not epilogue.half and not (choice.swapped and epilogue.by_elements):
+    if not epilogue.half and not epilogue.reduces and not (choice.swapped and epilogue.by_elements):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs))):
         found = with_epilogue(other, epilogue)

@@ -161,6 +161,11 @@ class GemmConfig(NamedTuple):
         return self.tile[1] // 2 if self.epilogue.half else self.tile[1]
 
     @property
+    def part(self) -> int:
+        """Columns of a row that an epilogue is given at once."""
+        return self.widths[0] if BITS[self.output] == 32 else self.tile[1]
+
+    @property
     def widths(self) -> tuple[int, ...]:
         """Columns of the chunks in which a tile is stored: the last ones are halves and quarters.
 
@@ -191,6 +196,8 @@ class GemmConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
         self.epilogue.check()
+        if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
+            raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
         if self.epilogue.half and (self.major_c != "n" or sum(self.widths) != self.columns):
             raise ValueError(
                 f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, got {self}"

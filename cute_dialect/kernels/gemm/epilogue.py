@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
-from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Output
+from cute_dialect.kernels.epilogue_graph import STRIP, Builder, Graph, Input, Output
 from cute_dialect.kernels.gemm.elements import OUTPUTS, number
 
 __all__ = ["Addends", "Epilogue", "Hook"]
@@ -52,6 +52,8 @@ class Addends(NamedTuple):
     alpha: Any = None
     beta: Any = None
     operands: Any = None
+    extents: Any = None
+    """Of a graph that reduces rows or columns: M and N."""
 
     def in_order(self) -> tuple[Any, ...]:
         """Return those that there are, in the order of the graph's inputs."""
@@ -111,6 +113,18 @@ class Epilogue(NamedTuple):
         return self.graph is not None and self.graph.half
 
     @property
+    def reduces(self) -> bool:
+        """Tell whether results of whole rows or columns are made."""
+        return self.graph is not None and self.graph.reduces
+
+    def check_parts(self, columns: Any, addends: Addends, at_once: int) -> None:
+        """Assert in a host function that there is a part of rows for each ``at_once`` columns."""
+        if self.graph is not None:
+            for x, t in zip(self.graph.outputs[1:], addends.in_order()[len(self.graph.inputs) :]):
+                if x.reduce and x.axis == "n":
+                    assert t.shape[0] * at_once >= columns, "there must be a part for each of some columns of C"
+
+    @property
     def by_elements(self) -> bool:
         """Tell whether matrices are read or written beside the result."""
         if self.graph is not None:
@@ -150,8 +164,7 @@ class Epilogue(NamedTuple):
         ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes.
         """
         if self.graph is not None:
-            stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs) for x in self.graph.outputs[1:]]
-            operands = tuple([_annotation(x) for x in (*self.graph.inputs, *stored)])
+            operands = tuple([_annotation(x) for x in (*self.graph.inputs, *self.graph.outputs[1:])])
             return {"operands": operands} if operands else {}
         found: dict[str, Any] = {}
         if self.beta != 0.0:
@@ -241,9 +254,13 @@ def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
     return Graph(tuple(make.nodes), tuple(make.inputs), (Output(x),))
 
 
-def _annotation(x: Input) -> Any:
-    """Return the annotation of a graph's input."""
+def _annotation(x: Input | Output) -> Any:
+    """Return the annotation of a graph's input, or of one of its results."""
     kind = number(x.element)
+    if isinstance(x, Output):
+        if x.reduce:
+            return cute.Tensor[cute.Float32, "(?,?,?):(?,1,?)" if x.batch else "(?,?):(?,1)"]
+        x = Input("aux", x.element, False, x.batch, x.order, x.pairs)
     if x.number:
         return kind(0.0)
     if x.kind == "aux":
@@ -259,8 +276,16 @@ def _annotation(x: Input) -> Any:
 def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, matrices: list[Any]) -> None:
     """Assert in a host function that the memory of a graph's inputs fits D."""
     halves = graph.halves
-    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node]) for x in graph.outputs[1:]]
-    for i, (x, t) in enumerate(zip((*graph.inputs, *stored), operands)):
+    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node])
+              for x in graph.outputs[1:] if not x.reduce]  # fmt: skip
+    reduced = zip(graph.outputs[1:], operands[len(graph.inputs) :])
+    for x, t in reduced:
+        if x.reduce:
+            assert t.shape[1] == (m if x.axis == "n" else n), "parts of a reduction must have the extent of C"
+            if x.axis == "m":
+                assert t.shape[0] * STRIP >= m, "there must be a part for each 16 rows of C"
+    plain = [t for x, t in zip(graph.outputs[1:], operands[len(graph.inputs) :]) if not x.reduce]
+    for i, (x, t) in enumerate(zip((*graph.inputs, *stored), (*operands[: len(graph.inputs)], *plain))):
         if x.number:
             continue
         extents = {"aux": (m, n), "row": (n,), "column": (m,), "matrix": tuple(matrices) or (1,), "scalar": (1,)}

@@ -13,7 +13,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
-from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, constant_of
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 
@@ -39,12 +39,13 @@ class Fused:
         self.whole, self.without, self.factor = None, None, None
         if graph is not None:
             stored = operands[len(graph.inputs) :]
-            self.whole = Evaluation(graph, operands, stored, self.compute)
+            self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents)
             factor = graph.zero_factor
             if factor is not None:
                 less, kept = graph.with_zero(factor)
                 self.factor = self.whole.scalars[factor]
-                self.without = Evaluation(less, [operands[i] for i in kept], stored, self.compute)
+                kept = [operands[i] for i in kept]
+                self.without = Evaluation(less, kept, stored, self.compute, addends.extents)
 
     def taken(self, values: Any) -> Any:
         """Return sums in the type that the epilogue computes in."""
@@ -81,8 +82,11 @@ class Fused:
 class Evaluation:
     """A graph and what it reads and stores, in a kernel."""
 
-    def __init__(self, graph: Graph, operands: Any, stored: Any, compute: Any):
-        self.graph, self.operands, self.stored, self.compute = graph, operands, stored, compute
+    def __init__(self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None):
+        self.graph, self.operands, self.compute, self.extents = graph, operands, compute, extents
+        outputs = list(zip(graph.outputs[1:], stored))
+        self.stored = [(x, t) for x, t in outputs if not x.reduce]
+        self.reduced = [(x, t) for x, t in outputs if x.reduce]
         self.scalars = [
             None if x.kind != "scalar" else t if x.number else t[0].to(compute) for x, t in zip(graph.inputs, operands)
         ]
@@ -96,19 +100,26 @@ class Evaluation:
         rows = [row + lane // 4 + 8 * half for half in range(2)]
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
+        totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
         for j in range(columns // 8):  # registers: the passes unroll it
             at = first + j * 8
             of_columns = self._of_columns(at, matrix)
+            both: list[Any] = []
             for half in cute.range_constexpr(2):
                 elements = self._elements(held[half], of_columns, at)
-                found = []
+                found: list[Any] = []
                 for i in cute.range_constexpr(2):
                     place = {"row": rows[half], "column": at + i, "matrix": matrix}
                     n = j * 4 + (2 * half + i)
                     found.append(evaluated(self.graph, values[n], elements[i], place))
                     values[n] = self.compute(found[i][self.graph.outputs[0].node])
-                for x, t in zip(self.graph.outputs[1:], self.stored):
+                for x, t in self.stored:
                     store_two([f[x.node] for f in found], t[None, None, matrix] if x.batch else t, x, rows[half], at)
+                both.append(found)
+            for total in totals:
+                total.take([[f[total.x.node] for f in found] for found in both], at)
+        for total in totals:
+            total.store(column // columns)
 
     def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
@@ -136,7 +147,7 @@ class Evaluation:
                         results[half].append(self.compute(d[0]))
                     else:
                         values[n], values[n + 1] = self.compute(d[0]), self.compute(d[1])
-                    for x, t in zip(graph.outputs[1:], self.stored):
+                    for x, t in self.stored:
                         to = t[None, None, matrix] if x.batch else t
                         if halves[x.node]:
                             store_one(found[x.node][0], to, rows[half], at // 2)
@@ -159,7 +170,7 @@ class Evaluation:
             ]
             found = evaluated(self.graph, values[i], elements, {"row": row, "column": column, "matrix": matrix})
             values[i] = self.compute(found[self.graph.outputs[0].node])
-            for x, t in zip(self.graph.outputs[1:], self.stored):
+            for x, t in self.stored:
                 to = t[None, None, matrix] if x.batch else t
                 store_one(found[x.node], to, row, column)
 
@@ -207,6 +218,58 @@ class Evaluation:
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
             pairs.append(both if x.kind == "row" else self._two(held, column, x) if x.kind == "aux" else [held, held])
         return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+class _Totals:
+    """What becomes of the rows, or the columns, of a warp's registers: 16 rows of some columns.
+
+    ``t``: (parts, M) or (parts, N): of each row the part of these columns, of each column that of these rows.
+    """
+
+    def __init__(self, x: Output, t: Any, extents: Any, rows: list[Any], matrix: Any):
+        self.x, self.to, self.rows, self.extents = x, t[None, None, matrix] if x.batch else t, rows, extents
+        self.combine = {"sum": _add, "max": cute.max, "min": cute.min}[x.reduce]
+        self.none = REDUCTIONS[x.reduce]
+        self.held = cute.make_rmem_tensor(2, cute.Float32)
+        self.held.fill(self.none)
+
+    def take(self, values: list[list[Any]], column: Any) -> None:
+        """Take the values of two neighbours in each of two rows."""
+        m, n = self.extents
+        if self.x.axis == "n":
+            for half in cute.range_constexpr(2):
+                for i in cute.range_constexpr(2):
+                    value = cute.Float32(values[half][i])
+                    inside = value if column + i < n else cute.Float32(self.none)
+                    self.held[half] = self.combine(self.held[half], inside)
+            return
+        lane = cute.arch.lane_idx()
+        for i in cute.range_constexpr(2):
+            total = cute.Float32(self.none)
+            for half in cute.range_constexpr(2):
+                value = cute.Float32(values[half][i])
+                total = self.combine(total, value if self.rows[half] < m else cute.Float32(self.none))
+            for step in (4, 8, 16):
+                total = self.combine(total, cute.arch.shuffle_sync_bfly(total, step))
+            strip = (self.rows[0] - lane // 4) // STRIP
+            if (lane < 4) & (column + i < n) & (self.rows[0] < m):
+                self.to[strip, column + i] = total
+
+    def store(self, part: Any) -> None:
+        """Store what came of the rows."""
+        if self.x.axis == "n":
+            lane = cute.arch.lane_idx()
+            for half in cute.range_constexpr(2):
+                total = self.held[half]
+                for step in (1, 2):
+                    total = self.combine(total, cute.arch.shuffle_sync_bfly(total, step))
+                inside = (self.rows[half] < self.extents[0]) & (part < self.to.shape[0])  # a tile may pass D's end
+                if (lane % 4 == 0) & inside:
+                    self.to[part, self.rows[half]] = total
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
 
 
 def neighbours(values: list[Any], lane: Any) -> list[Any]:

@@ -79,6 +79,9 @@ def launch(
     behind |= addends._asdict()
     check_arguments(config, A, B, C, behind)
     c.epilogue.check_shapes(C, addends)
+    if c.epilogue.reduces:
+        addends = addends._replace(extents=(C.shape[0], C.shape[1]))
+        c.epilogue.check_parts(C.shape[1], addends, config.piece if parts > 1 else c.part)
     fallback = any_gemm(A, B, C) if c.fallback else None
     A, B, C = as_read(c, A, B, C)
     m, n, k = c.tile

@@ -61,6 +61,9 @@ def launch(
         assert A.shape[0] <= c.live, f"A has more than {c.live} rows"
     addends = Addends(source, bias, alpha, beta, operands)
     c.epilogue.check_shapes(C, addends)
+    if c.epilogue.reduces:
+        addends = addends._replace(extents=(C.shape[0], C.shape[1]))
+        c.epilogue.check_parts(C.shape[1], addends, c.columns // c.pieces)
     k = warpgroup.OperandMajorMode.K
     mma = hopper.make_trivial_tiled_mma(
         A.element_type, B.element_type, k, k, cute.Float32, (c.consumers, 1, 1), (64, c.columns)

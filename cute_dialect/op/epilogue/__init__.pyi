@@ -37,7 +37,9 @@ from cute_dialect.op.epilogue.functions import (
     logical_not as logical_not,
     logical_or as logical_or,
     matrix as matrix,
+    max as max,
     maximum as maximum,
+    min as min,
     minimum as minimum,
     mish as mish,
     multiply_add as multiply_add,
@@ -52,6 +54,8 @@ from cute_dialect.op.epilogue.functions import (
     softplus as softplus,
     sqrt as sqrt,
     square_relu as square_relu,
+    sum as sum,
+    sum_squares as sum_squares,
     tanh as tanh,
     where as where,
 )

@@ -23,9 +23,9 @@ __all__ = [
     "ACTIVATIONS", "abs", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
     "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
-    "log", "logical_and", "logical_not", "logical_or", "matrix", "maximum", "minimum", "mish", "multiply_add",
-    "pairs", "prelu", "relu", "relu6", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "tanh",
-    "where",
+    "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum", "mish",
+    "multiply_add", "pairs", "prelu", "relu", "relu6", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt",
+    "square_relu", "sum", "sum_squares", "tanh", "where",
 ]  # fmt: skip
 
 
@@ -117,6 +117,45 @@ def _place(x: Any, index: str, axis: int) -> Any:
     import numpy as np
 
     return np.arange(x.shape[axis]).reshape(shape)
+
+
+def sum(x: Any, dim: int | None = None) -> Any:
+    """Return the sums of rows (``dim`` -1), of columns (-2), or of all (None), with modes of one element in their
+    place; of an epilogue as a result only, f32, added in the same order at each call.
+
+    >>> import numpy as np
+    >>> sum(np.ones((2, 3)), -1).tolist()
+    [[3.0], [3.0]]
+    """
+    return _reduced(x, "sum", dim)
+
+
+def sum_squares(x: Any, dim: int | None = None) -> Any:
+    """Return the sums of squares, as :func:`sum` does."""
+    return _reduced(x * x, "sum", dim)
+
+
+def max(x: Any, dim: int | None = None) -> Any:
+    """Return the greatest of rows, columns or all, as :func:`sum` does; NaN where there is one."""
+    return _reduced(x, "max", dim)
+
+
+def min(x: Any, dim: int | None = None) -> Any:
+    """Return the least of rows, columns or all, as :func:`sum` does; NaN where there is one."""
+    return _reduced(x, "min", dim)
+
+
+def _reduced(x: Any, operation: str, dim: int | None) -> Any:
+    if isinstance(x, proxy.Proxy):
+        return x.reduced(operation, dim)
+    return combined(x, operation, (-2, -1) if dim is None else (dim,))
+
+
+def combined(x: Any, operation: str, axes: tuple[int, ...]) -> Any:
+    """Return what becomes of an array along some modes, which stay, with one element."""
+    if type(x).__module__.startswith("torch"):
+        return getattr(x, {"sum": "sum", "max": "amax", "min": "amin"}[operation])(dim=axes, keepdim=True)
+    return getattr(x, operation)(axis=axes, keepdims=True)
 
 
 def pairs(x: Any) -> tuple[Any, Any]:

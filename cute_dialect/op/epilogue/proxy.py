@@ -28,6 +28,29 @@ class NoSuchAttribute(EpilogueError, AttributeError):
     """Report an attribute that values of a trace do not have."""
 
 
+class Reduced:
+    """What becomes of rows (``axes`` n), columns (m) or all (nm) of a value: a result, and nothing else."""
+
+    def __init__(self, of: Any, operation: str, axes: str):
+        self.of, self.operation, self.axes = of, operation, axes
+
+    def __getattr__(self, name: str) -> Any:
+        raise NoSuchAttribute(self._said())
+
+    def refuse(self, *others: Any) -> NoReturn:
+        """Refuse to be an operand."""
+        raise EpilogueError(self._said())
+
+    def _said(self) -> str:
+        return (
+            f"{self.of.what}: expected {self.operation}() of rows or columns as a result of the function, got it as an "
+            "operand: a tile does not know the others' parts"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __abs__ = __pow__ = __bool__ = __float__ = __array_ufunc__ = refuse
+
+
 OF_NUMPY = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "true_divide": "divide",
     "floor_divide": "floor_divide", "remainder": "remainder", "negative": "negative", "absolute": "abs",
@@ -88,6 +111,18 @@ class Proxy:
             raise EpilogueError(f"{self.what}: expected {index}() of what has such a mode, got shape {self.shape}")
         shape = tuple([n if i == axis + len(self.shape) else 1 for i, n in enumerate(self.shape)])
         return Proxy(self.what, self.make, self.make.place(index), shape)
+
+    def reduced(self, operation: str, dim: object) -> Reduced:
+        """Return what becomes of rows (-1), columns (-2) or all (None).  Raises EpilogueError for other modes."""
+        rank = len(self.shape)
+        axes = {None: "nm", (-2, -1): "nm"}.get(dim, "")  # type: ignore[call-overload]
+        if isinstance(dim, int) and not axes:
+            axes = {-1: "n", -2: "m"}.get(dim - rank if dim >= 0 else dim, "")
+        if not axes or rank < 2:
+            raise EpilogueError(
+                f"{self.what}: expected {operation}() along -1, -2 or None of a matrix, got {dim} of {self.shape}"
+            )
+        return Reduced(self, operation, axes)
 
     def _value(self, use: str) -> NoReturn:
         """Refuse, or ask for, the value."""
@@ -259,6 +294,8 @@ def call(name: str, *operands: Any) -> Any:
             nodes.append(x.node)
         elif isinstance(x, bool | int | float):
             nodes.append(make.constant(x))
+        elif isinstance(x, Reduced):
+            x.refuse()
         elif hasattr(x, "item") and getattr(x, "shape", None) == ():
             nodes.append(make.constant(x.item()))
         else:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.epilogue_functions import NUMPY
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output, evaluate
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.proxy import Needed, Proxy
+from cute_dialect.op.epilogue.proxy import Needed, Proxy, Reduced
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["FakeTensor", "Traced", "trace"]
@@ -94,7 +94,11 @@ class Traced:
 
     def shape_of(self, sums: Sequence[int], name: str = "D") -> tuple[int, ...]:
         """Return the shape of a result, of sums of a shape."""
-        node = self.graph.outputs[self.results.index(name)].node
+        output = self.graph.outputs[self.results.index(name)]
+        node = output.node
+        if output.reduce:
+            m, n = ("m" in output.axis, "n" in output.axis)
+            return (*sums[:-2], 1 if m else sums[-2], 1 if n else sums[-1])
         return (*sums[:-1], sums[-1] // 2) if self.graph.halves[node] else tuple(sums)
 
     def reference(self, accum: Any, **arguments: Any) -> Any:
@@ -231,6 +235,11 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
     names = ["D", *(n for n in results if n != "D")]
     for name in names:
         x = results[name]
+        if isinstance(x, Reduced) and name != "D":
+            if make.nodes[x.of.node].op in ("even", "odd") or any(n.op in ("even", "odd") for n in make.nodes):
+                raise EpilogueError(f"{what}: expected no {x.operation}() of rows or columns beside pairs()")
+            outputs.append(Output(x.of.node, "f32", reduce=x.operation, axis=x.axes))
+            continue
         if not isinstance(x, Proxy):
             raise EpilogueError(
                 f"{what}: expected a result {name} that is computed from the arguments, got {type(x).__name__}"

@@ -58,4 +58,4 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
     assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["u"].double(), a @ b)
     assert torch.equal(names["w"].double(), a @ b)
-    assert len(launched) == 14
+    assert len(launched) == 16

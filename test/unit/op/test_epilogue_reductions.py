@@ -1,0 +1,122 @@
+"""Sums, maxima and minima of rows, columns and all, beside what the same function gives for arrays of numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op import epilogue, ways
+from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.epilogue import FakeTensor, relu, trace
+from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.menu import menu
+
+
+def everything(accum: Any, bias: Any) -> Any:
+    x = relu(accum + bias)
+    return {
+        "D": x,
+        "rows": epilogue.sum(x, -1), "columns": epilogue.sum(accum, -2), "all": epilogue.sum(x),
+        "squares": epilogue.sum_squares(accum, 1), "most": epilogue.max(accum, -1), "least": epilogue.min(accum, 0),
+        "top": epilogue.max(accum), "also": x + 1.0,
+    }  # fmt: skip
+
+
+def integers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed + sum(shape)).integers(-2, 3, shape).astype(dtype)
+
+
+def check(found: Any, wanted: Any) -> None:
+    assert list(found) == list(wanted)
+    for name, want in wanted.items():
+        assert found[name].shape == want.shape and (found[name] == want).all(), name
+        assert found[name].dtype == np.float32 or name in ("D", "also")
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("m", "n"), [(40, 88), (136, 264), (72, 500)])
+def test_all_at_once(m: int, n: int, dtype: Any) -> None:
+    a, b, bias = integers(m, 40), integers(40, n), integers(n, dtype=np.float32)
+    if n % 8:
+        a, b = a.astype(np.float32), b.astype(np.float32)  # copied where TMA cannot read them
+    found = op.mm(a, b, epilogue=everything, args={"bias": bias}, dtype=dtype, device="cpu")
+    check(found, everything(wide(a) @ wide(b), wide(bias)))
+
+
+@pytest.mark.parametrize("tile", [(64, 96), (128, 128)])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, tile: tuple[int, int]) -> None:
+    """The problem as it is and swapped, results by rows and by columns."""
+
+    def rows(accum: Any) -> Any:
+        return {"D": accum, "r": epilogue.sum(accum, -1), "c": epilogue.max(accum, -2), "t": epilogue.min(accum)}
+
+    def chosen(choice: Choice, e: Any, problem: Problem, costs: Any) -> Choice:
+        found = menu(problem)
+        wanted = (i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == tile and found.swapped[i] == swapped)
+        return ways.with_epilogue(found.choice(next(wanted)), e)
+
+    monkeypatch.setattr(ways, "_taking", chosen)
+    ways.way_of.cache_clear()
+    a, b = integers(136, 40), integers(40, 200)
+    out = np.zeros((136, 200), np.float16, order="F" if turned else "C")
+    check(op.mm(a, b, out, epilogue=rows, device="cpu"), rows(wide(a) @ wide(b)))
+    ways.way_of.cache_clear()
+
+
+def test_batches_and_memory() -> None:
+    a, b, bias = integers(3, 40, 72), integers(3, 72, 88), integers(88, dtype=np.float32)
+    memory = {"rows": np.full((3, 40, 1), np.nan, np.float32), "all": np.full((3, 1, 1), np.nan, np.float32)}
+    found = op.bmm(a, b, epilogue=batched, args={"bias": bias, **memory}, device="cpu")
+    check(found, batched(wide(a) @ wide(b), wide(bias)))
+    assert all(found[n] is x for n, x in memory.items())
+
+
+def batched(accum: Any, bias: Any) -> Any:
+    x = accum + bias
+    return {"D": x, "rows": epilogue.sum(x, -1), "columns": epilogue.min(x, -2), "all": epilogue.sum(x)}
+
+
+def test_nothing_and_what_is_no_number() -> None:
+    def f(accum: Any) -> Any:
+        return {"D": accum, "s": epilogue.sum(accum, -1), "m": epilogue.max(accum, -1), "l": epilogue.min(accum, -2)}
+
+    a, b = integers(40, 72), integers(72, 88)
+    found = op.mm(a[:, :0], b[:0], epilogue=f, device="cpu")
+    assert not found["D"].any() and not found["s"].any() and found["m"].shape == (40, 1)
+    found = op.mm(a, b[:, :0], epilogue=f, device="cpu")
+    assert (found["s"] == 0).all() and (found["m"] == -np.inf).all() and found["l"].shape == (1, 0)
+    a[3, 5], a[4, 6] = np.nan, np.inf
+    found = op.mm(a, np.abs(b) + np.float16(1), epilogue=f, device="cpu")
+    assert np.isnan(found["m"][3]) and np.isnan(found["s"][3]) and np.isnan(found["l"]).all()
+    assert found["m"][4] == np.inf and np.isfinite(found["m"][[0, 1, 2, 5]]).all()
+
+
+def test_rows_that_tma_cannot_read() -> None:
+    a, b, bias = integers(39, 71), integers(71, 87), integers(87, dtype=np.float32)
+    found = op.mm(a, b, epilogue=everything, args={"bias": bias}, device="cpu")
+    check(found, everything(wide(a) @ wide(b), wide(bias)))
+
+
+def test_what_is_refused() -> None:
+    accum = {"accum": FakeTensor("f32", (128, 256))}
+    for f, said in (
+        (lambda accum: accum - epilogue.sum(accum, -1), r"expected sum\(\) of rows or columns as a result"),
+        (lambda accum: epilogue.max(accum, -1) * 2.0, r"expected max\(\) of rows or columns as a result"),
+        (lambda accum: {"D": epilogue.sum(accum)}, "expected a result D that is computed from the arguments, got Re"),
+        (lambda accum: {"D": accum, "x": epilogue.sum(accum, 2)}, r"expected sum\(\) along -1, -2 or None of a matrix"),
+        (
+            lambda accum: {"D": epilogue.pairs(accum)[0], "x": epilogue.sum(accum)},
+            "beside pairs",
+        ),
+    ):
+        with pytest.raises(EpilogueError, match=said):
+            trace(f, accum)
