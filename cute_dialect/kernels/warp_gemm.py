@@ -48,6 +48,7 @@ class WarpConfig(NamedTuple):
     stages: int = 3
     vectors: tuple[int, ...] = (16, 8, 4, 1)
     epilogue: Epilogue = Epilogue()
+    k: int = 0
 
     @property
     def threads(self) -> int:
@@ -56,14 +57,18 @@ class WarpConfig(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """K of a stage: 128 bytes, 64 of 8-bit elements."""
-        return max(64, 1024 // BITS[self.element]) if BITS[self.element] == 8 else 1024 // BITS[self.element]
+        """K of a stage: 128 bytes where it is not said."""
+        return self.k or 1024 // BITS[self.element]
 
     @property
     def name(self) -> str:
         """Names the kernel."""
         majors = "".join(x[0] for x in self.majors)
         more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        usual = WarpConfig()
+        if (self.tile, self.warps, self.stages, self.k) != (usual.tile, usual.warps, usual.stages, 0):
+            shape = "x".join(map(str, (*self.tile, self.depth)))
+            more = f"-{shape}-{'x'.join(map(str, self.warps))}-q{self.stages}{more}"
         return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
@@ -72,6 +77,8 @@ class WarpConfig(NamedTuple):
             raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
         if self.output not in outputs_of(self.element):
             raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+        if self.depth * BITS[self.element] not in (512, 1024):
+            raise ValueError(f"expected 64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
         self.epilogue.check()
         e = self.epilogue
         if self.element == "f64" and not (

@@ -1,7 +1,10 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
 """The public names of the operations: each from the module that defines it."""
 
-from cute_dialect.op import epilogue as epilogue
+from cute_dialect.op import (
+    compiler as compiler,
+    epilogue as epilogue,
+)
 from cute_dialect.op.background import (
     Prefetch as Prefetch,
     prefetch as prefetch,
@@ -71,8 +74,10 @@ from cute_dialect.op.describe import (
 )
 from cute_dialect.op.elements import (
     ColumnMajor as ColumnMajor,
+    ColumnMajorInterleaved32 as ColumnMajorInterleaved32,
     LayoutType as LayoutType,
     RowMajor as RowMajor,
+    RowMajorInterleaved32 as RowMajorInterleaved32,
     bfloat16 as bfloat16,
     e4m3 as e4m3,
     e5m2 as e5m2,
@@ -100,6 +105,10 @@ from cute_dialect.op.operation import (
 )
 from cute_dialect.op.plan import (
     Gemm as Gemm,
+)
+from cute_dialect.op.reduction import (
+    ReductionArguments as ReductionArguments,
+    ReductionOperation as ReductionOperation,
 )
 from cute_dialect.op.tuning import (
     Tuned as Tuned,

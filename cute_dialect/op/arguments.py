@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.describe import GemmCoord, Mode, known
-from cute_dialect.op.errors import DeviceError, EpilogueError, UnsupportedError
+from cute_dialect.op.describe import GemmCoord, Mode, SplitKMode, known
+from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.functors import OutputOp
 from cute_dialect.op.memory import pool_of
-from cute_dialect.op.planned import check
+from cute_dialect.op.planned import Kinds, check, check_tma
 from cute_dialect.op.recipe import Operands
-from cute_dialect.runtime.arrays import stream_of
+from cute_dialect.op.steps import Split, Step, Workspace, partial_steps, steps_of
+from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -27,15 +28,22 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Arguments", "GemmArguments", "Transfer", "on_the_cpu"]
 
 
+ALONE = Split()
+
+
 class Arguments:
     """Operands that were checked, of an operation: :meth:`launch` and :meth:`sync`."""
 
     def __init__(
-        self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions
+        self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions,
+        split: Split = ALONE, call: str = "GemmArguments",
     ):  # fmt: skip
-        self.operation, self.operands, self.D = operation, operands, D
+        self.operation, self.operands, self.D, self.split = operation, operands, D, split
+        if operation.by_tma:
+            check_tma(call, operands)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
+        self._steps: list[Step] = []
         self._transfer: Transfer | None = None
         self._launched: Callable[[], None] | None = None
 
@@ -45,35 +53,46 @@ class Arguments:
         m, n = self.operands.d.shape[-2:]
         return GemmCoord(m, n, self.operands.a.shape[-1])
 
-    @property
-    def batched(self) -> bool:
-        """Tell whether there are several matrices."""
-        return len(self.operands.d.shape) == 3
-
     def launch(self) -> RunReport | None:
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
-        if 0 in self.operands.d.shape:
-            return None
-        launcher = self.operation.launcher_for(self.operands, self.on_cpu)
+        x, options = self.operands, self.options
         if self.on_cpu:
-            return launcher(self.operands, None, **self.options)
-        x, raw = self.operands, 0
+            return self._launch(x, None)
+        check_gpu(self.operation, x)
         if x.d.device < 0:
-            self._transfer = Transfer(x, self.options.get("device"))
-            x = self._transfer.operands
-            raw = 0 if self.stream is None else stream_of(self.stream)
-            launcher(x, raw, **_without_device(self.options))
-        else:
-            raw = stream_of(self.stream, (x.d,))
-            launcher(x, raw, **self.options)
+            self._transfer = Transfer(x, options.get("device"))
+            self.options, x = _without_device(options), self._transfer.operands
+        raw = 0 if self.stream is None and self._transfer is not None else stream_of(self.stream, (x.d,))
+        self._launch(x, raw)
         self._waits_for(x.d.device, raw)
         return None
+
+    def _launch(self, x: Operands, stream: object) -> RunReport | None:
+        """Launch one step after another; the last one's report."""
+        self._steps = self.steps(x)  # they have the memory that they share
+        report = None
+        for variant, operands in self._steps:
+            report = self.operation.launcher(variant, self.on_cpu)(operands, stream, **self.options)
+        return report
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launches for these operands."""
+        return steps_of(self.operation, x, self.split)
 
     def bind(self) -> Callable[..., None]:
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if self.operands.d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        return self.operation.launcher_for(self.operands, False).bind(self.operands)
+        check_gpu(self.operation, self.operands)
+        calls = [self.operation.launcher(v, False).bind(x) for v, x in self.steps(self.operands)]
+        if len(calls) == 1:
+            return calls[0]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return call
 
     def _waits_for(self, device: int, stream: int) -> None:
         from cute_dialect.runtime.driver import driver
@@ -119,21 +138,126 @@ class GemmArguments(Arguments):
         mode = Mode(known(Mode, gemm_mode, "gemm_mode"))
         if output_op.arguments:
             raise EpilogueError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
-        if split_k_slices < 1:
-            raise UnsupportedError(f"split_k: expected at least 1 part, got {split_k_slices}")
-        if split_k_slices > 1 or mode in (Mode.GemmSplitKParallel, Mode.Array):
-            raise UnsupportedError(f"{call}: there is no {mode} of {split_k_slices} parts yet")
+        split = Split.of((SplitKMode.Serial, split_k_slices))
+        self.mode, self.workspace = mode, None
+        self._matrices: list[Arguments] = []
         size = None if problem_size is None else GemmCoord(*problem_size)
-        operands, d = check(
-            call, operation.kinds, A, B, C, D, alpha=output_op.alpha, beta=output_op.beta, bias=bias,
-            problem=size, batch=batch if mode is Mode.Batched else 0, on_cpu=on_the_cpu(options),
-        )  # fmt: skip
-        super().__init__(operation, operands, d, stream, options)
+
+        def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
+            return check(
+                call, operation.kinds, a, b, c, d, alpha=output_op.alpha, beta=output_op.beta, bias=bias,
+                problem=size, batch=batch if mode is Mode.Batched else 0, on_cpu=on_the_cpu(options),
+            )  # fmt: skip
+
+        if mode is Mode.Array:
+            given = [each_matrix(call, n, x, batch, size, operation.kinds) for n, x in zip("ABCD", (A, B, C, D))]
+            found = [checked(*x) for x in zip(*given)]
+            more = [Arguments(operation, x, d, stream, options, split) for x, d in found]
+            operands, d = found[0][0], [each for _, each in found]
+            self._matrices = more
+        else:
+            operands, d = checked(A, B, C, D)
+        super().__init__(operation, operands, d, stream, options, split)
+
+    @property
+    def partitions(self) -> int:
+        """Parts whose sums are in the workspace; no more than there are steps of K."""
+        return 0 if self.workspace is None else self.workspace.parts
+
+    @property
+    def ptr_D(self) -> Workspace | None:
+        """The workspace, of parts that a reduction adds up."""
+        return self.workspace
+
+    def launch(self) -> RunReport | None:
+        """Launch what the mode says, and wait for nothing."""
+        report = None
+        for each in self._matrices:
+            report = each.launch()
+        return report if self._matrices else super().launch()
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launches: of ``GemmSplitKParallel`` those of the parts alone."""
+        if self.mode is not Mode.GemmSplitKParallel:
+            return super().steps(x)
+        self.workspace, found = partial_steps(self.operation, x, self.split.parts)
+        return found
+
+    def bind(self) -> Callable[..., None]:
+        """Return what launches on these operands, which are on a GPU, and does no more."""
+        calls = [each.bind() for each in self._matrices]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return call if calls else super().bind()
+
+    def sync(self) -> None:
+        """Wait for the launches; results in numpy arrays are then there."""
+        for each in self._matrices:
+            each.sync()
+        super().sync()
+
+
+def each_matrix(
+    call: str, name: str, given: object, batch: int, size: GemmCoord | None, kinds: Kinds
+) -> list[object]:  # fmt: skip
+    """Return the matrices of an array of them: a list, or addresses (integers, of a list or an array), which lie as
+    ``size`` and the operation say.  Raises ShapeError, DtypeError.
+    """
+    if given is None:
+        return [None] * batch
+    items: list[object] = (
+        list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
+    )
+    if len(items) != batch:
+        raise ShapeError(f"{call}: expected {batch} matrices of {name}, as batch says, got {len(items)}")
+    kind = {"A": kinds.a, "B": kinds.b, "C": kinds.c or kinds.d, "D": kinds.d}[name]
+    found: list[object] = []
+    for item in items:
+        if not isinstance(item, int):
+            found.append(item)
+            continue
+        if size is None:
+            raise ShapeError(f"{call}: expected problem_size, as {name} is of addresses")
+        m, n, k = size
+        rows, columns = {"A": (m, k), "B": (k, n)}.get(name, (m, n))
+        strides = (columns, 1) if kind.layout == "row" else (1, rows)
+        element = "f32" if kind.element == "tf32" else kind.element
+        device = device_of(item)
+        found.append(ArrayView(item, (rows, columns), strides, element, device, "address", None))
+    return found
+
+
+def device_of(address: int) -> int:
+    """Return the GPU that an address is of; -1 for the CPU."""
+    from cute_dialect.runtime.driver import NoGpuError, driver
+
+    try:
+        found = driver().pointer_device(address)
+    except NoGpuError:
+        return -1
+    return -1 if found is None else found
 
 
 def on_the_cpu(options: CallOptions) -> bool:
     """Tell whether the interpreter is asked for."""
     return str(options.get("device")) == "cpu"
+
+
+def check_gpu(operation: GemmOperationUniversal, x: Operands) -> None:
+    """Raise DeviceError where there is no GPU, UnsupportedError where it lacks the operation's instructions."""
+    from cute_dialect.runtime.driver import NoGpuError, driver
+
+    try:
+        major, minor = driver().capability(max(0, x.d.device))
+    except NoGpuError as e:
+        raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
+    if operation.needs_hopper and (major, minor) != (9, 0):
+        raise UnsupportedError(
+            f'expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, device="cpu" anywhere'
+        )
 
 
 def _without_device(options: CallOptions) -> CallOptions:
@@ -153,8 +277,9 @@ class Transfer:
         except NoGpuError as e:
             raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
         number = 0 if device is None else device_number(cast(Any, device)) or 0
-        names = [n for n in ("a", "b", "d", "c", "bias") if getattr(x, n) is not None]
-        views = [getattr(x, n) for n in names]
+        found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias")}
+        views = [v for v in found.values() if v is not None and v.device < 0]
+        names = [n for n, v in found.items() if v is not None and v.device < 0]
         previous = gpu.enter(cast(int, number))
         try:
             self._copies: Staged = Staged(pool_of(cast(int, number)), views, names)  # type: ignore[arg-type]

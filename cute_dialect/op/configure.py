@@ -236,11 +236,20 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
     rows = 16 if shape[0] == 8 else shape[0]  # two of 8x8x4 are one of 16x8x8
-    config = usual._replace(tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages)
-    if wk > 1 or k != usual.depth or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn > 16:
+    config = usual._replace(
+        tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k
+    )  # fmt: skip
+    if (
+        wk > 1
+        or k not in (usual.depth, usual.depth // 2)
+        or m % (rows * wm)
+        or n % (8 * wn)
+        or config.stages < 2
+        or wm * wn > 16
+    ):
         raise UnsupportedError(
-            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn} and {usual.depth} along K, two stages or "
-            f"more and warps along M and N, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
+            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn}, {usual.depth // 2} or {usual.depth} along "
+            f"K, two stages or more and warps along M and N, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
         )
     lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
     if lines > 163 * 1024:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choice import Choice
@@ -38,9 +39,9 @@ class Simt(NamedTuple):
         return f"sgemm-{self.rung}"
 
 
-Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt
+Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt | ReduceConfig
 """A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
-without tensor cores, a rung of the ladder of that.
+without tensor cores, a rung of the ladder of that; what adds up parts.
 """
 
 
@@ -61,7 +62,7 @@ class Variant(NamedTuple):
         match self.configured:
             case Choice() as choice:
                 return with_epilogue(choice, e) if e.active else choice
-            case AmpereConfig() | WarpConfig() | ExactConfig() as config:
+            case AmpereConfig() | WarpConfig() | ExactConfig() | ReduceConfig() as config:
                 return config._replace(epilogue=e)
             case Simt():
                 if e.active:
@@ -86,6 +87,8 @@ class Variant(NamedTuple):
                 return warp_gemm_text(config)
             case ExactConfig() as config:
                 return exact_gemm_text(config)
+            case ReduceConfig() as config:
+                return reduce_parts_text(config)
             case Simt(rung):
                 return sgemm_text(rung)
 
@@ -102,6 +105,8 @@ class Variant(NamedTuple):
                 )  # fmt: skip
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 return found._replace(batch=config.batch, tma=False)
+            case ReduceConfig() as config:
+                return found._replace(batch=config.batch, tma=False, sums=True)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)
 

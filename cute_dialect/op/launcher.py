@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from cute_dialect.op.memory import pool_of
+from cute_dialect.op.memory import new_memory
 from cute_dialect.op.recipe import Operands, Recipe
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
@@ -29,8 +29,10 @@ class Launcher:
 
     def __call__(self, x: Operands, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
         """Launch on these operands, all on a GPU or (``device="cpu"``) in the CPU's memory."""
-        if options.get("device") == "cpu":
-            shared = self._on_the_cpu(x)
+        if self.recipe.share is None:
+            shared: Sequence[ArrayView] = ()
+        elif x.d.device < 0:
+            shared = self._new(x)
         else:
             shared = self.memory(x, stream_of(stream, (x.d,)))
         return self.kernel(*self.recipe.arguments(x, shared), stream=stream, **options)
@@ -73,25 +75,7 @@ class Launcher:
 
     def _new(self, x: Operands) -> tuple[ArrayView, ArrayView]:
         floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
-        torch = sys.modules.get("torch")
-        if torch is not None and x.d.library == "torch":
-            from cute_dialect.runtime.arrays import view_of
-
-            where = f"cuda:{x.d.device}"
-            return (
-                view_of(torch.empty(floats, device=where, dtype=torch.float32)),
-                view_of(torch.zeros(counters, device=where, dtype=torch.int32)),
-            )
-        pool = pool_of(x.d.device)
-        return pool.array(floats, "f32"), pool.array(counters, "i32", zero=True)
-
-    def _on_the_cpu(self, x: Operands) -> Sequence[object]:
-        import numpy as np
-
-        if self.recipe.share is None:
-            return ()
-        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
-        return np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+        return new_memory(x.d, floats, "f32"), new_memory(x.d, counters, "i32", zero=True)
 
 
 def _captured(view: ArrayView) -> bool:

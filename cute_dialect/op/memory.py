@@ -19,7 +19,7 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver, Handle
 
-__all__ = ["Pool", "get_allocated_size", "get_memory_pool", "pool_of"]
+__all__ = ["Pool", "get_allocated_size", "get_memory_pool", "new_memory", "pool_of"]
 
 
 class Pool:
@@ -89,6 +89,29 @@ class Pool:
 
             self.to_device(pointer, ctypes.addressof((ctypes.c_uint8 * size).from_buffer(host)), size)
         return ArrayView(pointer, (count,), (1,), element, self._device, "numpy", _Held(self, pointer))
+
+
+def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False) -> ArrayView:
+    """Return memory of so many elements where an array is, by its library's allocator if that is torch's."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if like.device < 0:
+        import numpy as np
+
+        from cute_dialect.runtime.arrays import numpy_dtype, view_of
+
+        kind = numpy_dtype(element)
+        # What is read before it was written is seen.
+        nothing = 0 if zero or kind.kind == "i" else np.nan
+        return view_of(np.full(count, nothing, kind))
+    if torch is not None and like.library == "torch":
+        from cute_dialect.runtime.arrays import numpy_dtype, view_of
+
+        make = torch.zeros if zero else torch.empty
+        kind = getattr(torch, numpy_dtype(element).name)
+        return view_of(make(count, device=f"cuda:{like.device}", dtype=kind))
+    return pool_of(like.device).array(count, element, zero=zero)
 
 
 class _Held:

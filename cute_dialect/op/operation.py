@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.exact_gemm import ExactConfig
+from cute_dialect.kernels.reduce_parts import ReduceConfig
 from cute_dialect.op.choice import Choice
 from cute_dialect.op.configure import Asked, configured
 from cute_dialect.op.describe import Swizzle, TensorDescription, TileDescription
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.arguments import GemmArguments
     from cute_dialect.op.recipe import Operands
+    from cute_dialect.op.steps import Split
 
 __all__ = ["STAGES", "GemmOperationUniversal"]
 
@@ -74,6 +76,8 @@ class GemmOperationUniversal:
         self.tile_description = tile_description
         self._configured = {False: self._configure(False)}
         self._launchers: dict[tuple[Variant, bool], Launcher] = {}
+        self._partial: GemmOperationUniversal | None = None
+        self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
         self.variant()  # what cannot be is refused now
 
     # ------------------------------------------------------------------------------------------------------ kernels
@@ -127,13 +131,83 @@ class GemmOperationUniversal:
         bias_type = "f32" if x.bias is None else x.bias.dtype
         return self.variant(x.alpha, x.beta, x.along, bias_type, batch=len(x.d.shape) == 3)
 
-    def launcher_for(self, x: Operands, on_cpu: bool) -> Launcher:
-        """Return the compiled kernel for a call's operands."""
-        return self.launcher(self.variant_for(x), on_cpu)
+    @property
+    def sums(self) -> str:
+        """The type of sums in memory: f32, f64 or i32."""
+        found = self.epilogue_functor.element_accumulator
+        return "f32" if found == "f16" else found
+
+    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+        """Return what adds up parts, and what becomes of them."""
+        e = self.epilogue_functor.epilogue(
+            x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, self.visitor
+        )
+        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        return Variant(config, e, self.D.layout == "column", chip_here())
+
+    def _alone(self) -> dict[str, object]:
+        """Return fields of the tile with which no block shares K."""
+        td = self.tile_description
+        usual: dict[str, object] = {"epilogue_schedule": None, "tile_scheduler": None, "parts": 1}
+        if td.kernel_schedule == "few_rows":
+            usual |= {"kernel_schedule": None, "cluster_shape": (1, 1, 1), "stages": 0, "warp_count": None}
+        return usual
+
+    def partial(self) -> GemmOperationUniversal:
+        """Return the operation of the same tile that gives the sums."""
+        if self._partial is None:
+            td = self.tile_description.replace(self._alone())
+            of = TensorDescription(self.sums, self.D.layout)
+            functor = LinearCombination(self.sums, 0, self.epilogue_functor.element_accumulator)
+            void = TensorDescription("void", self.D.layout)
+            self._partial = GemmOperationUniversal(self.chip, td, self.A, self.B, void, functor, D=of)
+        return self._partial
+
+    def sharing(self, split: Split, x: Operands) -> GemmOperationUniversal | None:
+        """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
+        this call would run at once.
+        """
+        if self.choice is None or len(x.d.shape) == 3:
+            return None
+        c = self.choice.config
+        steps = -(-x.a.shape[-1] * c.bits // 1024)
+        parts = min(split.parts, steps)
+        stream = split.mode == "stream"
+        if parts < 2:
+            return self
+        more = {"tile_scheduler": "stream_k"} if stream else {"tile_scheduler": "split_k", "parts": parts}
+        if (split.mode, parts) not in self._sharing:
+            td = self.tile_description.replace(self._alone() | more)
+            try:
+                made = GemmOperationUniversal(
+                    self.chip, td, self.A, self.B, self.C, self.epilogue_functor, self.swizzling_functor, self.visitor,
+                    D=self.D,
+                )  # fmt: skip
+            except UnsupportedError:
+                made = None
+            self._sharing[split.mode, parts] = made
+        found = self._sharing[split.mode, parts]
+        if found is None or found.choice is None or stream:
+            return found
+        c = found.choice.config
+        transposed = found.variant().recipe().transposed
+        m, n = (x.d.shape[1], x.d.shape[0]) if transposed else x.d.shape
+        tiles = -(-m // (c.tile[0] * c.cluster_m)) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster
+        return found if tiles * parts <= c.at_once else None
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernel for a GPU, for calls with such numbers."""
         compiled(self.variant(alpha, beta))
+
+    @property
+    def needs_hopper(self) -> bool:
+        """Tell whether its kernel runs on GPUs of sm_90 only."""
+        return _needs_hopper(self._configured[False])
+
+    @property
+    def by_tma(self) -> bool:
+        """Tell whether its operands must have addresses and rows of whole 16 bytes."""
+        return self.choice is not None
 
     @property
     def choice(self) -> Choice | None:

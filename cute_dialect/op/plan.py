@@ -32,6 +32,7 @@ from cute_dialect.op.operation import GemmOperationUniversal
 from cute_dialect.op.planned import Kinds, Type, check, folded, found_type, read
 from cute_dialect.op.recipe import Operands
 from cute_dialect.op.reference import reference
+from cute_dialect.op.steps import Split
 from cute_dialect.op.tiles import chosen, of_hopper, tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -226,7 +227,9 @@ class Gemm:
     @epilogue_visitor.setter
     def epilogue_visitor(self, value: Hook | None) -> None:
         if value is not None and not callable(value):
-            raise EpilogueError(f"epilogue_visitor: expected a function of (value, row, column), got {value!r}")
+            raise EpilogueError(
+                f"epilogue_visitor: expected a function of (value, row, column), or a traced epilogue, got {value!r}"
+            )
         self._visitor = value
         self._reset()
 
@@ -320,7 +323,7 @@ class Gemm:
 
     def _arguments(
         self, call: str, A: object, B: object, C: object, D: object, alpha: float | None, beta: float | None,
-        bias: object, stream: object, options: CallOptions,
+        bias: object, stream: object, options: CallOptions, split_k: object = None,
     ) -> Arguments:  # fmt: skip
         """Return the arguments of a call, checked, with the operation that computes it."""
         a, b, c, d = self._given(call, A, B, C, D)
@@ -329,29 +332,34 @@ class Gemm:
             beta=self._beta if beta is None else number("beta", beta), bias=bias, on_cpu=on_the_cpu(options),
         )  # fmt: skip
         x = folded(x, by_row=self._visitor is not None)
-        return Arguments(self._operation_for(x), x, d, stream, options)
+        split = Split.of(split_k)
+        return Arguments(self._operation_for(x), x, d, stream, options, split, call)
 
     def arguments(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, stream: object = None, **options: Unpack[CallOptions],
+        beta: float | None = None, *, bias: object = None, stream: object = None, split_k: object = None,
+        **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
-        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options)
+        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k)
 
     def run(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
         beta: float | None = None, *, sync: bool = True, print_module: bool = False, bias: object = None,
-        visitor_args: Mapping[str, object] | None = None, stream: object = None, **options: Unpack[CallOptions],
+        visitor_args: Mapping[str, object] | None = None, stream: object = None, split_k: object = None,
+        **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
 
         ``C`` is read where ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``sync``:
-        wait for the result; ``stream``; ``options``: ``device="cpu"`` for the interpreter, and its own (``checks``).
+        wait for the result; ``split_k``: parts of K, a number or (mode, number), mode ``serial`` (blocks share a tile),
+        ``parallel`` (a second kernel adds the parts up) or ``stream``; ``stream``; ``options``: ``device="cpu"`` for
+        the interpreter, and its own (``checks``).
         Batches are arrays of rank 3; A or B may be one for all.  Raises OpError before anything is written.
         """
         if visitor_args:
             raise EpilogueError(f"Gemm.run: expected no visitor_args of a function, got {', '.join(visitor_args)}")
-        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options)
+        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k)
         if print_module:
             print(found.operation.ir())
         found.launch()
@@ -367,13 +375,13 @@ class Gemm:
 
     def bind(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None,
+        beta: float | None = None, *, bias: object = None, split_k: object = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
 
         Arrays are on a GPU.  Raises OpError.
         """
-        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}).bind()
+        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k).bind()
 
     def reference(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,

@@ -12,13 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cute_dialect.op.arrays import overlap
 from cute_dialect.op.elements import SIZES
-from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError
+from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.recipe import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, accepts, numpy_dtype, view_of
-from cute_dialect.runtime.device_memory import span
 
-__all__ = ["Kinds", "Type", "check", "fits_tma", "folded", "found_type", "layout_found", "read"]
+__all__ = [
+    "Kinds", "Type", "as_planned", "check", "check_tma", "fits_tma", "folded", "found_type", "layout_found", "new_like",
+    "of_shape", "read",
+]  # fmt: skip
 
 
 class Type(NamedTuple):
@@ -85,6 +88,21 @@ def fits_tma(view: ArrayView) -> bool:
     return view.pointer % 16 == 0 and all(s > 0 and s * item % 16 == 0 for s in steps)
 
 
+def check_tma(call: str, x: Operands) -> None:
+    """Raise AlignmentError for an operand that TMA cannot read or write."""
+    for name, view in (("A", x.a), ("B", x.b), ("C", x.c), ("D", x.d)):
+        if view is None or fits_tma(view) or 0 in view.shape:
+            continue
+        item = SIZES.get(view.dtype, 1)
+        if view.pointer % 16:
+            what, bytes_ = f"begins at an address of {view.pointer % 16} mod 16; TMA needs 16", view.pointer % 16
+        else:
+            steps = [s * item for s, n in zip(view.strides, view.shape) if s != 1 and n > 1 and s * item % 16]
+            what, bytes_ = f"has rows of {steps[-1]} bytes; TMA needs whole 16", steps[-1]
+        unit = max(1, (bytes_ & -bytes_) // item)
+        raise AlignmentError(f"{call}: {name} {what}: use alignment_{name}={unit}, or another tile_description")
+
+
 def folded(x: Operands, *, by_row: bool = False) -> Operands:
     """Return a batch as one product where B is one for all and the rows of A, C and D go on in the next matrix.
 
@@ -109,7 +127,7 @@ def folded(x: Operands, *, by_row: bool = False) -> Operands:
     return x._replace(a=one(x.a), b=b, d=one(x.d), c=None if x.c is None else one(x.c))
 
 
-def _as_planned(call: str, name: str, view: ArrayView, wanted: Type) -> ArrayView:
+def as_planned(call: str, name: str, view: ArrayView, wanted: Type) -> ArrayView:
     """Return an operand whose element and layout are those planned.  Raises DtypeError, LayoutError."""
     error = None if accepts(wanted.element, view.dtype) else DtypeError
     try:
@@ -125,7 +143,7 @@ def _as_planned(call: str, name: str, view: ArrayView, wanted: Type) -> ArrayVie
     return view
 
 
-def _of_shape(call: str, name: str, view: ArrayView, shape: Sequence[int], layout: str, why: str) -> ArrayView:
+def of_shape(call: str, name: str, view: ArrayView, shape: Sequence[int], layout: str, why: str) -> ArrayView:
     """Return an operand of a known shape; a flat array of as many elements is one.  Raises ShapeError."""
     shape = tuple(shape)
     if len(view.shape) == 1 and view.shape[0] == _size(shape) and (view.strides[0] == 1 or view.shape[0] < 2):
@@ -156,8 +174,8 @@ def check(
     if problem is not None:
         m, n, k = problem
         many = (batch,) if batch else ()
-        x = _of_shape(call, "A", x, (*many, m, k), kinds.a.layout, ", as problem_size says")
-        y = _of_shape(call, "B", y, (*many, k, n), kinds.b.layout, ", as problem_size says")
+        x = of_shape(call, "A", x, (*many, m, k), kinds.a.layout, ", as problem_size says")
+        y = of_shape(call, "B", y, (*many, k, n), kinds.b.layout, ", as problem_size says")
     else:
         for name, view in (("A", x), ("B", y)):
             if len(view.shape) not in (2, 3):
@@ -170,27 +188,29 @@ def check(
     if len(of) == 2 and of[0] != 1:
         raise ShapeError(f"{call}: expected as many matrices in B as in A ({x.shape[0]}) or one, got {y.shape[0]}")
     shape = (*(of[-1:]), m, n)
-    x, y = _as_planned(call, "A", x, kinds.a), _as_planned(call, "B", y, kinds.b)
+    x, y = as_planned(call, "A", x, kinds.a), as_planned(call, "B", y, kinds.b)
     if beta != 0.0 and (c is None or kinds.c is None):
         raise ShapeError(f"{call}: expected C where beta is {beta}")
     d = new_like(a, shape, kinds.d) if d is None else d
-    z = _of_shape(call, "D", read(call, "D", d, on_cpu), shape, kinds.d.layout, "")
+    z = of_shape(call, "D", read(call, "D", d, on_cpu), shape, kinds.d.layout, "")
     if z.shape != shape:
         raise ShapeError(f"{call}: expected D of {shape}, got {z.shape}")
-    z = _as_planned(call, "D", z, kinds.d)
+    z = as_planned(call, "D", z, kinds.d)
     w = None
     if beta != 0.0 and kinds.c is not None:
-        w = _of_shape(call, "C", read(call, "C", c, on_cpu), shape, kinds.c.layout, "")
-        w = _as_planned(call, "C", w, kinds.c)
+        w = of_shape(call, "C", read(call, "C", c, on_cpu), shape, kinds.c.layout, "")
+        w = as_planned(call, "C", w, kinds.c)
         if w.shape != shape:
             raise ShapeError(f"{call}: expected C of {shape}, got {w.shape}")
     v, along = (None, "") if bias is None else _bias(call, read(call, "bias", bias, on_cpu), m, n)
     for name, view in (("B", y), ("C", w), ("D", z), ("bias", v)):
-        if view is not None and (view.library, view.device) != (x.library, x.device):
+        if view is None or "address" in (view.library, x.library):
+            continue
+        if (view.library, view.device) != (x.library, x.device):
             where = [f"{q.library}, {'the CPU' if q.device < 0 else f'GPU {q.device}'}" for q in (x, view)]
             raise DeviceError(f"{call}: expected {name} of {where[0]}, as A, got one of {where[1]}")
     for name, view in (("A", x), ("B", y)):
-        if _shares(z, view):
+        if overlap(z, view):
             raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
     return Operands(x, y, z, w, v, alpha, beta, along), d
 
@@ -205,19 +225,6 @@ def _bias(call: str, view: ArrayView, m: int, n: int) -> tuple[ArrayView, str]:
     if stride != 1 and extent > 1:
         raise LayoutError(f"{call}: expected a contiguous bias, got strides {view.strides}")
     return view._replace(shape=(extent,), strides=(1,)), along
-
-
-def _shares(x: ArrayView, y: ArrayView) -> bool:
-    """Tell whether two matrices have an element in common, or might."""
-    (p, size_x), (q, size_y) = span(x), span(y)
-    if p + size_x <= q or q + size_y <= p or 0 in (size_x, size_y):
-        return False
-    if x.dtype != y.dtype or x.strides != y.strides or len(x.shape) != 2:
-        return True
-    line = max(x.strides)  # columns of one storage lie side by side
-    width_x, width_y = (v.shape[1] if v.strides[1] == 1 else v.shape[0] for v in (x, y))
-    apart = (q - p) // SIZES.get(x.dtype, 1) % line
-    return not (width_x <= apart <= line - width_y)
 
 
 def new_like(array: object, shape: Sequence[int], wanted: Type) -> Any:

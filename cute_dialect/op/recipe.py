@@ -54,7 +54,7 @@ class Recipe(NamedTuple):
     """``name``: of the kernel; ``transposed``: it computes ``D^T = B^T A^T``; ``b_by_k``: it takes B as (K, N), not as
     (N, K); ``batch``: matrices have a third mode; behind A, B and D come the memory of ``share``, C (``source``), the
     ``bias`` (of ``m`` or ``n``), and ``numbers`` of ``alpha`` and ``beta``; ``tma``: addresses and rows are of whole 16
-    bytes.
+    bytes; ``sums``: it adds up parts, which A are, as the kernel has them, and takes no B.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Recipe(NamedTuple):
     bias: str = ""
     numbers: tuple[str, ...] = ()
     tma: bool = True
+    sums: bool = False
 
     def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
         """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
@@ -74,7 +75,7 @@ class Recipe(NamedTuple):
             a, b, d = transposed(b), transposed(a), transposed(d)
             c = None if c is None else transposed(c)
         b = b if self.b_by_k else transposed(b)
-        given: list[object] = [self._form(v) for v in (a, b, d)]
+        given: list[object] = [x.a, self._form(d)] if self.sums else [self._form(v) for v in (a, b, d)]
         given += shared
         if self.source:
             assert c is not None

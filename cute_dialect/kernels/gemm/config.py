@@ -252,8 +252,12 @@ class GemmConfig(NamedTuple):
         if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
         if self.smem_bytes > DEFAULT_TARGET.shared:
-            most = DEFAULT_TARGET.shared
-            raise ValueError(f"expected at most {most} bytes of shared memory, got {self.smem_bytes}: fewer stages")
+            most, barriers = DEFAULT_TARGET.shared, self.stages * 16
+            staging = self.smem_bytes - self.stages * self.stage_bytes - barriers
+            raise ValueError(
+                f"expected at most {most} bytes of shared memory, got {self.smem_bytes} ({self.stages} stages of "
+                f"{self.stage_bytes}, C {staging}, barriers {barriers}): fewer stages"
+            )
 
 
 class SplitConfig(NamedTuple):

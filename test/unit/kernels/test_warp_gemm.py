@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.elements import factors
+from cute_dialect.kernels.gemm.elements import BITS, factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.pipelines import compile
@@ -117,7 +117,8 @@ def test_what_becomes_of_the_sums(element: str, output: str, layouts: tuple[str,
     rng = np.random.default_rng(11)
     bias_type = "f64" if element == "f64" else "f32"
     epilogue = Epilogue(alpha="arg", beta="arg", bias="n", bias_type=bias_type, activation="relu")
-    config = WarpConfig(element, output, layouts, batch, tile=(64, 64), warps=(2, 2), epilogue=epilogue)
+    half = 512 // BITS[element] if batch else 0
+    config = WarpConfig(element, output, layouts, batch, tile=(64, 64), warps=(2, 2), epilogue=epilogue, k=half)
     kernel = compile(warp_gemm_text(config), emit="base").kernel("launch")
     m, n, k = 33, 21, 40
     first, second = (_dtype("f32" if e == "tf32" else e) for e in factors(element))

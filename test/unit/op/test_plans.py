@@ -196,3 +196,13 @@ def test_swizzles() -> None:
         done = plan.run(a, b, device="cpu")
         assert np.array_equal(done.D, a.astype(float) @ b)
         assert ("k" in done.operation.name.split("-")[4]) == swizzle.stream_k
+
+
+def test_the_problem_of_column_major_results() -> None:
+    """A kernel is chosen for ``D^T = B^T A^T``: N rows, M columns, majors exchanged."""
+    plan = op.Gemm(element="f16", layout="row", layout_C="column")
+    assert plan.explain((64, 72), (72, 96)).problem.key == "f16-f16-mk 96x64x72"
+    mixed = op.Gemm(
+        element_A="i8", layout_A="row", element_B="ui8", layout_B="column", element_C="i32", layout_C="column"
+    )
+    assert mixed.explain((64, 72), (72, 96)).problem.key == "ui8_i8-i32-kk 96x64x72"

@@ -1,0 +1,147 @@
+"""The reduction behind a GEMM whose parts of K are computed apart, as an operation of its own.
+
+operation.run(arguments)                             # GemmArguments(…, gemm_mode=Mode.GemmSplitKParallel, …)
+reduction = ReductionOperation((4, 128), C, "f32", "f32", "f32", LinearCombination("f16", 8, "f32", "f32"))
+more = ReductionArguments(reduction, (m, n), slices, arguments.workspace, d, c, reduction.epilogue_type(1.0, 0.5))
+reduction.run(more)
+more.sync()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cute_dialect.op.arguments import Arguments, on_the_cpu
+from cute_dialect.op.describe import TensorDescription
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.functors import EpilogueFunctor, LinearCombination, OutputOp
+from cute_dialect.op.generators import ReduceConfig, Variant, compiled
+from cute_dialect.op.launcher import Launcher
+from cute_dialect.op.planned import Type, as_planned, new_like, of_shape, read
+from cute_dialect.op.recipe import Operands
+from cute_dialect.op.steps import Step, Workspace, reduction
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.interp import RunReport
+    from cute_dialect.runtime.arrays import ArrayView
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["ReductionArguments", "ReductionOperation"]
+
+
+class ReductionOperation:
+    """``D = f(sum of parts, C)``.
+
+    ``shape``, ``count``: taken as PyCUTLASS has them; our kernel has a tile of its own; ``C``: of C and D;
+    ``element_workspace``: of the sums, f32, f64 or i32; ``epilogue_functor``: what becomes of them.  Raises
+    UnsupportedError.
+    """
+
+    needs_hopper = by_tma = False
+
+    def __init__(
+        self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",
+        element_workspace: object = "f32", element_compute: object = "f32",
+        epilogue_functor: EpilogueFunctor | None = None, count: int = 1,
+    ):  # fmt: skip
+        self.shape, self.count, self.C, self.D = tuple(shape), count, C, C
+        self.element_workspace = element_name(element_workspace, "element_workspace")
+        accumulator = element_name(element_accumulator, "element_accumulator")
+        if self.element_workspace not in ("f32", "f64", "i32") or accumulator != self.element_workspace:
+            raise UnsupportedError(
+                f"ReductionOperation: expected sums and workspace of f32, f64 or i32, got {accumulator} and "
+                f"{self.element_workspace}"
+            )
+        self.epilogue_functor = epilogue_functor or LinearCombination(C.element, 0, accumulator, element_compute)
+        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return self.variants()[0].name
+
+    def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
+        """Return the numbers of a call."""
+        return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
+
+    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+        """Return the kernel for a call's operands."""
+        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        e = self.epilogue_functor.epilogue(x.alpha, x.beta)
+        return Variant(config, e, self.D.layout == "column")
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any alpha, without and with C."""
+        config = ReduceConfig(self.element_workspace, self.D.element)
+        numbers = ((1.0, 0.0), (0.5, 0.0), (0.5, 0.5))
+        flipped = self.D.layout == "column"
+        return [Variant(config, self.epilogue_functor.epilogue(*pair), flipped) for pair in numbers]
+
+    def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
+        """Return a compiled kernel with how it is called."""
+        found = self._launchers.get((variant, on_cpu))
+        if found is None:
+            found = Launcher(compiled(variant, cpu=on_cpu), variant.recipe())
+            self._launchers[variant, on_cpu] = found
+        return found
+
+    def run(self, arguments: ReductionArguments) -> RunReport | None:
+        """Launch it, or on the CPU run it and return the interpreter's report."""
+        return arguments.launch()
+
+
+class ReductionArguments(Arguments):
+    """The operands of a reduction.
+
+    ``problem_size``: (M, N); ``partitions``: the parts that the GEMM was asked for; ``workspace``: its
+    :attr:`~cute_dialect.op.arguments.GemmArguments.workspace`; ``destination``: D, made if it is not given;
+    ``source``: C; ``output_op``: the numbers.  Raises OpError.
+    """
+
+    def __init__(
+        self, operation: ReductionOperation, problem_size: Sequence[int], partitions: int, workspace: Workspace | None,
+        destination: object = None, source: object = None, output_op: OutputOp | None = None, *, like: object = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ):  # fmt: skip
+        call, output_op = "ReductionArguments", output_op or OutputOp()
+        if workspace is None:
+            raise ShapeError(f"{call}: expected the workspace of GemmArguments that ran, got None")
+        if workspace.asked != partitions:
+            raise ShapeError(
+                f"{call}: expected {workspace.asked} partitions, as the GEMM was asked for, got {partitions}"
+            )
+        if workspace.element != operation.element_workspace:
+            raise UnsupportedError(
+                f"{call}: expected a workspace of {operation.element_workspace}, got {workspace.element}"
+            )
+        m, n = tuple(problem_size)[:2]
+        wanted, on_cpu = Type(operation.D.element, operation.D.layout), on_the_cpu(options)
+        rows = n if wanted.layout == "column" else m
+        if workspace.memory.shape[0] != rows:
+            raise ShapeError(f"{call}: expected a workspace of {rows} rows, got {workspace.memory.shape[0]}")
+        destination = (
+            new_like(like if source is None else source, (m, n), wanted) if destination is None else destination
+        )
+        views: list[ArrayView | None] = []
+        for name, array in (("destination", destination), ("source", source)):
+            if array is None or (name == "source" and output_op.beta == 0.0):
+                views.append(None)
+                continue
+            view = of_shape(call, name, read(call, name, array, on_cpu), (m, n), wanted.layout, "")
+            views.append(as_planned(call, name, view, wanted))
+        if output_op.beta != 0.0 and views[1] is None:
+            raise ShapeError(f"{call}: expected source where beta is {output_op.beta}")
+        to = views[0]
+        assert to is not None
+        w = workspace.memory
+        operands = Operands(w, w, to, views[1], None, output_op.alpha, output_op.beta)
+        self.workspace = workspace
+        super().__init__(operation, operands, destination, stream, options)  # type: ignore[arg-type]
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launch."""
+        return [reduction(self.operation, x, self.workspace)]

@@ -1,0 +1,140 @@
+"""The launches of a call: usually one; where parts of K are computed apart, those and what adds them up.
+
+Parts are of whole steps of K, 128 bytes, all of as many but the last one; they are added in their order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from cute_dialect.op.elements import SIZES
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.memory import new_memory
+from cute_dialect.op.recipe import Operands
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.generators import Variant
+    from cute_dialect.op.operation import GemmOperationUniversal
+
+__all__ = ["Split", "Step", "Workspace", "partial_steps", "reduction", "steps_of"]
+
+
+class Split(NamedTuple):
+    """Who shares K: ``mode``: serial, parallel or stream (see :class:`~cute_dialect.op.describe.SplitKMode`)."""
+
+    mode: str = "serial"
+    parts: int = 1
+
+    @classmethod
+    def of(cls, value: object) -> Split:
+        """Return it of None, a number of parts, or (mode, parts).  Raises UnsupportedError."""
+        mode: object = "stream" if value == "stream" else "serial"
+        parts: object = 2 if value == "stream" else 1 if value is None else value
+        if isinstance(value, tuple | list) and len(cast("tuple[object, ...]", value)) == 2:
+            mode, parts = cast("tuple[object, object]", value)
+        if mode not in ("serial", "parallel", "stream") or not isinstance(parts, int):
+            raise UnsupportedError(f"split_k: expected parts, or (serial, parallel or stream, parts), got {value!r}")
+        if parts < 1:
+            raise UnsupportedError(f"split_k: expected at least 1 part, got {parts}")
+        return cls(str(mode), parts)
+
+
+class Step(NamedTuple):
+    """A launch: the kernel and what it takes."""
+
+    variant: Variant
+    operands: Operands
+
+
+class Workspace(NamedTuple):
+    """Sums of parts in memory: (M, N, parts) of D, or of D^T where that is what kernels compute; of batches a last
+    mode; ``asked``: how many parts were asked for.
+    """
+
+    memory: ArrayView
+    element: str
+    asked: int = 0
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return self.memory.shape[2]
+
+
+def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> list[Step]:
+    """Return the launches that compute a call.  Raises UnsupportedError."""
+    if 0 in x.d.shape:
+        return []
+    if x.a.shape[-1] == 0 or x.alpha == 0.0:  # nothing is multiplied: A and B may hold anything
+        return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
+    if split.parts == 1:
+        return [Step(operation.variant_for(x), x)]
+    if split.mode != "parallel":
+        shared = operation.sharing(split, x)
+        if shared is not None:
+            return [Step(shared.variant_for(x), x)]
+        if split.mode == "stream":
+            raise UnsupportedError("split_k: there is no kernel of stream-K for this tile yet")
+    workspace, found = partial_steps(operation, x, split.parts)
+    return [*found, reduction(operation, x, workspace)]
+
+
+def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Workspace:
+    """Return memory for the sums of parts."""
+    *batch, m, n = x.d.shape
+    m, n = (n, m) if operation.D.layout == "column" else (m, n)
+    wide = -(-n // 4) * 4
+    sums = operation.sums
+    # Without parts it is never read.
+    memory = new_memory(x.d, parts * m * wide, sums) if parts else x.d._replace(dtype=sums, pointer=x.d.pointer & -16)
+    shape, strides = (m, wide, parts, *batch), (wide, 1, m * wide, *[parts * m * wide for _ in batch])
+    return Workspace(memory._replace(shape=shape, strides=strides), sums, parts)
+
+
+def reduction(operation: GemmOperationUniversal, x: Operands, workspace: Workspace) -> Step:
+    """Return what adds parts up, and what becomes of them."""
+    variant = operation.reduction_variant(x, workspace.element)
+    return Step(variant, x._replace(a=workspace.memory, b=workspace.memory))
+
+
+def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) -> tuple[Workspace, list[Step]]:
+    """Return memory for the sums of parts of K, and the launches that compute them.  Raises UnsupportedError."""
+    if len(x.d.shape) == 3:
+        raise UnsupportedError("split_k: expected one matrix, got a batch")
+    unit = 128 // SIZES.get(x.a.dtype, 1)
+    k = x.a.shape[1]
+    steps = -(-k // unit)
+    each = -(-steps // min(parts, steps)) * unit
+    whole, rest = divmod(k, each)
+    workspace = _workspace(operation, x, whole + (rest > 0))._replace(asked=parts)
+    sums = operation.partial()
+    found: list[Step] = []
+    for first, many, length in ((0, whole, each), (whole, 1 if rest else 0, rest)):
+        if many:
+            part = Operands(
+                _along_k(x.a, 1, first * each, many, length), _along_k(x.b, 0, first * each, many, length),
+                _part(workspace.memory, x.d, first, many, turned=operation.D.layout == "column"),
+            )  # fmt: skip
+            found.append(Step(sums.variant_for(part), part))
+    return workspace, found
+
+
+def _along_k(view: ArrayView, mode: int, begin: int, many: int, length: int) -> ArrayView:
+    """Return parts of K of a matrix, as a batch; one part as a matrix."""
+    step = view.strides[mode]
+    shape = [length if i == mode else n for i, n in enumerate(view.shape)]
+    at = view._replace(pointer=view.pointer + begin * step * SIZES.get(view.dtype, 1), shape=tuple(shape))
+    if many == 1:
+        return at
+    return at._replace(shape=(many, *at.shape), strides=(length * step, *at.strides))
+
+
+def _part(memory: ArrayView, d: ArrayView, first: int, many: int, *, turned: bool) -> ArrayView:
+    """Return where some parts of D go, as a matrix, or a batch of them: (parts, M, N)."""
+    row, column, step = memory.strides
+    at = memory._replace(pointer=memory.pointer + first * step * SIZES[memory.dtype])
+    strides = (column, row) if turned else (row, column)
+    if many == 1:
+        return at._replace(shape=d.shape, strides=strides)
+    return at._replace(shape=(many, *d.shape), strides=(step, *strides))

@@ -1,0 +1,199 @@
+"""Operations as PyCUTLASS describes them, run on the interpreter: instructions, tiles, epilogues, modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.runtime.arrays import numpy_dtype
+
+GENERATOR = np.random.default_rng(9)
+
+
+def flat(element: str, count: int) -> np.ndarray:
+    """Small integers, flat as PyCUTLASS' examples have them."""
+    return GENERATOR.integers(0 if element == "ui8" else -2, 3, count).astype(numpy_dtype(element))
+
+
+def shaped(x: np.ndarray, rows: int, columns: int, layout: str) -> np.ndarray:
+    return (x.reshape(rows, columns) if layout == "row" else x.reshape(columns, rows).T).astype(float)
+
+
+TENSOR, SIMT = op.OpClass.TensorOp, op.OpClass.Simt
+TABLE = [
+    # instruction_shape, element_a, element_b, element_acc, opclass, element_c, threadblock_shape, stages, warp_count
+    ([8, 8, 4], "f64", "f64", "f64", TENSOR, "f64", [64, 64, 16], 3, [2, 2, 1]),
+    ([16, 8, 8], "tf32", "tf32", "f32", TENSOR, "f32", [64, 64, 32], 3, [2, 2, 1]),
+    ([16, 8, 16], "f16", "f16", "f32", TENSOR, "f16", [64, 64, 32], 3, [2, 2, 1]),
+    ([16, 8, 16], "f16", "f16", "f32", TENSOR, "f32", [64, 128, 32], 4, [2, 2, 1]),
+    ([16, 8, 16], "bf16", "bf16", "f32", TENSOR, "bf16", [64, 64, 64], 3, [2, 2, 1]),
+    ([16, 8, 32], "i8", "i8", "i32", TENSOR, "i32", [64, 64, 64], 3, [2, 2, 1]),
+    ([16, 8, 32], "i8", "i8", "i32", TENSOR, "i8", [64, 64, 64], 3, [2, 2, 1]),
+    ([1, 1, 1], "f32", "f32", "f32", SIMT, "f32", [128, 128, 16], 4, None),
+    ([64, 64, 16], "f16", "f16", "f32", TENSOR, "f16", [64, 64, 64], 4, [4, 1, 1]),
+    ([64, 64, 16], "f16", "f16", "f16", TENSOR, "f16", [64, 64, 64], 4, [4, 1, 1]),
+    ([64, 64, 16], "bf16", "bf16", "f32", TENSOR, "f32", [128, 64, 64], 0, None),
+    ([64, 64, 8], "tf32", "tf32", "f32", TENSOR, "f32", [64, 64, 32], 4, [4, 1, 1]),
+    ([64, 64, 32], "i8", "ui8", "i32", TENSOR, "i32", [64, 64, 128], 4, [4, 1, 1]),
+    ([64, 64, 32], "f8E4M3FN", "f8E5M2", "f32", TENSOR, "bf16", [64, 64, 128], 4, [4, 1, 1]),
+]
+"""Rows of the seed's table of instructions that there are kernels for, and those of Hopper."""
+
+
+def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.GemmOperationUniversal:
+    shape, a, b, acc, opclass, c, tile, stages, warps = row
+    instruction = op.MathInstruction(shape, a, b, acc, opclass, op.MathOperation.multiply_add)
+    description = op.TileDescription(tile, stages, warps, instruction)
+    named = ["row" if x == "r" else "column" for x in layouts]
+    operands = [op.TensorDescription(e, layout, 8) for e, layout in zip((a, b, c), named)]
+    chip = chip or (90 if shape[0] == 64 or shape[0] == 1 else 80)
+    functor = more.pop("functor", None) or op.LinearCombination(c, 8, acc, "f32" if acc != "f64" else "f64")
+    return op.GemmOperationUniversal(chip, description, *operands, functor, **more)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda r: f"{'x'.join(map(str, r[0]))}-{r[1]}-{r[5]}")
+def test_the_table_of_instructions(row: Any) -> None:
+    found = operation(row)
+    m, n, k = 40, 72, 80
+    a, b, c = (flat(e, count) for e, count in ((row[1], m * k), (row[2], k * n), (row[5], m * n)))
+    d = np.zeros_like(c)
+    alpha, beta = (2.0, 1.0)
+    arguments = op.GemmArguments(
+        found, op.GemmCoord(m, n, k), a, b, c, d, found.epilogue_type(alpha, beta), device="cpu"
+    )
+    found.run(arguments)
+    arguments.sync()
+    exact = alpha * shaped(a, m, k, "row") @ shaped(b, k, n, "column") + beta * shaped(c, m, n, "row")
+    if row[5] == "i8":
+        exact = exact.clip(-128, 127)
+    np.testing.assert_array_equal(shaped(d, m, n, "row"), exact.astype(d.dtype).astype(float))
+    assert found.procedural_name() in repr(found) and found.ir()
+
+
+@pytest.mark.parametrize("layouts", ["rrr", "ccc", "crc"])
+def test_layouts_by_mma_sync(layouts: str) -> None:
+    found = operation(TABLE[2], layouts, swizzling_functor=op.IdentitySwizzle4)
+    m, n, k = 40, 72, 48
+    named = ["row" if x == "r" else "column" for x in layouts]
+    a, b, c = flat("f16", m * k), flat("f16", k * n), flat("f16", m * n)
+    done = op.GemmArguments(found, (m, n, k), a, b, c, None, found.epilogue_type(1.0, 0.5), device="cpu")
+    found.run(done)
+    exact = shaped(a, m, k, named[0]) @ shaped(b, k, n, named[1]) + 0.5 * shaped(c, m, n, named[2])
+    np.testing.assert_array_equal(done.D.reshape(-1).shape, (m * n,))
+    np.testing.assert_array_equal(np.asarray(done.D, float), exact)
+
+
+def test_epilogues() -> None:
+    a, b = flat("f16", 32 * 32), flat("f16", 32 * 32)
+    product = shaped(a, 32, 32, "row") @ shaped(b, 32, 32, "column")
+    for functor, alpha, exact in (
+        (op.LinearCombinationClamp("f16", 8, "f32", "f32"), 4096.0, (4096.0 * product).clip(-65504, 65504)),
+        (op.LinearCombinationGeneric("relu", "f16", 8, "f32", "f32"), 1.0, product.clip(min=0)),
+        (op.LinearCombination("f16", 8, "f32", "f32"), 512.0, 512.0 * product),
+    ):
+        found = operation(TABLE[2], functor=functor)
+        done = op.GemmArguments(found, (32, 32, 32), a, b, None, None, functor.epilogue_type(alpha, 0.0), device="cpu")
+        found.run(done)
+        np.testing.assert_array_equal(done.D.astype(float), np.asarray(exact, float))
+    fast = op.FastLinearCombinationClamp("i8", 16)
+    found = operation(TABLE[6], functor=fast)
+    p, q = flat("i8", 32 * 32) * 20, flat("i8", 32 * 32) * 20
+    done = op.GemmArguments(found, (32, 32, 32), p, q, None, None, fast.epilogue_type(1.0, 0.0), device="cpu")
+    found.run(done)
+    exact = shaped(p, 32, 32, "row") @ shaped(q, 32, 32, "column")
+    np.testing.assert_array_equal(done.D, exact.clip(-128, 127))
+
+
+def test_modes() -> None:
+    """Serial and parallel parts of K, a batch, matrices anywhere."""
+    m, n, k, batch = 40, 72, 520, 3
+    found = operation(TABLE[8], "rcr")
+    a, b, c = (flat("f16", batch * x) for x in (m * k, k * n, m * n))
+    output_op = found.epilogue_type(2.0, 0.5)
+
+    def of(i: int) -> np.ndarray:
+        x, y, z = (v.reshape(batch, -1)[i] for v in (a, b, c))
+        return 2.0 * shaped(x, m, k, "row") @ shaped(y, k, n, "column") + 0.5 * shaped(z, m, n, "row")
+
+    first = [x.reshape(batch, -1)[0] for x in (a, b, c)]
+    for slices in (1, 4):
+        done = op.GemmArguments(
+            found, (m, n, k), *first, None, output_op, op.Mode.Gemm, slices, device="cpu"
+        )  # fmt: skip
+        found.run(done)
+        np.testing.assert_array_equal(done.D, of(0))
+    done = op.GemmArguments(found, (m, n, k), a, b, c, None, output_op, op.Mode.Batched, batch=batch, device="cpu")
+    found.run(done)
+    np.testing.assert_array_equal(done.D, np.stack([of(i) for i in range(batch)]))
+    lists = [list(x.reshape(batch, -1)) for x in (a, b, c)]
+    addresses = [np.array([y.ctypes.data for y in x]) for x in lists]
+    outs = [np.zeros(m * n, np.float16) for _ in range(batch)]
+    for given in (lists, addresses):
+        done = op.GemmArguments(
+            found, (m, n, k), *given, outs, output_op, op.Mode.Array, batch=batch, device="cpu"
+        )  # fmt: skip
+        found.run(done)
+        done.sync()
+        for i in range(batch):
+            np.testing.assert_array_equal(outs[i].reshape(m, n), of(i))
+            outs[i][...] = 0
+
+
+@pytest.mark.parametrize("layout", ["r", "c"])
+def test_parallel_parts_and_their_reduction(layout: str) -> None:
+    m, n, k = 40, 72, 1000
+    found = operation(TABLE[8], f"rc{layout}")
+    a, b, c = flat("f16", m * k), flat("f16", k * n), flat("f16", m * n)
+    arguments = op.GemmArguments(
+        found, (m, n, k), a, b, c, None, found.epilogue_type(1.0, 0.0), op.Mode.GemmSplitKParallel, 5, device="cpu"
+    )
+    found.run(arguments)
+    assert arguments.partitions == 4 and arguments.workspace is not None  # 16 steps of K, four each
+    reduction = op.ReductionOperation((4, 128), found.C, "f32", "f32", "f32", found.epilogue_functor, 8)
+    more = op.ReductionArguments(
+        reduction, (m, n), 5, arguments.workspace, None, c, reduction.epilogue_type(2.0, 0.5), device="cpu"
+    )
+    reduction.run(more)
+    more.sync()
+    named = "row" if layout == "r" else "column"
+    exact = 2.0 * shaped(a, m, k, "row") @ shaped(b, k, n, "column") + 0.5 * shaped(c, m, n, named)
+    np.testing.assert_array_equal(np.asarray(more.D).reshape(exact.shape), exact)
+    with pytest.raises(op.ShapeError, match="expected 5 partitions, as the GEMM was asked for, got 3"):
+        op.ReductionArguments(reduction, (m, n), 3, arguments.workspace, None, c, device="cpu")
+
+
+def test_modules_are_compiled_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    found = operation(TABLE[2])
+    reduction = op.ReductionOperation((4, 128), found.C)
+    op.compiler.add_module([found, reduction], workers=2)
+    assert ".entry" in found.ptx and "gemm_16" in found.report
+    assert len({v.name for v in (*found.variants(), *reduction.variants())}) == 6
+
+
+@pytest.mark.parametrize("split", [3, ("serial", 4), ("parallel", 4), ("parallel", 100), "stream"])
+@pytest.mark.parametrize("layout", ["row", "column"])
+def test_plans_share_k(split: Any, layout: str) -> None:
+    a, b, c = (flat("f16", x * y).reshape(x, y) for x, y in ((72, 1096), (1096, 96), (72, 96)))
+    c = c if layout == "row" else np.asfortranarray(c)
+    plan = op.Gemm(element="f16", layout="row", layout_C=layout, beta=0.5)
+    plan.activation = "relu"
+    done = plan.run(a, b, c, device="cpu", split_k=split)
+    np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
+
+
+def test_no_k_and_no_factor() -> None:
+    """Nothing is read of A and B."""
+    plan = op.Gemm(element="f16", layout="row", beta=0.5)
+    c = flat("f16", 35).reshape(5, 7)
+    nothing = np.full((5, 8), np.nan, np.float16)
+    b = flat("f16", 56).reshape(8, 7)
+    np.testing.assert_array_equal(plan.run(nothing[:, :0], b[:0], c, device="cpu").D, 0.5 * c)
+    np.testing.assert_array_equal(plan.run(nothing, b, c, alpha=0.0, device="cpu").D, 0.5 * c)
+    assert not plan.run(nothing, b, c, alpha=0.0, beta=0.0, device="cpu").D.any()
+    batch = np.stack([nothing] * 2)
+    cs = np.stack([c, c + 1])
+    np.testing.assert_array_equal(plan.run(batch, b, cs, alpha=0.0, device="cpu").D, 0.5 * cs)
