@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,7 +97,9 @@ def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypat
             result[5, 7] += 1
         return result
 
-    monkeypatch.setattr(module.gemm, "mm", broken)
+    gemm = module.gemm
+    others = {n: getattr(gemm, n) for n in ("bmm", "MM", "BMM", "GRAPHS")}
+    monkeypatch.setattr(module, "gemm", SimpleNamespace(mm=broken, **others))
 
     def explained(function: object, *given: Any, **more: Any) -> op.Explanation:
         return op.explain(multiply, *given, **more)
