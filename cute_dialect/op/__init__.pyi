@@ -49,6 +49,9 @@ from cute_dialect.op.rows import (
     softmax as softmax,
     sum as sum,
 )
+from cute_dialect.op.scaled import (
+    scaled_mm as scaled_mm,
+)
 from cute_dialect.op.ways import (
     choose as choose,
 )

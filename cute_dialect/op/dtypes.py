@@ -114,6 +114,8 @@ def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> 
     >>> arithmetic_of("f32", "default", None, False), arithmetic_of("f16", "default", "f16", False)
     ('exact', 'f16')
     """
+    if accumulator == "block":  # scaled_mm says so
+        return "block"
     if math not in MATHS:
         raise UnsupportedError(f"expected math of {listed(MATHS)}, got {math!r}")
     kind = dtype.partition("*")[0]

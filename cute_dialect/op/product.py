@@ -33,6 +33,10 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["Interpreted", "by_rows", "product"]
 
 
+SCALES = ("scale_a", "scale_b")
+"""Names of scales of blocks."""
+
+
 class Interpreted(TypedDict, total=False):
     """What a call with ``device="cpu"`` takes more; see :class:`cute_dialect.runtime.launch.KernelCall`.
 
@@ -64,19 +68,20 @@ class _Call(NamedTuple):
 def product(
     name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
     stream: object = None, run: Interpreted | None = None, known: KnownCalls | KnownGraphs | None = None,
-    graph: Any = None,
-    args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
+    graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
+    scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
 
     ``known``: is told how, of calls that it can recognise; ``graph``, ``args``: an epilogue and its arguments;
-    ``wanted``: the kernel, where the call says which.
+    ``wanted``: the kernel, where the call says which; ``scales``: of blocks, ``scale_a`` and ``scale_b``.
     Raises subclasses of OpError, and what a kernel raises.
     """
     run = run or {}
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
+    arrays |= scales
     where, views = read_all(name, arrays, device, stream)
     known = None if device is not None or stream is not None or wanted != ANY else known
     call = _Call(name, rank, where, stream, run, known, wanted)
@@ -138,6 +143,8 @@ def _product(
     if found is not None:
         epilogue = Epilogue(graph=found.graph)
     flipped = not matrix(views["out"]).along(1)
+    if flipped and SCALES[0] in views:
+        raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales")
     if flipped and epilogue is not None and epilogue.half:
         raise LayoutError(f"{name}: expected out with contiguous rows where pairs() makes one column of two")
     views, turned = by_rows(views, epilogue)
@@ -157,11 +164,12 @@ def _product(
                 "columns, for a hook"
             )
         factors = (_turned(views["b"]), _turned(views["a"])) if flipped else (views["a"], views["b"])
-        given = {n: library.native(v) for n, v in zip("ab", factors)}
+        of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
+        given = {n: library.native(v) for n, v in of_sums.items()}
         if found is not None and kind == "f64":
             raise UnsupportedError(f"{name}: expected no traced epilogue of f64, it computes in f32")
         wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
-        sums = _product(call._replace(known=None), given, dict(zip("ab", factors)), wide, extras.of_sums())
+        sums = _product(call._replace(known=None), given, of_sums, wide, extras.of_sums())
         if found is not None:
             found.by_library(sums)
         else:
@@ -268,7 +276,7 @@ def _launch(
     if "out" in way.copied:
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
         target = library.strided(out.shape, strides, out.dtype, out)
-    more: list[Any] = []
+    more: list[Any] = [views[n] for n in SCALES if n in views]
     if isinstance(operands, tuple):
         more += operands
     elif epilogue is not None:

@@ -11,6 +11,7 @@ import torch
 from cute_dialect import op
 from cute_dialect.kernels.split_tf32 import ORDERS, split_text
 from cute_dialect.op.compiled import any_text, text_of
+from cute_dialect.op.scaled import scaled_kernel
 
 GPU = "NVIDIA H200"
 I8, U8, I32 = torch.int8, torch.uint8, torch.int32
@@ -124,6 +125,13 @@ MATHS = [
 CASES += MATHS
 
 
+SCALED = [
+    (264, 400, 272, recipe, fast)
+    for recipe, fast in (("tensor", False), ("row", False), ("row", True), ("block", False))
+] + [(4096, 4096, 2048, "block", False), (33, 2112, 7168, "block", False), (2048, 4096, 1024, "row", False)]
+"""M, N, K, how scales are given, whether tensor cores add up all."""
+
+
 def texts() -> Iterator[tuple[str, str]]:
     """Names and texts of the kernels."""
     found: dict[str, Callable[[], str]] = {}
@@ -142,6 +150,9 @@ def texts() -> Iterator[tuple[str, str]]:
                 found[way.choice.name] = partial(text_of, way.choice)
             else:
                 found[way.other.name] = partial(any_text, way.other)
+    for m, n, k, recipe, fast in SCALED:
+        choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU)
+        found[choice.name] = partial(text_of, choice)
     for order in ORDERS:
         for row in (True, False):
             found[f"split-{order}-{'row' if row else 'column'}"] = partial(split_text, order, row_major=row)

@@ -33,6 +33,8 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     names: dict[str, Any] = {
         "op": op, "a": half(64, 72), "b": half(72, 96), "out": torch.zeros(64, 96).half(), "s": half(64, 96),
         "v": half(96), "p": half(64, 72).to(torch.int8), "q": half(72, 96).to(torch.int8), "torch": torch,
+        "a8": half(64, 72).to(torch.float8_e4m3fn), "b8": half(96, 72).to(torch.float8_e4m3fn).t(),
+        "sa": torch.full((64, 1), 0.5), "sb": torch.full((1, 96), 2.0),
         "x": half(3, 64, 72), "y": half(3, 72, 96),
     }  # fmt: skip
     kinds = [kind for kind, _ in BLOCKS]
@@ -58,4 +60,5 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["f"].float(), (a @ b).float().to(torch.float8_e4m3fn).float())
     assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["u"].double(), a @ b)
     assert torch.equal(names["w"].double(), a @ b)
-    assert len(launched) == 16
+    assert torch.equal(names["g"].double(), names["a8"].double() @ names["b8"].double())
+    assert len(launched) == 17

@@ -1,0 +1,169 @@
+"""``scaled_mm``: products of 8-bit floats that stand for numbers with scales.
+
+A scale for all of a matrix, or for each row of ``a`` and each column of ``b``, is a factor of the sums: an epilogue.
+Scales of blocks of 128 along K are factors of the sums of each block, which the kernel adds up in f32
+(:class:`cute_dialect.kernels.gemm.parts.Scales`).
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.choice import Choice
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.fused import Matrix
+from cute_dialect.op.gemm import mm
+from cute_dialect.op.graphs import bound, described
+from cute_dialect.op.known import Extras
+from cute_dialect.op.product import Interpreted, product
+from cute_dialect.op.ways import way_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+__all__ = ["scaled_kernel", "scaled_mm"]
+
+RECIPES = ("tensor", "row", "block")
+_BLOCK = 128
+
+
+def scaled_mm(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, *, recipe: str | tuple[str, str] | None = None, bias: Any = None,
+    out: Any = None, dtype: object = None, fast: bool = False, scale_out: Any = None, device: object = None,
+    stream: object = None, **run: Unpack[Interpreted],
+) -> Any:  # fmt: skip
+    """Return ``(scale_a * a) @ (scale_b * b) + bias``, times ``scale_out``: (M, K) (K, N) -> (M, N), of e4m3 and e5m2.
+
+    ``scale_a``, ``scale_b``: f32, of one element (``recipe="tensor"``), of (M, 1) and (1, N) (``"row"``), a pair of
+    these, or of (M, K / 128) and (N / 128, K / 128), rounded up (``"block"``), by any strides; without ``recipe`` the
+    shapes say which.  ``bias``: a value a column; ``dtype``: of the result, bf16 unless there is ``out``;
+    ``scale_out``: a number, or an array of one.  Sums are added up in two levels, tensor cores those of 128 of K;
+    ``fast`` leaves all to the tensor cores, which keep 14 bits of them.  ``device``, ``stream``, ``run``: as of
+    :func:`cute_dialect.op.gemm.mm`.  Raises subclasses of OpError.
+    """
+    for name, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise DtypeError(f"scaled_mm: expected {name} to be an array, got {type(x).__name__}")
+        element, scale = element_name(x.dtype), name.startswith("scale")
+        if element != "f32" if scale else element not in ("f8E4M3FN", "f8E5M2"):
+            raise DtypeError(f"scaled_mm: expected {name} of {'f32' if scale else 'f8E4M3FN or f8E5M2'}, got {element}")
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise ShapeError(f"scaled_mm: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
+    of_a, of_b = _recipes(a, b, scale_a, scale_b, recipe)
+    dtype = dtype if dtype is not None or out is not None else "bf16"
+    if "block" in (of_a, of_b):
+        if scale_out is not None:
+            raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
+        if 0 in (*a.shape, *b.shape):
+            raise ShapeError(f"scaled_mm: expected matrices with elements, got {tuple(a.shape)} and {tuple(b.shape)}")
+        scales = {"scale_a": scale_a, "scale_b": scale_b}
+        extras = Extras(bias=bias, accumulator="block")
+        return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
+    args = {"scale_a": _one(scale_a), "scale_b": _one(scale_b)}
+    args |= {name: x for name, x in (("bias", bias), ("scale_out", scale_out)) if x is not None}
+    kinds = tuple([(name, _described(x)) for name, x in args.items()])
+    traced = _epilogue((a.shape[0], b.shape[1]), kinds)
+    math = "default" if fast else "promote"
+    return mm(a, b, out, epilogue=traced, args=args, dtype=dtype, math=math, device=device, stream=stream, **run)
+
+
+def scaled_kernel(
+    m: int, n: int, k: int, of_scales: str, *, dtype: str = "bf16", fast: bool = False, element: str = "f8E4M3FN",
+    gpu: str = "",
+) -> Choice:  # fmt: skip
+    """Return the kernel of a call without a bias, ``b`` contiguous along K: what can be compiled beforehand."""
+    a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
+    arithmetic, epilogue = "block", None
+    if of_scales != "block":
+        arithmetic = "" if fast else "two"
+        shapes = ((m, 1), (1, n)) if of_scales == "row" else ((1,), (1,))
+        traced = _epilogue((m, n), tuple(zip(("scale_a", "scale_b"), [("f32", s) for s in shapes])))
+        views = {x: described(FakeTensor("f32", s)) for x, s in zip(("scale_a", "scale_b"), shapes)}
+        result = described(FakeTensor(dtype, (m, n)))
+        epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape: result).graph)
+    choice = way_of(a, b, d, element, dtype, epilogue, gpu, 132, arithmetic).choice
+    assert choice is not None
+    return choice
+
+
+def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None) -> tuple[str, str]:
+    """Return how both are scaled.  Raises ShapeError, UnsupportedError."""
+    (m, k), n = a.shape, b.shape[1]
+    blocks = -(-k // _BLOCK)
+    given = (recipe, recipe) if recipe is None or isinstance(recipe, str) else tuple(recipe)
+    shapes = {
+        "scale_a": {"tensor": (1,), "row": (m, 1), "block": (m, blocks)},
+        "scale_b": {"tensor": (1,), "row": (1, n), "block": (-(-n // _BLOCK), blocks)},
+    }
+    found: list[str] = []
+    for (name, x), wanted in zip((("scale_a", scale_a), ("scale_b", scale_b)), given):
+        if wanted not in (None, *RECIPES):
+            raise UnsupportedError(f"scaled_mm: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
+        shape, kinds = tuple(x.shape), shapes[name]
+        fits = [r for r in RECIPES if shape == kinds[r] or (r == "tensor" and shape in ((), (1, 1)))]
+        if wanted is not None:
+            fits = [r for r in fits if r == wanted]
+        if not fits:
+            there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
+            of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
+            raise ShapeError(f"scaled_mm: expected {name} of {' or '.join(there)} for {side} {of}, got {shape}")
+        found.append(fits[0])
+    if found.count("block") == 1:  # what fits both
+        if all(tuple(x.shape) == shapes[name]["block"] for name, x in (("scale_a", scale_a), ("scale_b", scale_b))):
+            return "block", "block"
+        raise UnsupportedError(
+            f"scaled_mm: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
+        )
+    return found[0], found[1]
+
+
+def _one(x: Any) -> Any:
+    """Return an array of one element with one index."""
+    return x.reshape(1) if tuple(x.shape) in ((), (1, 1)) else x
+
+
+def _described(x: Any) -> Any:
+    """Return what tells arguments of one kind from those of another: a shape and a type, or that it is a number."""
+    return (element_name(x.dtype), tuple(x.shape)) if hasattr(x, "shape") else float
+
+
+@lru_cache(maxsize=256)
+def _epilogue(shape: tuple[int, int], kinds: tuple[tuple[str, Any], ...]) -> Traced:
+    """Return what becomes of the sums, of arguments of these kinds."""
+    examples: dict[str, Any] = {"accum": FakeTensor("f32", shape)}
+    examples |= {name: 1.5 if kind is float else FakeTensor(*kind) for name, kind in kinds}
+    functions = {
+        (False, False): scaled, (True, False): scaled_with_bias, (False, True): scaled_out,
+        (True, True): scaled_out_with_bias,
+    }  # fmt: skip
+    names = [name for name, _ in kinds]
+    return trace(functions["bias" in names, "scale_out" in names], examples)
+
+
+def scaled(accum: Any, scale_a: Any, scale_b: Any) -> Any:
+    """Return sums with scales."""
+    return accum * scale_a * scale_b
+
+
+def scaled_with_bias(accum: Any, scale_a: Any, scale_b: Any, bias: Any) -> Any:
+    """Return sums with scales and a bias."""
+    return accum * scale_a * scale_b + bias
+
+
+def scaled_out(accum: Any, scale_a: Any, scale_b: Any, scale_out: Any) -> Any:
+    """Return sums with scales, of which the result has one."""
+    return accum * scale_a * scale_b * scale_out
+
+
+def scaled_out_with_bias(accum: Any, scale_a: Any, scale_b: Any, scale_out: Any, bias: Any) -> Any:
+    """Return sums with scales and a bias, of which the result has a scale."""
+    return (accum * scale_a * scale_b + bias) * scale_out

@@ -1,0 +1,96 @@
+"""``op.scaled_mm`` on the interpreter, against float64 with the scales."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+
+E4, E5 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+
+
+def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndarray]:
+    """Small integers, contiguous along K."""
+    rng = np.random.default_rng(m + n + k)
+    return rng.integers(-3, 4, (m, k)).astype(E4), rng.integers(-3, 4, (n, k)).astype(of_b).T
+
+
+def powers(*shape: int, seed: int = 0) -> np.ndarray:
+    """Powers of two: the sums stay exact."""
+    return np.exp2(np.random.default_rng(seed).integers(-3, 4, shape)).astype(np.float32)
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(("of_a", "of_b"), [((1,), (1,)), ((40, 1), (1, 96)), ((40, 1), ()), ((1, 1), (1, 96))])
+def test_scales_of_rows_and_of_all(of_a: tuple[int, ...], of_b: tuple[int, ...], fast: bool) -> None:
+    a, b = factors(40, 96, 272, E5)
+    sa, sb = powers(*of_a), powers(*of_b, seed=1)
+    found = op.scaled_mm(a, b, sa, sb, dtype="f32", fast=fast, device="cpu")
+    exact = wide(a) @ wide(b) * sa * sb
+    assert found.dtype == np.float32 and (found == exact).all()
+    bias = np.arange(96).astype(np.float32)
+    found = op.scaled_mm(a, b, sa, sb, bias=bias, fast=fast, device="cpu")
+    assert found.dtype == ml_dtypes.bfloat16 and (found == (exact + bias).astype(np.float32).astype(found.dtype)).all()
+
+
+def test_results_with_a_scale() -> None:
+    a, b = factors(40, 96, 80)
+    sa, sb, so = powers(40, 1), powers(1, 96, seed=1), np.full(1, 2.0**-6, np.float32)
+    exact = (wide(a) @ wide(b) * sa * sb * so).clip(-448, 448)
+    for scale in (so, 2.0**-6):
+        found = op.scaled_mm(a, b, sa, sb, scale_out=scale, dtype=E4, device="cpu")
+        assert (wide(found) == wide(exact.astype(np.float32).astype(E4))).all()
+    out = np.zeros((40, 96), np.float16)
+    assert op.scaled_mm(a, b, sa, sb, out=out, device="cpu") is out and (out == wide(a) @ wide(b) * sa * sb).all()
+
+
+@pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 7, 1)])
+@pytest.mark.parametrize("fused", [False, True])
+def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
+    m, n, k = shape
+    a, b = factors(m, n, k)
+    blocks = -(-k // 128)
+    sa, sb = np.asfortranarray(powers(m, blocks)), powers(-(-n // 128), blocks, seed=1)
+    bias = np.arange(n).astype(np.float32) if fused else None
+    found = op.scaled_mm(a, b, sa, sb, recipe="block", bias=bias, dtype="f32", device="cpu")
+    exact = np.zeros((m, n))
+    for i in range(blocks):
+        part = slice(128 * i, 128 * i + 128)
+        exact += wide(a[:, part]) @ wide(b[part]) * sa[:, i : i + 1] * np.repeat(sb[:, i], 128)[:n]
+    assert (found == exact + (bias if fused else 0)).all()
+
+
+def test_the_shapes_say_which() -> None:
+    a, b = factors(40, 272, 400)
+    sa, sb = powers(40, 4), powers(3, 4, seed=1)
+    inferred = op.scaled_mm(a, b, sa, sb, device="cpu")
+    assert (inferred == op.scaled_mm(a, b, sa, sb, recipe=("block", "block"), device="cpu")).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"scale_a": powers(40, 5)}, op.ShapeError,
+         r"scaled_mm: expected scale_a of \(1,\) or \(40, 1\) or \(40, 4\) for a \(40, 400\), got \(40, 5\)"),
+        ({"recipe": "row"}, op.ShapeError, r"expected scale_a of \(40, 1\) for a \(40, 400\), got \(1,\)"),
+        ({"recipe": "mx"}, op.UnsupportedError, "expected a recipe of tensor, row, block, got 'mx'"),
+        ({"scale_a": powers(40, 4)}, op.UnsupportedError, "expected scales of blocks of both or of none"),
+        ({"scale_b": np.ones(1)}, op.DtypeError, "expected scale_b of f32, got f64"),
+        ({"scale_b": 2.0}, op.DtypeError, "expected scale_b to be an array, got float"),
+        ({"a": np.ones((40, 400), np.float16)}, op.DtypeError, "expected a of f8E4M3FN or f8E5M2, got f16"),
+        ({"dtype": "f64"}, op.DtypeError, "expected a result of f16, bf16, f32, f8E4M3FN or f8E5M2"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(change: dict[str, Any], error: type[Exception], said: str) -> None:
+    a, b = factors(40, 272, 400)
+    given: dict[str, Any] = {"a": a, "b": b, "scale_a": powers(1), "scale_b": powers(1)}
+    with pytest.raises(error, match=said):
+        op.scaled_mm(**{**given, **change}, device="cpu")

@@ -1,0 +1,100 @@
+"""``cute-bench op --groups scaled``: products of e4m3 with scales of all, of rows and of blocks."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportPrivateUsage=false
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.op.compiled import text_of
+from cute_dialect.op.scaled import scaled_kernel
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial
+
+__all__ = ["CASES", "Scaled"]
+
+
+class Scaled(NamedTuple):
+    """``scaled_mm`` of (M, K) and (K, N), contiguous along K, to bf16; ``recipe``: ``tensor``, ``row`` or ``block``."""
+
+    m: int
+    n: int
+    k: int
+    recipe: str
+    fast: bool = False
+
+    @property
+    def operation(self) -> str:
+        """``scaled_mm row fast``"""
+        return f"scaled_mm {self.recipe}{' fast' * self.fast}"
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.operation} {self.m}x{self.n}x{self.k}"
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernel that is launched."""
+        choice = scaled_kernel(self.m, self.n, self.k, self.recipe, fast=self.fast, gpu="NVIDIA H200")
+        return {choice.name: lambda: text_of(choice)}
+
+    def trial(self) -> Trial:
+        """Make normal data, scales around one."""
+        import torch
+
+        torch.manual_seed(0)
+        a, b = (torch.randn(rows, self.k, device="cuda").to(torch.float8_e4m3fn) for rows in (self.m, self.n))
+        blocks = -(-self.k // 128)
+        shapes = {
+            "tensor": ((1,), (1,)), "row": ((self.m, 1), (1, self.n)),
+            "block": ((self.m, blocks), (-(-self.n // 128), blocks)),
+        }  # fmt: skip
+        sa, sb = (torch.rand(s, device="cuda") + 0.5 for s in shapes[self.recipe])
+        one = torch.ones((), device="cuda")
+
+        def ours() -> torch.Tensor:
+            return op.scaled_mm(a, b.t(), sa, sb, recipe=self.recipe, fast=self.fast)
+
+        def check() -> float:
+            rows = slice(0, self.m, max(1, self.m // 64))
+            x, y = a[rows].double(), b.double()
+            if self.recipe == "block":
+                x = x * sa[rows].double().repeat_interleave(128, 1)[:, : self.k]
+                y = y * sb.double().repeat_interleave(128, 0)[: self.n].repeat_interleave(128, 1)[:, : self.k]
+                wanted = x @ y.t()
+            else:
+                s = sa[rows].double() if self.recipe == "row" else sa.double()
+                wanted = x @ y.t() * s * sb.double()
+            near, scale = wanted.abs(), wanted.square().mean().sqrt()
+            # Rounded to bf16; tensor cores cut the sums of 32 products off behind 13 bits, of all K or of 128 of it.
+            steps = self.k / 32 if self.fast else 4
+            error = (ours()[rows].double() - wanted).abs() / (1.01 * 2.0**-8 * near + steps * 2.0**-14 * (near + scale))
+            if not float(error.max()) <= 1:
+                raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
+            return float(error.max())
+
+        def of_torch() -> torch.Tensor:
+            # What torch has no scales of blocks for is multiplied with one scale.
+            scales = (sa, sb) if self.recipe == "row" else (sa[0], sb[0]) if self.recipe == "tensor" else (one, one)
+            return torch._scaled_mm(a, b.t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
+
+        peers: dict[str, Callable[[], Any]] = {"torch": of_torch}
+        traffic = self.m * self.k + self.n * self.k + 2 * self.m * self.n
+        return Trial(check, ours, peers, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
+
+
+CASES = (
+    *(
+        Scaled(m, n, k, recipe, fast) for recipe in ("tensor", "row") for fast in (True, False)
+        for m, n, k in ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 7168, 4096))
+    ),
+    *(
+        Scaled(m, n, k, "block") for m in (64, 128, 4096)
+        for n, k in ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168))
+    ),
+)  # fmt: skip
