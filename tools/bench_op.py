@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cute_dialect.op.timing import compare
 
-__all__ = ["Case", "Trial", "build", "cases_of", "compiled", "groups", "run", "summary"]
+__all__ = ["Case", "Trial", "build", "can_compile", "cases_of", "compiled", "groups", "run", "summary"]
 
 
 class Trial(NamedTuple):
@@ -180,7 +180,7 @@ def _empty_cache() -> None:
 
 
 @cache
-def _compiles() -> bool:
+def can_compile() -> bool:
     """Tell whether ``torch.compile`` works here: it needs a C compiler."""
     import torch
 
@@ -201,7 +201,7 @@ def compiled(function: Callable[..., Any], *args: Any) -> dict[str, Callable[[],
     import torch
 
     peers: dict[str, Callable[[], object]] = {"torch": lambda: function(*args)}
-    if _compiles():
+    if can_compile():
         torch.compiler.reset()
         fast = torch.compile(function, dynamic=False)
         fast(*args)

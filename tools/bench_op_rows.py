@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect import op
-from cute_dialect.op import rows
+from cute_dialect.op import row_grads, rows
 from cute_dialect.op.row_call import RowKernel
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_op import Trial, compiled
+from cute_dialect.tools.bench_op import Trial, can_compile, compiled
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -31,6 +31,7 @@ LENGTHS = (768, 4096, 5120, 12288, 32768, 50257, 128256)
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
 """Largest error beside float64, of the element and of the rows' root mean square: about one unit in the last place."""
 
+BACKWARD = ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
 TAKES = {"rms_norm": "w", "rms_norm + residual": "wr", "layer_norm": "wb", "layer_norm + residual": "wbr"}
 
 
@@ -40,6 +41,21 @@ class Rows(NamedTuple):
     operation: str
     element: str
     n: int
+
+    @property
+    def call(self) -> str:
+        """The function."""
+        return self.operation.partition(" ")[0]
+
+    @property
+    def backward(self) -> bool:
+        """Whether it is the gradient."""
+        return self.operation.endswith(" backward")
+
+    @property
+    def takes(self) -> str:
+        """What it takes beside a row."""
+        return TAKES.get(self.operation.removesuffix(" backward"), "")
 
     @property
     def rows(self) -> int:
@@ -54,24 +70,38 @@ class Rows(NamedTuple):
     @property
     def traffic(self) -> int:
         """Bytes that have to move."""
-        matrices = {"sum": 1, "logsumexp": 1, "cross_entropy": 1}.get(self.operation, 2)
-        matrices += 2 if "residual" in self.operation else 0
-        return BYTES[self.element] * self.n * (matrices * self.rows + len(TAKES.get(self.operation, "").strip("r")))
+        matrices = {"sum": 1, "logsumexp": 1, "cross_entropy": 1}.get(self.call, 2)
+        matrices += 2 if "residual" in self.operation else 1 if self.backward else 0
+        return BYTES[self.element] * self.n * (matrices * self.rows + len(self.takes.strip("r")))
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernels that are called."""
-        call, found = self.operation.partition(" ")[0], cast("list[RowKernel]", [])
-        if call in ("sum", "logsumexp", "cross_entropy"):
+        call, found = self.call, cast("list[RowKernel]", [])
+        if self.backward:
+            found += self._gradients()
+        elif call in ("sum", "logsumexp", "cross_entropy"):
             found.append(rows.sum_kernel(call, self.element, self.n))
         else:
-            found.append(rows.row_kernel(call, self.element, self.n, TAKES.get(self.operation, "")))
-        if call == "cross_entropy":
+            found.append(rows.row_kernel(call, self.element, self.n, self.takes))
+        if call == "cross_entropy" and not self.backward:
             found.append(rows.loss_kernel(self.element, True))
         return {k.name: k.text for k in found}
+
+    def _gradients(self) -> list[RowKernel]:
+        """Return the kernels of the gradients."""
+        if self.call == "cross_entropy":
+            return [row_grads.entropy_kernel(self.element, self.n, self.element, True)]
+        if "softmax" in self.call:
+            return [rows.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
+        norm = row_grads.norm_kernel(self.call, self.element, self.n, self.takes)
+        return [norm, row_grads.column_kernel(self.element, self.takes)]
 
     def trial(self) -> Trial:
         """Make normal data."""
         import torch
+
+        if self.backward:
+            return _backward_trial(self)
 
         torch.manual_seed(self.n)
         kind = getattr(torch, TYPES[self.element])
@@ -79,7 +109,7 @@ class Rows(NamedTuple):
         given: list[Any] = [x]
         if self.operation == "cross_entropy":
             given.append(torch.randint(0, self.n, (self.rows,), device="cuda"))
-        given += [torch.randn(self.n, device="cuda", dtype=kind) for _ in TAKES.get(self.operation, "").strip("r")]
+        given += [torch.randn(self.n, device="cuda", dtype=kind) for _ in self.takes.strip("r")]
         if "residual" in self.operation:
             given.append(torch.randn_like(x))
         ours, peer = _functions(self.operation, self.n)
@@ -134,6 +164,72 @@ def _share(case: Rows, found: torch.Tensor, wanted: torch.Tensor) -> float:
     return share
 
 
+def _backward_trial(case: Rows) -> Trial:
+    """Make normal data, and what a forward pass leaves; torch's gradients by its autograd, of a graph that is kept."""
+    import torch
+
+    torch.manual_seed(case.n)
+    kind = getattr(torch, TYPES[case.element])
+    x = torch.randn(case.rows, case.n, device="cuda", dtype=kind, requires_grad=True)
+    weights = [torch.randn(case.n, device="cuda", dtype=kind, requires_grad=True) for _ in case.takes]
+    target = torch.randint(0, case.n, (case.rows,), device="cuda")
+    _, peer = _functions(case.call, case.n)
+    inputs = [x, *weights]
+    more = [target] if case.call == "cross_entropy" else []
+    dy = torch.ones((), device="cuda", dtype=kind) if more else torch.randn_like(x)
+    fixed = [t.detach() for t in inputs]
+
+    def ours() -> tuple[Any, ...]:
+        if case.call == "cross_entropy":
+            return (row_grads.cross_entropy_backward(dy, fixed[0], target, lse, count),)
+        if case.call == "rms_norm":
+            return row_grads.rms_norm_backward(dy, fixed[0], fixed[1], EPS)
+        if case.call == "layer_norm":
+            return row_grads.layer_norm_backward(dy, fixed[0], fixed[1], True, EPS)
+        return (getattr(row_grads, f"{case.call}_backward")(dy, y),)
+
+    lse = count = y = None
+    if case.call == "cross_entropy":
+        lse = torch.cat([part.float().logsumexp(-1) for part in fixed[0].split(1 << 10)])
+        count = torch.full((), float(case.rows), device="cuda")
+    elif "softmax" in case.call:
+        y = peer(*fixed)
+
+    def check() -> float:
+        found, worst, step = ours(), 0.0, max(1, (1 << 23) // case.n)
+        sums = [torch.zeros(case.n, device="cuda", dtype=torch.float64) for _ in weights]
+        for start in range(0, case.rows, step):
+            part = slice(start, start + step)
+            of = [t.double().requires_grad_() for t in (fixed[0][part], *fixed[1:])]
+            if more:
+                result = torch.nn.functional.cross_entropy(of[0], target[part], reduction="sum") / case.rows
+                wanted = torch.autograd.grad(result, of)
+            elif y is not None:  # of the result that there is, which is rounded
+                d, s = dy[part].double(), y[part].double()
+                total = (s * d).sum(-1, keepdim=True) if case.call == "softmax" else d.sum(-1, keepdim=True)
+                wanted = (s * (d - total) if case.call == "softmax" else d - s.exp() * total,)
+            else:
+                wanted = torch.autograd.grad(peer(*of), of, dy[part].double())
+            worst = max(worst, _share(case, found[0][part], wanted[0]))
+            for total, term in zip(sums, wanted[1:]):
+                total += term
+        return max([worst, *[_share(case, got, total) for got, total in zip(found[1:], sums)]])
+
+    def graph(function: Callable[..., Any]) -> Callable[[], object]:
+        result = function(*inputs, *more)
+        return lambda: torch.autograd.grad(result, inputs, dy, retain_graph=True)
+
+    peers = {"torch": graph(peer)}
+    if can_compile():
+        from torch._functorch import config  # pyright: ignore[reportPrivateUsage]
+
+        config.donated_buffer = False  # the graph is kept
+        torch.compiler.reset()
+        peers["compiled"] = graph(torch.compile(peer, dynamic=False))
+        peers["compiled"]()
+    return Trial(check, ours, peers, case.traffic, float(case.traffic), "TB/s")
+
+
 def _functions(operation: str, n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return our function of the data, and torch's."""
     import torch
@@ -175,6 +271,13 @@ CASES = (
         for n in LENGTHS[:4]
     ),
     *(Rows(operation, "bf16", n) for operation in ("sum", "logsumexp") for n in (768, 4096, 50257)),
+    *(Rows(f"{operation} backward", "bf16", n) for operation in BACKWARD for n in (768, 4096, 5120, 12288, 32768)),
+    *(
+        Rows(f"{operation} backward", "bf16", n)
+        for operation in BACKWARD
+        if "norm" not in operation
+        for n in (50257, 128256)
+    ),
     *(
         Rows(operation, element, n)
         for element in ("f16", "f32")

@@ -11,6 +11,10 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.row_call import RowKernel
 
 TEST = Path(__file__).parents[1]
 
@@ -200,14 +204,19 @@ def build_op_rows(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from row_calls import kernels
 
+    jobs = [(kernel, folder, chip) for kernel in kernels().values()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled_rows, jobs))
+
+
+def _compiled_rows(job: tuple[RowKernel, str, str]) -> str:
+    """Trace and compile one kernel on rows; gives what ptxas says."""
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
-    for name, kernel in kernels().items():
-        module = compile_cute(kernel.text(), chip=chip, filename=f"{name}.mlir", keep_stages=False)
-        module.save(Path(folder) / "op_rows" / name)
-        said.append(f"op_rows/{name}: {module.report.strip()}")
-    return said
+    kernel, folder, chip = job
+    module = compile_cute(kernel.text(), chip=chip, filename=f"{kernel.name}.mlir", keep_stages=False)
+    module.save(Path(folder) / "op_rows" / kernel.name)
+    return f"op_rows/{kernel.name}: {module.report.strip()}"
 
 
 def main() -> None:

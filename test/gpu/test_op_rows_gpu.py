@@ -10,10 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
-from row_calls import CALLS, SUMS  # noqa: E402
+from row_calls import CALLS, GRADIENTS, SUMS  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import rows  # noqa: E402
+from cute_dialect.op import row_grads, rows  # noqa: E402
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}
@@ -99,6 +99,73 @@ def test_row_to_number(call: str, element: str, n: int) -> None:
         found = getattr(op, call)(x)
         wanted = {"sum": exact.sum, "mean": exact.mean, "max": exact.amax, "logsumexp": exact.logsumexp}[call](-1)
         close(element, found, wanted, n**0.5 if call == "sum" else 0.0)
+
+
+@pytest.mark.parametrize("call, element, n, takes", GRADIENTS, ids=lambda x: str(x))
+def test_gradients(call: str, element: str, n: int, takes: str) -> None:
+    """More rows than groups of threads, one row, rows with gaps that begin between two vectors."""
+    torch.manual_seed(n)
+    for count, gap, offset in ((1, 0, 0), (1500, 0, 0), (7, 8, 0), (133, 3, 1)):
+        x, dy = matrix(element, count, n, gap, offset), matrix(element, count, n)
+        if call == "cross_entropy":
+            gradient_of_entropy(element, x)
+        elif "softmax" in call:
+            y = getattr(torch, call)(x, -1)
+            d, s = dy.double(), y.double()
+            total = (s * d if call == "softmax" else d).sum(-1, keepdim=True)
+            wanted = s * (d - total) if call == "softmax" else d - s.exp() * total
+            close(element, getattr(row_grads, f"{call}_backward")(dy, y), wanted)
+        else:
+            gradients_of_norm(call, element, takes, x, dy)
+
+
+def gradient_of_entropy(element: str, x: torch.Tensor) -> None:
+    count, n = x.shape
+    target, exact = torch.randint(0, n, (count,), device="cuda"), x.double().requires_grad_()
+    for reduction in ("none", "mean", "sum"):
+        _, lse, total = rows.cross_entropy_with_lse(x, target, reduction=reduction)
+        g = torch.randn(count, device="cuda") if total is None else torch.randn((), device="cuda").to(x.dtype)
+        loss = F.cross_entropy(exact, target, reduction=reduction)
+        (wanted,) = torch.autograd.grad(loss, exact, g.double())
+        found = row_grads.cross_entropy_backward(g, x, target, lse, total if reduction == "mean" else None)
+        close(element, found, wanted)
+
+
+def gradients_of_norm(call: str, element: str, takes: str, x: torch.Tensor, dy: torch.Tensor) -> None:
+    """Beside float64; again, the same bits."""
+    w, b = (matrix(element, 1, x.shape[1])[0] for _ in range(2))
+    exact = [t.double().requires_grad_() for t, kind in ((x, "x"), (w, "w"), (b, "b")) if kind in f"x{takes}"]
+    given = dict(zip(("weight", "bias"), exact[1:]))
+    wanted = torch.autograd.grad(reference(call, exact[0], given), exact, dy.double())
+
+    def ours() -> list[torch.Tensor]:
+        weight = w if "w" in takes else None
+        if call == "rms_norm":
+            found = row_grads.rms_norm_backward(dy, x, weight, EPS)
+        else:
+            found = row_grads.layer_norm_backward(dy, x, weight, "b" in takes, EPS)
+        return [t for t in found if t is not None]
+
+    first = ours()
+    for got, of in zip(first, wanted, strict=True):
+        close(element, got, of, 1e-3)
+    for _ in range(5):
+        assert all(torch.equal(a, b) for a, b in zip(ours(), first))
+
+
+def test_a_step_of_training() -> None:
+    """Autograd and ``torch.compile`` of the functions themselves."""
+    x = torch.randn(64, 4096, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    w = torch.randn(4096, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return op.softmax(op.rms_norm(x, w, EPS)).float().square().sum()
+
+    exact = [t.detach().double().requires_grad_() for t in (x, w)]
+    wanted = torch.autograd.grad(torch.softmax(F.rms_norm(exact[0], (4096,), exact[1], EPS), -1).square().sum(), exact)
+    for g in (f, torch.compile(f, fullgraph=True, backend="aot_eager")):
+        for got, of in zip(torch.autograd.grad(g(x, w), (x, w)), wanted):
+            assert float((got.double() - of).norm() / of.norm()) < 0.05
 
 
 def test_calls_that_were_made_before() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cute_dialect.op import rows
+from cute_dialect.op import row_grads, rows
 from cute_dialect.op.row_call import RowKernel
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
@@ -18,6 +18,13 @@ CALLS = [
     *((call, element, n, "") for call in SUMS for element in ("f32", "bf16") for n in (7, 768, 4095, 50257)),
 ]
 """Function, element, length of rows, what it takes."""
+GRADIENTS = [
+    *((call, "bf16", n, "") for call in ("softmax", "log_softmax", "cross_entropy") for n in (7, 1001, 4096, 50257)),
+    *(("rms_norm", "bf16", n, "w") for n in (7, 768, 1001, 4096, 5120, 32768)),
+    *(("layer_norm", "bf16", n, "wb") for n in (7, 768, 1001, 4096, 12288, 32768)),
+    ("rms_norm", "f32", 4096, "w"), ("layer_norm", "f32", 1001, "wb"), ("layer_norm", "bf16", 1001, ""),
+]  # fmt: skip
+"""Those whose gradients are checked."""
 
 
 def kernels() -> dict[str, RowKernel]:
@@ -26,4 +33,14 @@ def kernels() -> dict[str, RowKernel]:
     for call, element, n, takes in CALLS:
         made = rows.sum_kernel(call, element, n) if call in SUMS else rows.row_kernel(call, element, n, takes)
         found.append(made)
+    for call, element, n, takes in GRADIENTS:
+        if call == "cross_entropy":
+            found += [
+                row_grads.entropy_kernel(element, n, *of) for of in ((element, True), (element, False), ("f32", False))
+            ]
+        elif "softmax" in call:
+            found.append(rows.row_kernel(f"{call}_backward", element, n, "d"))
+        else:
+            found.append(row_grads.norm_kernel(call, element, n, takes))
+            found += [row_grads.column_kernel(element, takes)] if takes else []
     return {k.name: k for k in found}
