@@ -4,6 +4,7 @@
 from cute_dialect.op import (
     compiler as compiler,
     epilogue as epilogue,
+    nn as nn,
 )
 from cute_dialect.op.background import (
     Prefetch as Prefetch,

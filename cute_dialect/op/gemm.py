@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.epilogue import Hook
@@ -80,17 +81,17 @@ def mm(
         return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
     usual = math == "default" and accumulator is None
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
-        if device is None and stream is None and kernel is None and split_k is None and not run:
+        if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
             done = MM.again(a, b, out, dtype)
             if done is not None:
                 return done
-        return product("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
+        return _computed("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
-    if device is None and stream is None and kernel is None and split_k is None and not run:
+    if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
         done = MM.again_with(a, b, out, dtype, extras)
         if done is not None:
             return done
-    return product("mm", 2, a, b, out, dtype, extras, device, stream, run, MM, wanted=Wanted(kernel, split_k))
+    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, MM, wanted=Wanted(kernel, split_k))
 
 
 def bmm(
@@ -127,17 +128,17 @@ def bmm(
         return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
     usual = math == "default" and accumulator is None
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
-        if device is None and stream is None and kernel is None and split_k is None and not run:
+        if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
             done = BMM.again(a, b, out, dtype)
             if done is not None:
                 return done
-        return product("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
+        return _computed("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
-    if device is None and stream is None and kernel is None and split_k is None and not run:
+    if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
         done = BMM.again_with(a, b, out, dtype, extras)
         if done is not None:
             return done
-    return product("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM, wanted=Wanted(kernel, split_k))
+    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM, wanted=Wanted(kernel, split_k))
 
 
 def _graph(
@@ -146,10 +147,44 @@ def _graph(
 ) -> Any:  # fmt: skip
     """Compute a product with an epilogue; ``sums``: how they are made."""
     known = GRAPHS[rank] if sums.usual else None
-    if device is None and stream is None and known is not None and wanted == ANY and not run:
+    if device is None and stream is None and known is not None and wanted == ANY and not run and not _tracing():
         done = known.again(a, b, out, dtype, epilogue, args)
         if done is not None:
             return done
-    return product(
-        call, rank, a, b, out, dtype, sums, device, stream, run, known, epilogue, args, wanted=wanted
-    )  # fmt: skip
+    given = (a, b, out, dtype, sums, device, stream, run, known, epilogue, args)
+    return _computed(call, rank, *given, wanted=wanted)
+
+
+def _ask_torch() -> bool:
+    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+_tracing: Callable[[], bool] = _ask_torch
+"""Tells whether ``torch.compile`` traces this call: torch's own function, once a tensor was met."""
+
+
+def _computed(
+    call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object, stream: object,
+    run: Interpreted, known: Any, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: Wanted,
+) -> Any:  # fmt: skip
+    """Compute a product that no call before was like, or let torch's dispatcher do it."""
+    global _tracing
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor):
+        given: list[Any] = [
+            t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
+        ]
+        plain = (torch.Tensor, torch.nn.Parameter)
+        if (
+            _tracing()
+            or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))
+            or any([type(t) not in plain for t in given])
+        ):
+            from cute_dialect.op.operators import by_operator
+
+            others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
+            return by_operator(call, a, b, out, dtype, extras, device, stream, others)
+        _tracing = torch.compiler.is_dynamo_compiling
+    return product(call, rank, a, b, out, dtype, extras, device, stream, run, known, graph, args or {}, wanted)

