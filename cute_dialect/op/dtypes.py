@@ -6,6 +6,7 @@ from cute_dialect.kernels.gemm.elements import FACTORS, outputs_of
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 
 __all__ = [
+    "FAST",
     "MATHS",
     "OUTPUTS",
     "arithmetic_of",
@@ -33,7 +34,10 @@ _OTHERS = {"half": "f16", "float": "f32", "double": "f64", "e4m3": "f8E4M3FN", "
 _ELEMENTS = tuple(element for element in OUTPUTS.values() if element != "i32")
 """Types of factors."""
 
-MATHS = ("default", "tf32", "3xtf32", "exact", "promote")
+FAST = {"fast_f16": "f16", "fast_bf16": "bf16"}
+"""What f32 is rounded to before it is multiplied."""
+
+MATHS = ("default", "tf32", "3xtf32", "exact", *FAST, "promote")
 """What ``math`` may be: of f32, and ``promote`` of f16, bf16 and 8-bit floats."""
 
 _MIXED = [{"i8", "ui8"}, {"f8E4M3FN", "f8E5M2"}]
@@ -124,9 +128,11 @@ def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> 
     if sums != usual and (sums, dtype) != ("f16", "f16"):
         why = " (wgmma has f16 sums for f16 only)" if sums == "f16" else ""
         raise UnsupportedError(f"expected sums in {usual} for {dtype}, got {sums}{why}")
-    fitting = MATHS[:4] if kind == "f32" else ("default",) if usual != "f32" else ("default", "promote")
+    fitting = MATHS[:-1] if kind == "f32" else ("default",) if usual != "f32" else ("default", "promote")
     if math not in fitting:
         raise UnsupportedError(f"expected math of {listed(fitting)} for {dtype}, got {math!r}")
+    if math in FAST:
+        return ""
     if kind == "f32":
         return math if math != "default" else "tf32" if allowed else "exact"
     if math == "promote" and sums == "f16":

@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.compiled import Runner, in_order, prepared_launch, splitter, turned_extras
-from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.graphs import Bound, bound, traced_of
@@ -135,6 +135,9 @@ def _product(
     nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
     if nothing:
         views |= _zeros(library, a, b, sums_of)
+    narrow = FAST.get(extras.math)
+    if narrow is not None:
+        views |= {n: _copied(library, views[n], int(matrix(views[n]).along(1)), narrow) for n in ("a", "b")}
     alpha = 1.0 if nothing else extras.alpha
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
@@ -169,7 +172,7 @@ def _product(
         if found is not None and kind == "f64":
             raise UnsupportedError(f"{name}: expected no traced epilogue of f64, it computes in f32")
         wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
-        sums = _product(call._replace(known=None), given, of_sums, wide, extras.of_sums())
+        sums = _product(call._replace(known=None), given, of_sums, wide, Extras() if narrow else extras.of_sums())
         if found is not None:
             found.by_library(sums)
         else:
@@ -188,8 +191,8 @@ def _product(
         found.combine({i: library.native(x) for i, x in parts.items()})
         return _returned(found, result)
     known = call.known if library.name == "torch" and not call.where.cpu and not nothing else None
-    if isinstance(known, KnownGraphs) and kind == "f32":
-        known = None  # torch's switch says how that is multiplied
+    if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
+        known = None  # copies would have to be copied again; torch's switch says how f32 is multiplied
     if known is not None and in_place:
         prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else prepared_launch(kernel, *given)
         if prepared is not None:

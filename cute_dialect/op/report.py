@@ -23,7 +23,7 @@ from cute_dialect.op import choice as tables
 from cute_dialect.op import gemm, ways
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.compiled import AnyConfig
-from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
@@ -184,6 +184,8 @@ def explain(
     gpu, sms = (gpu, 132) if gpu else ways.here()
     views, fused = by_rows(views, fused)
     matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}
+    if math in FAST:
+        views |= {n: views[n]._replace(dtype=FAST[math]) for n in ("a", "b")}
     try:
         kind = both(views["a"].dtype, views["b"].dtype)
         way = ways.way_of(*matrices.values(), kind, views["out"].dtype, fused, gpu, sms, arithmetic)

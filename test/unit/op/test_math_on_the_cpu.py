@@ -73,6 +73,19 @@ def test_three_products(launched: list[str]) -> None:
     assert all("tf32-f32-kk" in name and "p" in name.split("-")[4] for name in launched)
 
 
+@pytest.mark.parametrize(("math", "kind"), [("fast_f16", torch.float16), ("fast_bf16", torch.bfloat16)])
+def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> None:
+    """As products of f16 or bf16 are, with a result of f32; any rows, epilogues."""
+    for a, b in ((A, B), (A.t().contiguous().t(), B), (A[:39, :71], B[:71, :87])):
+        want = a.to(kind).double() @ b.to(kind).double()
+        assert float((op.mm(a, b, math=math, device="cpu") - want).abs().max()) < 2e-5
+        c = torch.ones(want.shape)
+        found = op.mm(a, b, c=c, beta=2.0, bias=torch.ones(want.shape[1]), math=math, device="cpu")
+        assert found.dtype == torch.float32 and float((found - want - 3).abs().max()) < 2e-5
+    assert all(name.startswith(f"{'f16' if kind == torch.float16 else 'bf16'}-f32") for name in launched)
+    assert op.explain(op.mm, A, B, math=math).problem.element in ("f16", "bf16")
+
+
 def test_exactly(launched: list[str]) -> None:
     """Integers that f32 adds exactly and tf32 would not hold; every major, epilogues in the kernel, hooks too."""
     generator = torch.Generator().manual_seed(0)
@@ -139,9 +152,9 @@ def test_sums_of_other_kinds(launched: list[str]) -> None:
         ("f16", {"accumulator": "f64"}, "mm: expected sums in f32 for f16, got f64"),
         ("i8", {"accumulator": "f32"}, "mm: expected sums in i32 for i8, got f32"),
         ("f16", {"math": "tf32"}, "mm: expected math of default or promote for f16, got 'tf32'"),
-        ("f32", {"math": "promote"}, "mm: expected math of default, tf32, 3xtf32 or exact for f32, got 'promote'"),
+        ("f32", {"math": "promote"}, "mm: expected math of default, tf32, .* or fast_bf16 for f32, got 'promote'"),
         ("f64", {"math": "exact"}, "mm: expected math of default for f64, got 'exact'"),
-        ("f16", {"math": "fast"}, "mm: expected math of default, tf32, 3xtf32, exact or promote, got 'fast'"),
+        ("f16", {"math": "fast"}, "mm: expected math of default, tf32, 3xtf32, exact, .* or promote, got 'fast'"),
         ("f16", {"math": "promote", "accumulator": "f16"}, "mm: expected sums in f32 to promote, got f16"),
     ],
 )  # fmt: skip
