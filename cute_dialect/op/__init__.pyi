@@ -49,6 +49,7 @@ from cute_dialect.op.rows import (
     rms_norm as rms_norm,
     softmax as softmax,
     sum as sum,
+    transpose as transpose,
 )
 from cute_dialect.op.scaled import (
     scaled_mm as scaled_mm,

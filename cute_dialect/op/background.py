@@ -6,18 +6,21 @@ Each is traced in a thread of this process and compiled in another process; what
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeAlias
 
 from cute_dialect.op import compiled, ways
 from cute_dialect.op.choice import Choice, Problem
 from cute_dialect.op.report import Explanation
+from cute_dialect.op.row_call import RowKernel, library
+from cute_dialect.op.row_report import RowExplanation
 from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-Wanted: TypeAlias = "Problem | Choice | Explanation"
+Wanted: TypeAlias = "Problem | Choice | Explanation | RowExplanation | RowKernel"
+_Kernel: TypeAlias = "Choice | compiled.AnyConfig | RowKernel"
 
 
 class Prefetch:
@@ -53,7 +56,7 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
     ``workers`` processes, one a CPU that this process may use.  A call that needs one meanwhile waits for it, or, if
     its turn has not come, compiles it.
     """
-    kinds = list(dict.fromkeys(map(_kernel, wanted)))
+    kinds = list(dict.fromkeys([kernel for one in wanted for kernel in _kernels(one)]))
     count = workers if workers is not None else len(os.sched_getaffinity(0))
     with_threads = ThreadPoolExecutor(max(1, min(count, len(kinds))), thread_name_prefix="cute-prefetch")
     made = [with_threads.submit(_made, kind) for kind in kinds]
@@ -61,7 +64,14 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
     return Prefetch(made)
 
 
-def _kernel(wanted: Wanted) -> Choice | compiled.AnyConfig:
+def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
+    """Return the kernels of what is wanted."""
+    if isinstance(wanted, RowExplanation):
+        return wanted.kernels
+    return [wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
+
+
+def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConfig:
     """Return the kernel, or that for any rows.  Raises TypeError, and ValueError as choosing does."""
     if isinstance(wanted, Choice):
         return wanted
@@ -75,7 +85,9 @@ def _kernel(wanted: Wanted) -> Choice | compiled.AnyConfig:
     raise TypeError(f"prefetch: expected a Problem, a Choice, or what op.explain gives, got {wanted!r}")
 
 
-def _made(kernel: Choice | compiled.AnyConfig) -> CompiledModule:
+def _made(kernel: _Kernel) -> CompiledModule:
+    if isinstance(kernel, RowKernel):
+        return library(kernel, elsewhere=True)
     if isinstance(kernel, Choice):
         return compiled.library(kernel, elsewhere=True)
     return compiled.any_rows_library(kernel, elsewhere=True)

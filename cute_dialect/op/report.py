@@ -33,6 +33,7 @@ from cute_dialect.op.menu import blocks
 from cute_dialect.op.model import costs_of, predict, ranked
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
+from cute_dialect.op.row_report import explained, is_of_rows
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["Explanation", "explain", "explained_way"]
@@ -119,13 +120,14 @@ _COPIED = {
 def explain(
     function: Callable[..., object],
     a: Any,
-    b: Any,
+    b: Any = None,
     out: Any = None,
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
     c: Any = None,
     bias: Any = None,
+    residual: Any = None,
     activation: str = "",
     hook: Hook | None = None,
     epilogue: Any = None,
@@ -136,8 +138,9 @@ def explain(
     element: str = "f16",
     gpu: str = "",
     others: int = 4,
-) -> Explanation:
-    """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments.
+) -> Any:
+    """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments; or a function on rows,
+    ``op.softmax`` and so on, of ``a``, with ``b`` for weights, a ``bias`` and a ``residual``.
 
     Matrices are whatever has ``shape``, ``strides`` or ``stride()`` and ``dtype``, on any device, or shapes, of
     contiguous rows and elements of type ``element``; arrays in ``args`` may be a ``FakeTensor``.  ``gpu``: for which,
@@ -145,6 +148,8 @@ def explain(
     function does.
     """
     name = getattr(function, "__name__", "")
+    if is_of_rows(function):
+        return explained(function, a, b, bias, residual, element=element)
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(f"explain: expected op.mm or op.bmm, got {name or repr(function)}")
     rank = 2 if function is gemm.mm else 3

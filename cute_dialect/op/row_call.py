@@ -78,7 +78,8 @@ class RowCall:
     """
 
     def __init__(
-        self, name: str, arrays: Mapping[str, Any], device: object = None, others: Sequence[str] = ()
+        self, name: str, arrays: Mapping[str, Any], device: object = None, others: Sequence[str] = (),
+        elements: Sequence[str] = tuple(BITS),
     ) -> None:  # fmt: skip
         self.name, self.arrays = name, dict(arrays)
         self._launches: list[tuple[Any, tuple[Any, ...]]] = []
@@ -86,8 +87,8 @@ class RowCall:
         self.cpu, self.gpu, self._library = where.cpu, where.gpu, where.library
         self.first, self.x = next(iter(self.views.items()))
         self.element = self.x.dtype
-        if self.element not in BITS:
-            raise DtypeError(f"{name}: expected {self.first} of {', '.join(BITS)}, got {self.element}")
+        if self.element not in elements:
+            raise DtypeError(f"{name}: expected {self.first} of {', '.join(elements)}, got {self.element}")
         for key, view in self.views.items():
             if view.dtype != self.element and key not in others:
                 raise DtypeError(f"{name}: expected {key} of {self.element}, as {self.first}, got {view.dtype}")

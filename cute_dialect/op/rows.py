@@ -17,19 +17,32 @@ from typing import Any
 from cute_dialect.kernels.row_config import longest, row_class
 from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
+from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.known_rows import KnownRows
 from cute_dialect.op.row_call import RowCall, RowKernel
+from cute_dialect.runtime.arrays import view_of
 
 __all__ = [
     "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "loss_kernel", "mapped", "max",
-    "mean", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed",
+    "mean", "normed", "rms_norm", "row_kernel", "softmax", "sum", "sum_kernel", "summed", "transpose",
 ]  # fmt: skip
 
 _KNOWN = {
     name: KnownRows()
-    for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "sum", "mean", "max", "logsumexp", "cross_entropy")
-}
+    for name in (
+        "softmax",
+        "log_softmax",
+        "rms_norm",
+        "layer_norm",
+        "sum",
+        "mean",
+        "max",
+        "logsumexp",
+        "cross_entropy",
+        "transpose",
+    )
+}  # fmt: skip
 """Calls that were made, by function."""
 
 
@@ -194,6 +207,29 @@ def normed(
         if plain:
             one.remember(_KNOWN[call], read, (eps, takes), results, tuple(range(len(results))))
     return y if residual is None else (y, results[1])
+
+
+def transpose(x: Any, *, out: Any = None, device: object = None) -> Any:
+    """Return a matrix with its rows and columns exchanged, in memory of its own: (M, N) -> (N, M).
+
+    Elements are of 1, 2, 4 or 8 bytes; strides are any.  Other arguments as of :func:`softmax`; no gradient.
+    """
+    if out is None and device is None:
+        done = _KNOWN["transpose"].again((x,))
+        if done is not None:
+            return done
+    one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
+    if len(one.x.shape) != 2:
+        raise ShapeError(f"transpose: expected x of rank 2, got {one.x.shape}")
+    if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise UnsupportedError("transpose: expected x without a gradient: x.t().contiguous() has one")
+    y = one.result(one.x.shape[::-1], out="out")
+    if 0 not in one.x.shape:
+        kernel = RowKernel(f"transpose-{one.element}", transpose_text, (one.element,))
+        one.launch(kernel, one.x, view_of(y))
+        if out is None and device is None:
+            one.remember(_KNOWN["transpose"], (x,), (), [y])
+    return y
 
 
 # ---------------------------------------------------------------------------------------------------- row to number

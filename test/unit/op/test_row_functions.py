@@ -121,3 +121,29 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """What is said is what is compiled; classes, alignment, refusals."""
+    found = op.explain(op.softmax, (8192, 50257), element="bf16")
+    assert (found.rows, found.n, found.whole, found.bytes) == (8192, 50257, False, 4 * 8192 * 50257)
+    assert 50257 in found.lengths and "in registers" in str(found) and "anywhere" in str(found)
+    assert op.explain(op.softmax, X).whole and not op.explain(op.softmax, data(9)[1:]).whole
+    assert op.explain(op.softmax, X[:, 1:5]).whole is False and op.explain(op.sum, X).lengths is None
+    normed = op.explain(op.rms_norm, X, X[0], residual=X)
+    assert normed.kernels[0].name == "rows-rmsnorm-wr-f32-8x1x16"
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    coming = op.prefetch([op.explain(op.cross_entropy, X), op.explain(op.cross_entropy, X[:2])])
+    assert len(coming) == 2
+    coming.wait(300)
+    with pytest.raises(op.UnsupportedError, match="softmax: expected rows of at most 131075 elements of f32"):
+        op.explain(op.softmax, (1, 140_000), element="f32")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.int64], ids=str)
+def test_transpose(dtype: torch.dtype) -> None:
+    x = torch.arange(5 * 33).view(5, 33).to(dtype)
+    for view in (x, x[:, 1:], x.t(), x[::2]):
+        assert torch.equal(op.transpose(view, device="cpu"), view.t())
+    with pytest.raises(op.ShapeError, match=r"transpose: expected x of rank 2, got \(33,\)"):
+        op.transpose(x[0], device="cpu")
