@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choice import Choice
-from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
@@ -115,7 +115,7 @@ def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str
         if not fits:
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
-            raise ShapeError(f"scaled_mm: expected {name} of {' or '.join(there)} for {side} {of}, got {shape}")
+            raise ShapeError(f"scaled_mm: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
         found.append(fits[0])
     if found.count("block") == 1:  # what fits both
         if all(tuple(x.shape) == shapes[name]["block"] for name, x in (("scale_a", scale_a), ("scale_b", scale_b))):

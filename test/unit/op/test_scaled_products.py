@@ -79,7 +79,7 @@ def test_the_shapes_say_which() -> None:
     ("change", "error", "said"),
     [
         ({"scale_a": powers(40, 5)}, op.ShapeError,
-         r"scaled_mm: expected scale_a of \(1,\) or \(40, 1\) or \(40, 4\) for a \(40, 400\), got \(40, 5\)"),
+         r"scaled_mm: expected scale_a of \(1,\), \(40, 1\) or \(40, 4\) for a \(40, 400\), got \(40, 5\)"),
         ({"recipe": "row"}, op.ShapeError, r"expected scale_a of \(40, 1\) for a \(40, 400\), got \(1,\)"),
         ({"recipe": "mx"}, op.UnsupportedError, "expected a recipe of tensor, row, block, got 'mx'"),
         ({"scale_a": powers(40, 4)}, op.UnsupportedError, "expected scales of blocks of both or of none"),
