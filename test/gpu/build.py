@@ -143,6 +143,16 @@ def _compiled(job: tuple[str, str, str, str, str]) -> str:
     return f"{group}/{name}: {module.report.strip()}"
 
 
+def build_torch(folder: str, chip: str) -> list[str]:
+    """The products of the tests of torch's gradients: ``torch/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from torch_calls import texts
+
+    jobs = [("torch", name, text, folder, chip) for name, text in texts()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
+
+
 def build_types(folder: str, chip: str) -> list[str]:
     """The products of every type of elements: ``types/NAME``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -230,7 +240,7 @@ def main() -> None:
     parts = (
         build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
         build_several, build_sweep, build_types, build_type_kernels, build_op_rows, build_plans,
-        build_fused,
+        build_fused, build_torch,
     )  # fmt: skip
     for part in parts:
         for line in part(options.folder, options.chip):

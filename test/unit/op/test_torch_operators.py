@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch_calls import CALLS  # noqa: E402
+
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import operators  # noqa: E402, F401
 
@@ -285,3 +287,9 @@ def test_module() -> None:
     assert torch.equal(program.module()(x), ours(x))
     with torch.no_grad():
         assert op.nn.Linear(40, 32, bias=False, run_on="cpu")(x).shape == (2, 12, 32)
+
+
+@pytest.mark.parametrize("name", ["added", "batch", "plain", "doubles", "module"])
+def test_calls_of_the_gpu_tests(name: str) -> None:
+    found, exact = CALLS[name]("cpu", "cpu")
+    assert len(found) == len(exact) and all(torch.equal(x.double(), y) for x, y in zip(found, exact))

@@ -1,0 +1,228 @@
+"""Products of torch's tensors on the GPU: gradients, ``torch.compile``, CUDA graphs, streams, threads; other arrays."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch_calls import CALLS, f16, f32, f64, integers  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import gemm  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "torch").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/torch is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "torch"))
+
+
+def operands() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    a, b = integers(64, 72), integers(72, 96)
+    return a, b, a.double() @ b.double()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients(name: str) -> None:
+    for _ in range(2):
+        found, exact = CALLS[name]("cuda", None)
+        assert len(found) == len(exact)
+        for x, y in zip(found, exact):
+            assert float((x.double() - y).abs().max()) <= (2e-3 if name == "layer" else 0.0) * float(y.abs().max())
+
+
+def test_gradcheck() -> None:
+    a = torch.randn(6, 5, device="cuda", dtype=f64, requires_grad=True)
+    b = torch.randn(5, 7, device="cuda", dtype=f64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: op.mm(a, b, alpha=0.5), (a, b))
+
+
+def test_known_calls_learn() -> None:
+    """Also those that were made without gradients before."""
+    a, b, exact = operands()
+    for _ in range(3):
+        assert torch.equal(op.mm(a, b).double(), exact)
+    assert len(gemm.MM) > 0
+    x = a.clone().requires_grad_()
+    assert op.mm(x, b).requires_grad and not op.mm(a, b).requires_grad
+    with torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(op.mm(x, b).double(), exact)
+    assert op.mm(x, b).requires_grad
+
+
+def test_opcheck() -> None:
+    a, b, _ = operands()
+    torch.library.opcheck(torch.ops.cute.mm.default, (a, b))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compile(backend: str) -> None:
+    if backend == "inductor":
+        pytest.importorskip("triton", reason="NOT RUN: triton is not installed")
+    torch.compiler.reset()
+    a, b, exact = operands()
+    f = torch.compile(lambda a, b: op.mm(a, b).float() * 2 + 1, fullgraph=True, backend=backend)
+    for _ in range(2):
+        assert torch.equal(f(a, b).double(), 2 * exact + 1)
+    x = a.clone().requires_grad_()
+    f(x, b).sum().backward()
+    assert torch.equal(x.grad.double(), (2 * torch.ones_like(exact)) @ b.double().t())
+
+
+@pytest.mark.parametrize("operator", [False, True])
+def test_cuda_graph(operator: bool) -> None:
+    function: Any = torch.ops.cute.mm if operator else op.mm
+    a, b, _ = operands()
+    function(a, b)  # compiled and loaded
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        function(a, b)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = function(a, b)
+    for seed in range(3):
+        a.copy_(integers(64, 72, seed=seed))
+        out.fill_(float("nan"))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert torch.equal(out.double(), a.double() @ b.double())
+
+
+def test_streams() -> None:
+    a, b, exact = operands()
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    for stream in (side, side.cuda_stream, torch.cuda.default_stream()):
+        out = op.mm(a, b, stream=stream)
+        torch.cuda.synchronize()
+        assert torch.equal(out.double(), exact)
+    # Work on the stream before it is waited for, and nothing else.
+    with torch.cuda.stream(side):
+        x = a.clone()
+        torch.cuda._sleep(50_000_000)
+        x.zero_()
+    out = op.mm(x, b, stream=side)
+    side.synchronize()
+    assert not out.any()
+
+
+def test_threads() -> None:
+    """Each on a stream of its own, with gradients."""
+    a, b, exact = operands()
+    torch.cuda.synchronize()
+    wrong: list[Any] = []
+
+    def run() -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(30):
+                x = a.clone().requires_grad_()
+                y = op.mm(x, b)
+                y.backward(torch.ones_like(y))
+                z = op.mm(a, b)
+                torch.cuda.current_stream().synchronize()
+                if not (torch.equal(y.double(), exact) and torch.equal(z.double(), exact)):
+                    wrong.append(y)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert wrong == []
+
+
+def test_numpy() -> None:
+    """Copied to the GPU and back."""
+    a, b, exact = (t.cpu().numpy() for t in operands())
+    found = op.mm(a, b)
+    assert isinstance(found, np.ndarray) and np.array_equal(found.astype(float), exact)
+    out = np.full((64, 96), np.nan, np.float16)
+    assert op.mm(a, b, out, device=0) is out and np.array_equal(out.astype(float), exact)
+
+
+class Foreign:
+    """An array of a library that has the CUDA array interface and no more."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+        self.__cuda_array_interface__ = tensor.__cuda_array_interface__
+
+
+class Exported:
+    """An array of a library that speaks DLPack and no more."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **more: Any) -> Any:
+        return self.tensor.__dlpack__(**more)
+
+    def __dlpack_device__(self) -> Any:
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("kind", [Foreign, Exported])
+def test_other_libraries(kind: Any) -> None:
+    a, b, exact = operands()
+    torch.cuda.synchronize()
+    out = torch.full((64, 96), float("nan"), device="cuda", dtype=f16)
+    given = kind(out)
+    assert op.mm(kind(a), kind(b), given) is given
+    torch.cuda.synchronize()
+    assert torch.equal(out.double(), exact)
+    with pytest.raises(
+        op.DeviceError, match=f"mm: expected b of {type(given).__module__}, as a, got an array of torch"
+    ):
+        op.mm(kind(a), b)
+    with pytest.raises(op.UnsupportedError, match="mm: expected out, as nothing is known that makes arrays of"):
+        op.mm(kind(a), kind(b))
+
+
+def test_cupy() -> None:
+    cupy = pytest.importorskip("cupy", reason="NOT RUN: cupy is not installed")
+    a, b, exact = operands()
+    torch.cuda.synchronize()
+    found = op.mm(cupy.from_dlpack(a), cupy.from_dlpack(b))
+    assert isinstance(found, cupy.ndarray) and np.array_equal(cupy.asnumpy(found).astype(float), exact.cpu().numpy())
+
+
+def test_mixed_places() -> None:
+    a, b, _ = operands()
+    with pytest.raises(op.DeviceError, match="mm: expected b of torch, as a, got an array of numpy"):
+        op.mm(a, b.cpu().numpy())
+    with pytest.raises(op.DeviceError, match="mm: expected b on cuda:0, as a, got one on the CPU"):
+        op.mm(a, b.cpu())
+    with pytest.raises(op.DeviceError, match="mm: expected a on a GPU, got one on the CPU"):
+        op.mm(a.cpu(), b.cpu())
+    with pytest.raises(op.DeviceError, match='mm: expected a on the CPU for device="cpu", got one on cuda:0'):
+        op.mm(a, b, device="cpu")
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="NOT RUN: one GPU")
+def test_another_gpu() -> None:
+    a, b, exact = (t.to("cuda:1") for t in operands())
+    out = op.mm(a, b)
+    assert out.device == a.device and torch.equal(out.double(), exact)
+    with torch.cuda.device(1):
+        assert torch.equal(op.mm(a, b, alpha=1.0).double(), exact)
+
+
+def test_modules() -> None:
+    layer = op.nn.Linear(72, 96, bias=False, device="cuda", dtype=f16)
+    with torch.no_grad():
+        layer.weight.copy_(integers(96, 72))
+    x = integers(64, 72)
+    y = layer(x)
+    assert torch.equal(y.double(), x.double() @ layer.weight.double().t())
+    y.sum(dtype=f32).backward()
+    assert torch.equal(layer.weight.grad.double(), x.double().sum(0).expand(96, -1))

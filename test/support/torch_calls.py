@@ -1,0 +1,111 @@
+"""Calls with gradients of torch, that run on the GPU or on the interpreter, and the kernels that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from cute_dialect import op
+from cute_dialect.op import compiled, ways
+
+f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+Result = tuple[list[torch.Tensor], list[torch.Tensor]]
+"""What was computed, and the same exactly: results, then gradients."""
+
+
+def integers(*shape: int, dtype: torch.dtype = f16, device: str = "cuda", seed: int = 0) -> torch.Tensor:
+    """Return small integers."""
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randint(-2, 3, shape, generator=generator).to(dtype).to(device)
+
+
+def both(function: Callable[..., Any], exact: Callable[..., Any], *given: torch.Tensor) -> Result:
+    """Compute results and gradients by a function and, in float64, by an exact one."""
+    found: list[list[torch.Tensor]] = []
+    for f, kind in ((function, None), (exact, f64)):
+        leaves = [t.detach().to(kind or t.dtype, copy=True).requires_grad_() for t in given]
+        y = f(*leaves)
+        y.backward(integers(*y.shape, dtype=f32, device=str(y.device), seed=5).to(y.dtype))
+        found.append([y.detach(), *(t.grad for t in leaves if t.grad is not None)])
+    return found[0], found[1]
+
+
+def layer(device: str, run_on: str | None) -> Result:
+    """A linear layer with bias and gelu."""
+    x, w, b = (integers(*s, device=device) for s in ((4, 64, 512), (384, 512), (384,)))
+    return both(
+        lambda x, w, b: op.linear(x, w / 16, b, "gelu", device=run_on),
+        lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w / 16, b)),
+        x, w, b,
+    )  # fmt: skip
+
+
+def added(device: str, run_on: str | None) -> Result:
+    """A product to which a row is added, with relu."""
+    a, b, c = integers(128, 256, device=device), integers(256, 192, device=device), integers(192, device=device)
+    return both(
+        lambda a, b, c: op.addmm(c, a, b, beta=2.0, alpha=0.5, activation="relu", device=run_on, dtype=f32),
+        lambda a, b, c: torch.relu(2 * c + 0.5 * a @ b),
+        a, b, c,
+    )  # fmt: skip
+
+
+def batch(device: str, run_on: str | None) -> Result:
+    """Batches of which one matrix is for all."""
+    a, b = integers(3, 64, 72, device=device, dtype=bf16), integers(1, 72, 96, device=device, dtype=bf16)
+    return both(lambda a, b: op.bmm(a, b, device=run_on, dtype=f32), torch.matmul, a, b)
+
+
+def plain(device: str, run_on: str | None) -> Result:
+    """A product without gradients."""
+    a, b = integers(64, 72, device=device), integers(72, 96, device=device)
+    return [op.mm(a, b, device=run_on)], [a.double() @ b.double()]
+
+
+def module(device: str, run_on: str | None) -> Result:
+    """A layer of the module, its weights learn."""
+    x, w = integers(64, 72, device=device), integers(96, 72, device=device)
+    return both(lambda w: op.linear(x, w, device=run_on), lambda w: x.double() @ w.t(), w)
+
+
+def products(device: str, run_on: str | None) -> Result:
+    """A product of two factors that learn."""
+    a, b = integers(64, 72, device=device), integers(72, 96, device=device)
+    return both(lambda a, b: op.mm(a, b, device=run_on), lambda a, b: a @ b, a, b)
+
+
+def doubles(device: str, run_on: str | None) -> Result:
+    """Products of f64, of any rows."""
+    a, b = integers(6, 5, device=device, dtype=f64), integers(5, 7, device=device, dtype=f64)
+    return both(lambda a, b: op.mm(a, b, alpha=0.5, device=run_on), lambda a, b: 0.5 * a @ b, a, b)
+
+
+CALLS: dict[str, Callable[[str, str | None], Result]] = {
+    "layer": layer, "added": added, "batch": batch, "plain": plain, "doubles": doubles, "module": module,
+    "products": products,
+}  # fmt: skip
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Names and texts of the kernels that the calls take on an H200; nothing is computed."""
+    found: dict[str, Callable[[], str]] = {}
+
+    def runner(choice: Any, cpu: bool = False) -> Callable[..., None]:
+        found[choice.name] = lambda: compiled.text_of(choice)
+        return lambda *_, **__: None
+
+    def any_rows(config: Any, cpu: bool = False) -> Callable[..., None]:
+        found[config.name] = lambda: compiled.any_text(config)
+        return lambda *_, **__: None
+
+    before = ways.runner, ways.any_rows
+    ways.runner, ways.any_rows = runner, any_rows  # type: ignore[assignment]
+    try:
+        for call in CALLS.values():
+            call("cpu", "cpu")
+    finally:
+        ways.runner, ways.any_rows = before
+    for name, text in found.items():
+        yield name, text()
