@@ -83,9 +83,10 @@ class AmpereGemm:
     def __call__(
         self, A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None,
         bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+        operands: Any = None,
     ):  # fmt: skip
         """Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants."""
-        kinds, addends = {x.element_type for x in (A, B)}, Addends(source, bias, alpha, beta)
+        kinds, addends = {x.element_type for x in (A, B)}, Addends(source, bias, alpha, beta, operands)
         if len(kinds) > 1 or not kinds <= {cute.Float16, cute.BFloat16}:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
         if C.element_type not in (cute.Float16, cute.BFloat16, cute.Float32):
@@ -205,7 +206,7 @@ def _multiply(
     fused, same = Fused(c.epilogue, addends), C.element_type == kind
     if c.epilogue.active or not same:
         ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
-        fused.apply_each(acc, ids)
+        fused.apply_each(acc, ids, matrix[0] if matrix else None)
     if same:
         _store(c, C, acc, mma, buffer, (row, column), vector, thread)
         return

@@ -240,7 +240,8 @@ def any_config(element: str, output: str, majors: tuple[str, str], batch: bool, 
         return ExactConfig(*majors, batch, epilogue)
     of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
     if BITS[element] == 16:
-        return AmpereConfig(element, majors=of_any, batch=batch)
+        output = "" if output == element or not epilogue.active else output
+        return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
     return WarpConfig(element, output, of_any, batch)
 
 

@@ -142,7 +142,10 @@ def way_of(
         problem = problem._replace(major_a="k", major_b="k")
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
-        other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, Epilogue())
+        inside = Epilogue()
+        if epilogue is not None and epilogue.by_element and output in ("f16", "bf16", "f32"):
+            inside, by_torch = epilogue, False
+        other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
         return Way(problem, None, (), folded, by_torch, other)
     choice = choose(problem, sms, gpu)
     if epilogue is not None and not by_torch:

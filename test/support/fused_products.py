@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cute_dialect import op
-from cute_dialect.op.compiled import text_of
+from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, gelu, pairs, relu, silu, where
+from cute_dialect.op.epilogue import max as most
+from cute_dialect.op.epilogue import min as least
+from cute_dialect.op.epilogue import sum as total
 
 GPU = "NVIDIA H200"
 
@@ -36,6 +39,15 @@ def column(accum: Any, scale: Any) -> Any:
     return accum * scale
 
 
+def reduced(accum: Any, bias: Any) -> Any:
+    """Rows, columns, all; sums, maxima and minima."""
+    x = relu(accum + bias)
+    return {
+        "D": x, "rows": total(x, -1), "columns": total(accum, -2), "all": total(x), "most": most(accum, -1),
+        "least": least(accum, -2),
+    }  # fmt: skip
+
+
 def activations(accum: Any, scale: Any, slope: Any) -> Any:
     """All of the table, of sums that are scaled to about 1."""
     x = accum * scale
@@ -58,12 +70,14 @@ class Case(NamedTuple):
         """The kernel's name and text."""
         m, n, k = self.shape
         batch = (self.batch,) if self.batch else ()
-        choice = op.explain(
+        found = op.explain(
             op.bmm if batch else op.mm, (*batch, m, k), (*batch, k, n), epilogue=self.function, args=self.arguments,
             element=self.element, gpu=GPU,
-        ).choice  # fmt: skip
-        assert choice is not None
-        return choice.name, text_of(choice)
+        )  # fmt: skip
+        if found.choice is not None:
+            return found.choice.name, text_of(found.choice)
+        assert found.other is not None
+        return found.other.name, any_text(found.other)
 
 
 def _example(m: int, n: int, alpha: Any = 0.5, beta: Any = 2.0) -> dict[str, Any]:
@@ -83,6 +97,9 @@ CASES = {
     "a batch": Case(masked, (256, 320, 128), {"mask": FakeTensor("bool", (8, 256, 320)),
                                             "per": FakeTensor("f32", (8, 1, 1))}, 8),
     "a column": Case(column, (4096, 4096, 512), {"scale": FakeTensor("f32", (4096, 1))}),
+    "reductions": Case(reduced, (1000, 2048, 256), {"bias": FakeTensor("f32", (2048,))}),
+    "reductions of a batch": Case(reduced, (256, 320, 128), {"bias": FakeTensor("f32", (320,))}, 4),
+    "any rows": Case(column, (333, 1001, 65), {"scale": FakeTensor("f32", (333, 1))}),
     "activations": Case(activations, (512, 1024, 128), {"scale": 0.1, "slope": 0.25}),
 }  # fmt: skip
 

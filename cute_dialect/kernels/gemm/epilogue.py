@@ -125,6 +125,11 @@ class Epilogue(NamedTuple):
                     assert t.shape[0] * at_once >= columns, "there must be a part for each of some columns of C"
 
     @property
+    def by_element(self) -> bool:
+        """Tell whether it is a graph that needs an element of the sums for each of its results."""
+        return self.graph is not None and not self.half and not self.reduces
+
+    @property
     def by_elements(self) -> bool:
         """Tell whether matrices are read or written beside the result."""
         if self.graph is not None:

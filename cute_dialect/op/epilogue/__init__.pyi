@@ -1,6 +1,7 @@
 # ruff: noqa: I001 (sorting would make a statement of each name)
 """The public names of epilogues: each from the module that defines it."""
 
+from cute_dialect.op.epilogue import library as library
 from cute_dialect.op.epilogue.functions import (
     ACTIVATIONS as ACTIVATIONS,
     abs as abs,

@@ -176,3 +176,21 @@ def test_normal_data() -> None:
     want = f(a.double() @ b.double(), bias.double())
     got = op.mm(a, b, epilogue=f, args={"bias": bias})
     assert float((got.double() - want).abs().max()) < 2e-3
+
+
+@pytest.mark.parametrize("dtype", [f16, f32])
+def test_any_rows_in_one_kernel(launched: list[str], dtype: torch.dtype) -> None:
+    """Sums that are not rounded between, of batches too."""
+    a, b = integers(3, 37, 71), integers(3, 71, 85)
+
+    def f(accum: Any, column: Any, skip: Any, per: Any) -> Any:
+        F = accum * per + column
+        D = F - skip
+        return D, F
+
+    args = {"column": integers(37, 1), "skip": integers(3, 37, 85), "per": integers(3, 1, 1, dtype=f32)}
+    check(op.bmm(a, b, epilogue=f, args=args, dtype=dtype), f, a, b, args)
+    one = {**args, "skip": args["skip"][0], "per": 3.0, "F": torch.full((85, 37), float("nan")).t()}
+    found = op.mm(a[0], b[0], epilogue=f, args=one, dtype=dtype)
+    check(found, f, a[0], b[0], {n: x for n, x in one.items() if n != "F"})
+    assert found[1] is one["F"] and len(launched) == 2
