@@ -71,12 +71,11 @@ def sum_kernel(call: str, element: str, n: int) -> RowKernel:
     return RowKernel(f"rows-{call}-{element}-{sum_class(element, n).name}", sum_text, (call, element, n))
 
 
-_AUTO = (None, "cpu")
-"""Devices that an operator of torch finds by itself."""
+def _operators(call: str, out: Any, *arrays: Any) -> Any:
+    """Return the operators of torch where they are to be called: for gradients, and in what torch compiles.
 
-
-def _operators(*arrays: Any) -> Any:
-    """Return the operators of torch where they are to be called: for gradients, and in what torch compiles."""
+    They run where the tensors are.  Raises UnsupportedError for an ``out``, which has no gradient.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return None
@@ -84,6 +83,8 @@ def _operators(*arrays: Any) -> Any:
         wanted = torch.is_grad_enabled() and any([getattr(x, "requires_grad", False) for x in arrays])
         if not wanted:
             return None
+    if out is not None:
+        raise UnsupportedError(f"{call}: expected no out where gradients are wanted, or in torch.compile")
     from cute_dialect.op import torch_rows
 
     return torch_rows
@@ -102,7 +103,7 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) ->
     ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
     torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
-    operators = _operators(x) if out is None and device in _AUTO else None
+    operators = _operators("softmax", out, x)
     if operators is not None and _is_last(x, dim):
         return operators.softmax(x)
     return mapped("softmax", x, dim, out, device)
@@ -113,7 +114,7 @@ def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None
 
     Arguments are those of :func:`softmax`.
     """
-    operators = _operators(x) if out is None and device in _AUTO else None
+    operators = _operators("log_softmax", out, x)
     if operators is not None and _is_last(x, dim):
         return operators.log_softmax(x)
     return mapped("log_softmax", x, dim, out, device)
@@ -146,7 +147,7 @@ def rms_norm(
     ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
     :func:`softmax`.
     """
-    operators = _operators(x, weight, residual) if out is None and device in _AUTO else None
+    operators = _operators("rms_norm", out, x, weight, residual)
     if operators is not None:
         by = _EPS if eps is None else eps
         if residual is None:
@@ -165,7 +166,7 @@ def layer_norm(
     ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
     a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
     """
-    operators = _operators(x, weight, bias, residual) if out is None and device in _AUTO else None
+    operators = _operators("layer_norm", out, x, weight, bias, residual)
     if operators is not None:
         if residual is None:
             return operators.layer_norm(x, weight, bias, eps)
@@ -258,7 +259,7 @@ def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = 
 
 
 def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
-    operators = _operators(x) if device in _AUTO else None
+    operators = _operators(call, None, x)
     if operators is not None and _is_last(x, dim):
         return operators.row_number(call, x, keepdim)
     return summed(call, x, dim, keepdim, device)
@@ -292,7 +293,7 @@ def cross_entropy(
     ``reduction``: ``mean`` over targets that are not ``ignore_index``, ``sum``, or ``none``: the loss of each row, in
     f32.  A target that is no class is undefined on a GPU; the interpreter reports it.
     """
-    operators = _operators(x) if device in _AUTO else None
+    operators = _operators("cross_entropy", None, x)
     if operators is not None:
         return operators.cross_entropy(x, target, ignore_index, reduction)[0]
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]

@@ -129,6 +129,13 @@ def test_operators(name: str, args: tuple[Any, ...]) -> None:
     torch.library.opcheck(getattr(torch.ops.cute, name), args, test_utils=checks)
 
 
+def test_no_memory_for_a_result_with_a_gradient() -> None:
+    with pytest.raises(op.UnsupportedError, match="softmax: expected no out where gradients are wanted"):
+        op.softmax(X, out=torch.empty(3, 24), device="cpu")
+    with torch.no_grad():
+        assert op.rms_norm(X, W, 1e-5, out=torch.empty(3, 24), device="cpu").grad_fn is None
+
+
 def test_compiled_functions() -> None:
     """The function itself in a compiled one, without a break."""
 
