@@ -106,6 +106,7 @@ class Typed(NamedTuple):
         import torch
 
         torch.manual_seed(0)
+        torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"  # of torch's product
         a, b = self._operands("cuda")
         dtype = self._dtype()
 
@@ -143,7 +144,6 @@ class Typed(NamedTuple):
             if a.dtype.itemsize == 1:
                 one = torch.ones((), device="cuda")
                 return torch._scaled_mm(*aligned, one, one, out_dtype=dtype, use_fast_accum=True)
-            torch.backends.cuda.matmul.allow_tf32 = self.math == "tf32"
             return torch.mm(a, b) if a.dtype == dtype else torch.mm(a, b).to(dtype)
 
         sizes = [x.numel() * x.element_size() for x in (a, b)]
