@@ -3,6 +3,7 @@
 
 from cute_dialect.op import (
     compiler as compiler,
+    emit as emit,
     epilogue as epilogue,
     nn as nn,
 )
@@ -114,6 +115,10 @@ from cute_dialect.op.plan import (
 from cute_dialect.op.reduction import (
     ReductionArguments as ReductionArguments,
     ReductionOperation as ReductionOperation,
+)
+from cute_dialect.op.saved import (
+    SavedGemm as SavedGemm,
+    load as load,
 )
 from cute_dialect.op.tuning import (
     Tuned as Tuned,

@@ -43,9 +43,9 @@ class Arguments:
             check_tma(call, operands)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
-        self._steps: list[Step] = []
+        self.launched: list[Step] = []
         self._transfer: Transfer | None = None
-        self._launched: Callable[[], None] | None = None
+        self._wait: Callable[[], None] | None = None
 
     @property
     def problem_size(self) -> GemmCoord:
@@ -69,9 +69,9 @@ class Arguments:
 
     def _launch(self, x: Operands, stream: object) -> RunReport | None:
         """Launch one step after another; the last one's report."""
-        self._steps = self.steps(x)  # they have the memory that they share
+        self.launched = self.steps(x)  # they have the memory that they share
         report = None
-        for variant, operands in self._steps:
+        for variant, operands in self.launched:
             report = self.operation.launcher(variant, self.on_cpu)(operands, stream, **self.options)
         return report
 
@@ -106,11 +106,11 @@ class Arguments:
                 if previous:
                     gpu.set_context(previous)
 
-        self._launched = wait
+        self._wait = wait
 
     def sync(self) -> None:
         """Wait for the launch; results in numpy arrays are then there."""
-        wait, self._launched = self._launched, None
+        wait, self._wait = self._wait, None
         if wait is not None:
             wait()
         transfer, self._transfer = self._transfer, None

@@ -25,7 +25,7 @@ from cute_dialect.op.ways import with_epilogue
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "Simt", "Variant", "compiled"]
+__all__ = ["Configured", "ReduceConfig", "Simt", "Variant", "compiled", "whole"]
 
 
 class Simt(NamedTuple):
@@ -135,3 +135,15 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     return _LIBRARIES.get(
         (kernel, chip, cpu), lambda: by_name(variant.name, variant.text, elsewhere, cpu, chip)
     )  # fmt: skip
+
+
+def whole(variant: Variant) -> CompiledModule:
+    """Return a kernel compiled for a GPU, with the IR that the interpreter runs, to be saved."""
+    from cute_dialect.pipelines import compile
+    from cute_dialect.runtime.launch import CompiledModule
+
+    found = compile(
+        variant.text(), filename=f"{variant.name}.mlir", chip=variant.chip or None, keep_stages=True
+    ).artifact  # fmt: skip
+    stages = tuple([s for s in found.stages if s.name == "cute-to-base"])
+    return CompiledModule(found._replace(stages=stages))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
-from cute_dialect.op.arrays import overlap
 from cute_dialect.op.dtypes import can_mix
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.overlap import overlap
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [

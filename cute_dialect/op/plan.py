@@ -10,6 +10,7 @@ Operands are never copied: what a kernel cannot read where it lies is an error, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,10 +29,12 @@ from cute_dialect.op.describe import (
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.functors import EpilogueFunctor, number
+from cute_dialect.op.generators import ReduceConfig, Variant, whole
 from cute_dialect.op.operation import GemmOperationUniversal
 from cute_dialect.op.planned import Kinds, Type, check, folded, found_type, read
 from cute_dialect.op.recipe import Operands
 from cute_dialect.op.reference import reference
+from cute_dialect.op.saved import Entry, problem, write
 from cute_dialect.op.steps import Split
 from cute_dialect.op.tiles import chosen, of_hopper, tiles_of
 
@@ -40,7 +43,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.report import Explanation
-    from cute_dialect.runtime.launch import CallOptions
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["Gemm"]
 
@@ -97,6 +100,8 @@ class Gemm:
         )
         self._operations: dict[object, GemmOperationUniversal] = {}
         self._last: Arguments | None = None
+        self._runs: dict[Variant, tuple[Operands, set[tuple[int, ...]]]] = {}
+        """Kernels that were run -> operands of a call, the problems."""
         self._check()
 
     def _check(self) -> None:
@@ -364,8 +369,40 @@ class Gemm:
             print(found.operation.ir())
         found.launch()
         self._last = found
+        self._remember(found)
         if sync:
             found.sync()
+        return found
+
+    def _remember(self, done: Arguments) -> None:
+        """Remember what was run, to save it."""
+        if len(done.launched) == 1 and not isinstance(done.launched[0].variant.configured, ReduceConfig):
+            variant, x = done.launched[0]
+            kept = self._runs.setdefault(variant, (x, set()))
+            kept[1].add(problem(x))
+
+    def save(self, folder: str | os.PathLike[str]) -> str:
+        """Write the plan to a folder, with the kernels of the calls that were run, and return its path.
+
+        ``op.load(folder)`` gives what runs them, with the driver and numpy or torch alone (or on the interpreter, if it
+        is there).  Parts of K are not saved.  Raises UnsupportedError where nothing was run.
+        """
+        return write(folder, self.kinds, (self._alpha, self._beta), repr(self), self._saved())
+
+    def _saved(self) -> list[tuple[Entry, CompiledModule]]:
+        """Return the kernels that were run, compiled, with what the interpreter needs of them."""
+        if not self._runs:
+            raise UnsupportedError("save: expected a plan that was run: it is saved with the kernels of its calls")
+        found: list[tuple[Entry, CompiledModule]] = []
+        for variant, (x, problems) in self._runs.items():
+            module = whole(variant)
+            numbers = variant.recipe().numbers
+            e = variant.epilogue
+            entry = Entry(
+                variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
+                (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
+            )  # fmt: skip
+            found.append((entry, module))
         return found
 
     def sync(self) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cute_dialect.op.arrays import overlap
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
+from cute_dialect.op.overlap import overlap
 from cute_dialect.op.recipe import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, accepts, numpy_dtype, view_of
 

@@ -1,0 +1,175 @@
+"""Give operations to others: as a Python package with an operator of torch, as a file for ``cute-run``.
+
+op.emit.pytorch(plan.construct(), name="my_gemm", sourcedir="out", jit=True).run(a, b)
+print(op.emit.mlir(plan.construct()))
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.generators import whole
+from cute_dialect.op.recipe import Operands, laid
+from cute_dialect.op.saved import Entry, write
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.operation import GemmOperationUniversal
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["mlir", "pytorch"]
+
+_PACKAGE = '''"""{name}: {what}
+
+    import {name}
+    d = {name}.run(a, b)                                 # also torch.ops.{name}.run
+    d = {name}.run(a, b, c, alpha=2.0, beta=0.5)
+
+The kernels are in the folder plan/; they run by cute_dialect, its launcher alone: no compiler is needed.
+"""
+
+from pathlib import Path
+
+import torch
+
+from cute_dialect import op
+
+_PLAN = op.load(Path(__file__).parent / "plan")
+
+
+def _shape(a, b):
+    batch = max(a.shape[:-2], b.shape[:-2], key=lambda s: (len(s), s))
+    return (*batch, a.shape[-2], b.shape[-1])
+
+
+def _empty(a, b):
+    shape = _shape(a, b)
+    if {columns!r}:
+        return torch.empty((*shape[:-2], shape[-1], shape[-2]), dtype=torch.{dtype}, device=a.device).mT
+    return torch.empty(shape, dtype=torch.{dtype}, device=a.device)
+
+
+@torch.library.custom_op("{name}::run", mutates_args=())
+def run(
+    a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None = None, alpha: float = {alpha!r}, beta: float = {beta!r}
+) -> torch.Tensor:
+    """{what}"""
+    on_cpu = {{"device": "cpu"}} if a.device.type == "cpu" else {{}}
+    return _PLAN.run(a, b, c, _empty(a, b), alpha, beta, sync=False, **on_cpu).D
+
+
+@run.register_fake
+def _(a, b, c=None, alpha={alpha!r}, beta={beta!r}):
+    return _empty(a, b)
+'''
+_GRADIENTS = """
+
+def _keep(ctx, inputs, output):
+    a, b, c, alpha, beta = inputs
+    ctx.save_for_backward(a, b)
+    ctx.numbers, ctx.with_c = (alpha, beta), c is not None
+
+
+def _backward(ctx, grad):
+    a, b = ctx.saved_tensors
+    alpha, beta = ctx.numbers
+    grad = grad.to(a.dtype)
+    of_a = alpha * (grad @ b.mT) if ctx.needs_input_grad[0] else None
+    of_b = alpha * (a.mT @ grad) if ctx.needs_input_grad[1] else None
+    sized = [None if g is None else g.sum_to_size(x.shape) for g, x in ((of_a, a), (of_b, b))]
+    return (*sized, beta * grad if ctx.with_c and ctx.needs_input_grad[2] else None, None, None)
+
+
+run.register_autograd(_backward, setup_context=_keep)
+"""
+_TORCH = {
+    "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "i8": "int8", "ui8": "uint8",
+    "i32": "int32", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2",
+}  # fmt: skip
+
+
+def pytorch(
+    operation: GemmOperationUniversal, name: str, sourcedir: str | os.PathLike[str] = ".", jit: bool = False,
+    alpha: float = 1.0, beta: float = 0.0,
+) -> ModuleType | None:  # fmt: skip
+    """Write a Python package ``name`` to ``sourcedir`` that registers ``torch.ops.name.run``: for compile, with
+    gradients where nothing follows the linear combination; ``run(a, b, c=None, alpha, beta)``.
+
+    ``jit``: import it too, and return it.  The package needs torch and ``cute_dialect``, no compiler.  Raises
+    UnsupportedError for a name that is none.
+    """
+    if not name.isidentifier():
+        raise UnsupportedError(f"emit.pytorch: expected a name that Python can import, got {name!r}")
+    folder = Path(sourcedir) / name
+    if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
+        raise UnsupportedError(f"emit.pytorch: {folder} also holds other files; it is left alone: choose another name")
+    kinds = operation.kinds
+    write(folder / "plan", kinds, (alpha, beta), repr(operation), _entries(operation))
+    functor = operation.epilogue_functor
+    linear = not functor.activation and not functor.clamp and operation.visitor is None
+    what = f"D = {functor.activation or ''}(alpha A B + beta C), A {kinds.a}, B {kinds.b}, D {kinds.d}"
+    text = _PACKAGE.format(
+        name=name, what=what, columns=kinds.d.layout == "column", dtype=_TORCH[kinds.d.element], alpha=alpha, beta=beta
+    )
+    (folder / "__init__.py").write_text(text + _GRADIENTS * linear, encoding="utf-8")
+    if not jit:
+        return None
+    sys.path.insert(0, str(Path(sourcedir).resolve()))
+    try:
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
+def _entries(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledModule]]:
+    """Return the operation's kernels for any numbers, of one matrix and of several where there are such."""
+    found: list[tuple[Entry, CompiledModule]] = []
+    numbers = [(1.0, 0.0), (0.5, 0.0), (0.5, 0.5)][: 3 if operation.kinds.c is not None else 2]
+    for alpha, beta in numbers:
+        try:
+            variant = operation.variant(alpha, beta)
+        except UnsupportedError:
+            continue  # a kernel without an epilogue
+        entry = Entry(
+            variant.name, variant.recipe(), 1.0 if alpha == 1.0 else None, 0.0 if beta == 0.0 else None, ("", ""), False
+        )  # fmt: skip
+        found.append((entry, whole(variant)))
+    return found
+
+
+def mlir(operation: GemmOperationUniversal) -> str:
+    """Return the operation's file, which ``cute-opt`` and ``cute-run`` take, with a head that says how it is run."""
+    recipe, kinds = operation.variant().recipe(), operation.kinds
+    m, n, k = 64, 96, 128
+    views = [
+        laid(ArrayView(0, shape, (shape[1], 1) if t.layout == "row" else (1, shape[0]), t.element, -1, "", None),
+             t.layout, name)
+        for name, shape, t in zip("ABD", ((m, k), (k, n), (m, n)), (kinds.a, kinds.b, kinds.d))
+    ]  # fmt: skip
+    given = cast("tuple[ArrayView, ...]", recipe.arguments(Operands(views[0], views[1], views[2])))[:3]
+    texts = [
+        f"--in {name}={'x'.join(map(str, v.shape))}={'poison' if name == 'C' else 'randint'}"
+        + (f":strides={','.join(map(str, v.strides))}" if v.strides[1] != 1 else "")
+        for name, v in zip("ABC", given)
+    ]
+    first, second = ("B^T", "A^T") if recipe.transposed else ("A", "B")
+    check = "gemm" if not recipe.b_by_k else "allclose(c, a @ b)"
+    head = [
+        f"{recipe.name}: D = A B, A {kinds.a}, B {kinds.b}, D {kinds.d}.",
+        f"@launch takes {first} as A, {second} as B{'' if recipe.b_by_k else ' (whose rows are columns there)'}, "
+        f"D{'^T' * recipe.transposed} as C.",
+        "",
+        f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
+    ]  # fmt: skip
+    if recipe.share is not None:
+        floats, counters = recipe.of_shared(m, n)
+        head.append(f"  with more arguments: workspace={floats}=zeros and counters or flags={counters}=zeros")
+    return "".join(f"// {line}".rstrip() + "\n" for line in head) + operation.ir()

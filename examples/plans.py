@@ -1,0 +1,66 @@
+"""A planned GEMM, and the same as PyCUTLASS describes it; without a GPU on the interpreter.
+
+python examples/plans.py
+"""
+
+# RUN: %python %s | FileCheck %s
+# CHECK: right; the best tile
+# CHECK: f16-64x64x32-3-km-relu: done
+# CHECK-NEXT: {{^}}the same
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from cute_dialect import op
+from cute_dialect.runtime.driver import NoGpuError, driver
+
+
+def where() -> Any:
+    """Return the options of calls: the interpreter, where there is no GPU of the right kind."""
+    try:
+        return {} if driver().capability(0) == (9, 0) else {"device": "cpu"}
+    except NoGpuError:
+        return {"device": "cpu"}
+
+
+def planned(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Plan, run and compare with the reference."""
+    plan = op.Gemm(element="f16", layout="row", alpha=2.0, beta=0.5)
+    plan.activation = "relu"
+    done = plan.run(a, b, c, **where())
+    assert np.array_equal(done.D, plan.reference(a, b, c))
+    print(f"{done.operation.name}: right; the best tile of 4096 each is {plan.tile_descriptions()[0].name}")
+    return done.D
+
+
+def described(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Describe the instruction, the tile, the operands and what becomes of the sums; compile; run."""
+    instruction = op.MathInstruction(
+        [16, 8, 16], op.float16, op.float16, op.float32, op.OpClass.TensorOp, op.MathOperation.multiply_add
+    )
+    tile = op.TileDescription([64, 64, 32], 3, [2, 2, 1], instruction)
+    A, B, C = (op.TensorDescription(op.float16, op.RowMajor, 8) for _ in range(3))
+    functor = op.LinearCombinationGeneric("relu", op.float16, 8, op.float32, op.float32)
+    operation = op.GemmOperationUniversal(80, tile, A, B, C, functor, op.IdentitySwizzle4)
+    d = np.zeros_like(c)
+    size = op.GemmCoord(a.shape[0], b.shape[1], a.shape[1])
+    arguments = op.GemmArguments(operation, size, a, b, c, d, operation.epilogue_type(2.0, 0.5), **where())
+    operation.run(arguments)
+    arguments.sync()
+    print(f"{operation.procedural_name()}: done")
+    return d
+
+
+def main() -> int:
+    """Run both, which agree."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((96, 64), (64, 128), (96, 128)))
+    same = np.array_equal(planned(a, b, c), described(a, b, c))
+    print("the same" if same else "not the same")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

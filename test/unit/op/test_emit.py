@@ -1,0 +1,62 @@
+"""Operations for others: a package with an operator of torch, a file for ``cute-run``."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cute_dialect import op
+
+torch = pytest.importorskip("torch")
+
+WGMMA = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
+
+
+def operation(**more: str) -> op.GemmOperationUniversal:
+    plan = op.Gemm(**{"element": "f16", "layout": "row", **more})
+    return plan.construct(op.TileDescription([64, 64, 64], 4, None, WGMMA))
+
+
+def half(*shape: int) -> torch.Tensor:
+    return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(sum(shape))).half()
+
+
+@pytest.mark.parametrize("layout", ["row", "column"])
+def test_an_operator_of_torch(tmp_path: Path, layout: str) -> None:
+    name = f"emitted_{layout}"
+    package = op.emit.pytorch(operation(layout_C=layout), name, tmp_path, jit=True)
+    assert package is not None
+    a, b, c = half(40, 64), half(64, 72), half(40, 72)
+    c = c if layout == "row" else c.mT.contiguous().mT
+    product = a.double() @ b.double()
+    run = getattr(torch.ops, name).run
+    assert torch.equal(package.run(a, b).double(), product)
+    assert torch.equal(run(a, b, c, 2.0, 0.5).double(), 2.0 * product + 0.5 * c.double())
+    torch.library.opcheck(package.run, (a, b, c, 2.0, 0.5), test_utils=("test_schema", "test_faketensor"))
+    x, y = a.clone().requires_grad_(), b.clone().requires_grad_()
+    package.run(x, y, None, 2.0).sum().backward()
+    assert torch.equal(x.grad.double(), 2.0 * b.double().sum(1).expand(40, -1))
+    assert torch.equal(y.grad.double(), 2.0 * a.double().sum(0)[:, None].expand(-1, 72))
+    with pytest.raises(op.UnsupportedError, match="expected a name that Python can import"):
+        op.emit.pytorch(operation(), "no-name", tmp_path)
+    (tmp_path / name / "mine.txt").write_text("")
+    with pytest.raises(op.UnsupportedError, match="also holds other files; it is left alone"):
+        op.emit.pytorch(operation(), name, tmp_path)
+
+
+@pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
+def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str]) -> None:
+    """The command in its head runs, and finds the product right."""
+    named = dict(zip(("layout_A", "layout_B", "layout_C"), layouts))
+    text = op.emit.mlir(operation(**named))
+    file = tmp_path / "gemm.mlir"
+    file.write_text(text)
+    (line,) = [x.removeprefix("//").strip() for x in text.splitlines() if x.startswith("//   cute-run")]
+    words = shlex.split(line.replace("FILE", str(file)))
+    command = [sys.executable, "-m", "cute_dialect.tools.cute_run", *words[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "gemm: ok" in done.stdout, done.stdout + done.stderr
