@@ -23,8 +23,8 @@ __all__ = ["bmm", "mm"]
 
 MM, BMM = KnownCalls(), KnownCalls()
 """Plain products that were computed."""
-GRAPHS = {2: KnownGraphs(), 3: KnownGraphs()}
-"""Products with epilogues that were, by the rank of their operands."""
+GRAPHS: dict[object, KnownGraphs] = {2: KnownGraphs(), 3: KnownGraphs()}
+"""Products with epilogues that were, by the rank of their operands; of sums that are not as usual, also by these."""
 
 
 def mm(
