@@ -50,10 +50,10 @@ def test_run_and_bind(case: Planned) -> None:
     plan = case.planned()
     numbers = {"alpha": case.numbers[0], "beta": case.numbers[1]}
     for _ in range(2):
-        done = plan.run(**held, **numbers)
+        done = plan.run(**held, **numbers, split_k=case.split)
         np.testing.assert_array_equal(done.D.double().cpu().numpy(), want)
         held["D"].fill_(7)
-    call = plan.bind(**held, **numbers)
+    call = plan.bind(**held, **numbers, split_k=case.split)
     for stream in (None, torch.cuda.Stream(), None):
         held["D"].fill_(7)
         torch.cuda.synchronize()

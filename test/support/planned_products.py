@@ -29,6 +29,7 @@ class Planned(NamedTuple):
     bias: bool = False
     more: dict[str, Any] = {}
     batch: tuple[int, int] | None = None
+    split: Any = None
 
     def planned(self) -> op.Gemm:
         """Return the plan."""
@@ -61,11 +62,13 @@ class Planned(NamedTuple):
             made["bias"] = rng.integers(-2, 3, n).astype(kind)
         return made
 
-    def variant(self) -> Variant:
-        """Return the kernel that it takes."""
+    def variants(self) -> list[Variant]:
+        """Return the kernels that it takes."""
         given = self.operands()
-        found = self.planned().arguments(**given, alpha=self.numbers[0], beta=self.numbers[1])
-        return found.operation.variant_for(found.operands)
+        found = self.planned().arguments(
+            **given, alpha=self.numbers[0], beta=self.numbers[1], split_k=self.split
+        )  # fmt: skip
+        return [variant for variant, _ in found.steps(found.operands)]
 
 
 def _layouts() -> Iterator[Planned]:
@@ -113,6 +116,12 @@ CASES = [
             more=_tile([128, 128, 64], tile_scheduler="stream_k")),
     Planned("tile, parts", F16, (256, 256, 4096), (0.5, 2.0),
             more=_tile([128, 128, 64], tile_scheduler="split_k", parts=4)),
+    Planned("parts, serial", F16, (256, 256, 4096), (0.5, 2.0), split=("serial", 4)),
+    Planned("parts, parallel", F16, (264, 400, 4104), (0.5, 2.0), bias=True, split=("parallel", 5)),
+    Planned("parts, parallel columns", {**F16, "layout_C": "column"}, (264, 400, 4104), (0.5, 2.0),
+            split=("parallel", 5)),
+    Planned("parts, stream", F16, (1000, 1000, 1000), (0.5, 2.0), split="stream"),
+    Planned("no factor", F16, (264, 400, 272), (0.0, 2.0)),
     Planned("tile, mma.sync", F16, (1000, 1000, 1000), more=_tile([64, 128, 64], HALF, stages=3, warp_count=[2, 4, 1])),
     Planned("tile, no tensor cores", {"element": "f32", "layout": "row"}, (200, 136, 72),
             more=_tile([128, 128, 16], op.MathInstruction([1, 1, 1], *["f32"] * 3, "simt"), stages=3)),
@@ -121,5 +130,5 @@ CASES = [
 
 def texts() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names and texts of the kernels."""
-    for name, variant in {v.name: v for v in (case.variant() for case in CASES)}.items():
+    for name, variant in {v.name: v for case in CASES for v in case.variants()}.items():
         yield name, variant.text
