@@ -27,6 +27,7 @@ from cute_dialect.op.describe import (
     known,
 )
 from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.functors import EpilogueFunctor, number
 from cute_dialect.op.generators import ReduceConfig, Variant, whole
@@ -231,10 +232,10 @@ class Gemm:
 
     @epilogue_visitor.setter
     def epilogue_visitor(self, value: Hook | None) -> None:
+        if isinstance(value, Traced):
+            raise UnsupportedError("epilogue_visitor: plans take no traced epilogue yet: op.mm(…, epilogue=…) does")
         if value is not None and not callable(value):
-            raise EpilogueError(
-                f"epilogue_visitor: expected a function of (value, row, column), or a traced epilogue, got {value!r}"
-            )
+            raise EpilogueError(f"epilogue_visitor: expected a function of (value, row, column), got {value!r}")
         self._visitor = value
         self._reset()
 
