@@ -132,7 +132,7 @@ def tune(
     found = explain(function, a, b, out, **call)
     if found.choice is None or found.by_torch or found.copies:
         raise UnsupportedError(f"tune: expected matrices that TMA reads where they are, got {found.problem.key}")
-    gpu, sms = ways.gpu_of(a.device)
+    gpu, sms = ways.gpu_of(a.get_device())
     wanted = function(a, b, **call) if out is None else function(a, b, torch.empty_like(out), **call)
     first = wanted[0] if isinstance(wanted, tuple) else wanted["D"] if isinstance(wanted, Mapping) else wanted
     rule = ways.choose(found.problem, sms, gpu)
