@@ -21,6 +21,7 @@ from cute_dialect.op.graphs import Bound, bound, traced_of
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
+from cute_dialect.op.overlap import overlap
 from cute_dialect.op.wanted import ANY, Wanted, kernel_for
 from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -128,6 +129,11 @@ def _product(
             return library.empty(name, shape, kind or element, arrays["a"])
 
         found = bound(traced, args, result, sums_of, another)
+        for given in (n for n in found.results if n != "D" and args.get(n) is not None):
+            memory = view_of(args[given])
+            for other, view in (("a", a), ("b", b), ("D", views["out"])):
+                if overlap(memory, view):
+                    raise LayoutError(f"{name}: {given} shares memory with {other}")
     if 0 in shape:
         if found is not None:
             found.nothing()

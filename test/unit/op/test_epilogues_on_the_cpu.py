@@ -16,7 +16,7 @@ from cute_dialect import op  # noqa: E402
 from cute_dialect.op import ways  # noqa: E402
 from cute_dialect.op.choice import Choice, Problem  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, gelu, relu, trace, where  # noqa: E402
-from cute_dialect.op.errors import DeviceError, EpilogueError  # noqa: E402
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError  # noqa: E402
 from cute_dialect.op.menu import menu  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
@@ -194,3 +194,11 @@ def test_any_rows_in_one_kernel(launched: list[str], dtype: torch.dtype) -> None
     found = op.mm(a[0], b[0], epilogue=f, args=one, dtype=dtype)
     check(found, f, a[0], b[0], {n: x for n, x in one.items() if n != "F"})
     assert found[1] is one["F"] and len(launched) == 2
+
+
+def test_memory_for_results_is_their_own() -> None:
+    a, b, args = integers(40, 40), integers(40, 40), arguments(40, 40)
+    d = torch.zeros(40, 40).half()
+    for f, other in ((a, "a"), (b.t(), "b"), (d, "D")):
+        with pytest.raises(LayoutError, match=f"mm: F shares memory with {other}"):
+            op.mm(a, b, d, epilogue=example, args={**args, "F": f})
