@@ -34,7 +34,7 @@ def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) 
     >>> p = Problem(4096, 4096, 4096)
     >>> kernel_for(p, Wanted("f16-f16-kk-128x192-c2d")).config.tile
     (128, 192, 64)
-    >>> kernel_for(Problem(64, 256, 16384), Wanted(split_k=4)).parts
+    >>> kernel_for(Problem(640, 256, 16384), Wanted(split_k=4)).parts
     4
     """
     if wanted.kernel is not None and wanted.split_k is not None:
