@@ -66,14 +66,18 @@ class Scaled(NamedTuple):
             if self.recipe == "block":
                 x = x * sa[rows].double().repeat_interleave(128, 1)[:, : self.k]
                 y = y * sb.double().repeat_interleave(128, 0)[: self.n].repeat_interleave(128, 1)[:, : self.k]
-                wanted = x @ y.t()
+                wanted, s = x @ y.t(), sa
             else:
                 s = sa[rows].double() if self.recipe == "row" else sa.double()
                 wanted = x @ y.t() * s * sb.double()
-            near, scale = wanted.abs(), wanted.square().mean().sqrt()
-            # Rounded to bf16; tensor cores cut the sums of 32 products off behind 13 bits, of all K or of 128 of it.
-            steps = self.k / 32 if self.fast else 4
-            error = (ours()[rows].double() - wanted).abs() / (1.01 * 2.0**-8 * near + steps * 2.0**-14 * (near + scale))
+            # Rounded to bf16; tensor cores cut the sums of 32 products off behind 13 bits, of all K or of 128 of it,
+            # whose errors add up as the products do: to six times the usual one among millions.
+            spread = (x.square() @ y.t().square()).sqrt()
+            spread = spread if self.recipe == "block" else spread * s * sb.double()
+            of_sums = (self.k / 32 if self.fast else 6 * 4) * 2.0**-14
+            error = (ours()[rows].double() - wanted).abs() / (
+                1.01 * 2.0**-8 * wanted.abs() + of_sums * (wanted.abs() + spread)
+            )
             if not float(error.max()) <= 1:
                 raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
             return float(error.max())
