@@ -7,9 +7,10 @@ CUTE_GPU_ARTIFACTS=DIR pytest test/gpu              there
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -238,23 +239,37 @@ def _compiled_rows(job: tuple[RowKernel, str, str]) -> str:
     return f"op_rows/{kernel.name}: {module.report.strip()}"
 
 
-def main() -> None:
-    """Entry point."""
+def build_add(folder: str, chip: str) -> list[str]:
+    """The elementwise additions; gives what ptxas says."""
     from cute_dialect.tools.bench_add import build
 
+    return build(folder, chip)
+
+
+PARTS = (
+    build_gemm, build_plans, build_sweep, build_types, build_sync, build_atoms, build_type_kernels, build_op_rows,
+    build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col, build_negate, build_add,
+)  # fmt: skip
+"""What is built, the longest first: each in a process of its own."""
+
+
+def main() -> int:
+    """Build all that can be built; give the exit status, 1 where something could not."""
     parser = argparse.ArgumentParser(description="Compile what the GPU tests run.")
     parser.add_argument("folder", help="where to")
     parser.add_argument("--chip", default="sm_90a")
     options = parser.parse_args()
-    parts = (
-        build, build_tma, build_im2col, build_negate, build_atoms, build_gemm_fallback, build_sync, build_gemm,
-        build_several, build_sweep, build_types, build_type_kernels, build_op_rows, build_plans,
-        build_fused, build_torch,
-    )  # fmt: skip
-    for part in parts:
-        for line in part(options.folder, options.chip):
-            print(line)
+    failed = 0
+    with ProcessPoolExecutor(min(len(PARTS), os.cpu_count() or 1), get_context("spawn")) as pool:
+        running = {pool.submit(part, options.folder, options.chip): part.__name__ for part in PARTS}
+        for done in as_completed(running):
+            try:
+                print("\n".join(done.result()), flush=True)
+            except Exception as e:
+                failed = 1
+                print(f"{running[done]}: {type(e).__name__}: {e}", file=sys.stderr, flush=True)
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
