@@ -15,13 +15,13 @@ L2.  The peer of a row is the fastest one; a ratio above 1 means that we are fas
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from unittest.mock import patch
 
 from cute_dialect.op.timing import compare
 
@@ -120,7 +120,7 @@ def run(
 
     rows: list[dict[str, object]] = []
     wrong: list[str] = []
-    with _kernels_from(folder):
+    with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
         for group in groups or _all():
             say(f"== {group}")
             for case in cases_of(group):
@@ -157,20 +157,6 @@ def _measured(group: str, case: Case, runs: int, say: Callable[[str], None]) -> 
         f"ratio {peer / times['ours']:.3f}; error {share:.2f} of the limit"
     )
     return row
-
-
-@contextmanager
-def _kernels_from(folder: str) -> Generator[None]:
-    """Let functions take kernels from a folder."""
-    before = os.environ.get("CUTE_KERNELS")
-    os.environ["CUTE_KERNELS"] = folder
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["CUTE_KERNELS"]
-        else:
-            os.environ["CUTE_KERNELS"] = before
 
 
 def _empty_cache() -> None:

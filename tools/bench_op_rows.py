@@ -10,6 +10,7 @@ Each on 2^28 elements; TB/s of what has to move: what is read once and what is w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect import op
@@ -221,8 +222,7 @@ def _backward_trial(case: Rows) -> Trial:
 
     peers = {"torch": graph(peer)}
     if can_compile():
-        from torch._functorch import config  # pyright: ignore[reportPrivateUsage]
-
+        config: Any = import_module("torch._functorch.config")
         config.donated_buffer = False  # the graph is kept
         torch.compiler.reset()
         peers["compiled"] = graph(torch.compile(peer, dynamic=False))

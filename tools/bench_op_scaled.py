@@ -2,7 +2,7 @@
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportPrivateImportUsage=false
 
 from __future__ import annotations
@@ -82,10 +82,12 @@ class Scaled(NamedTuple):
                 raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
             return float(error.max())
 
+        scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
+
         def of_torch() -> torch.Tensor:
             # What torch has no scales of blocks for is multiplied with one scale.
             scales = (sa, sb) if self.recipe == "row" else (sa[0], sb[0]) if self.recipe == "tensor" else (one, one)
-            return torch._scaled_mm(a, b.t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
+            return scaled_mm(a, b.t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
 
         peers: dict[str, Callable[[], Any]] = {"torch": of_torch}
         traffic = self.m * self.k + self.n * self.k + 2 * self.m * self.n

