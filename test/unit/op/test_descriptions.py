@@ -197,3 +197,20 @@ def test_no_k_and_no_factor() -> None:
     batch = np.stack([nothing] * 2)
     cs = np.stack([c, c + 1])
     np.testing.assert_array_equal(plan.run(batch, b, cs, alpha=0.0, device="cpu").D, 0.5 * cs)
+
+
+def test_sums_that_saturate_stay_within_i32() -> None:
+    """Kernels wrap: so many products that they could leave i32 are refused."""
+    instruction = op.MathInstruction([16, 8, 32], "i8", "i8", "i32", TENSOR, op.MathOperation.multiply_add_saturate)
+    description = op.TileDescription([64, 64, 64], 3, [2, 2, 1], instruction)
+    operands = [op.TensorDescription(e, layout, 16) for e, layout in (("i8", "row"), ("i8", "column"), ("i32", "row"))]
+    found = op.GemmOperationUniversal(80, description, *operands, op.LinearCombination("i32", 4, "i32", "i32"))
+    a, b = np.full(16 * 64, -128, np.int8), np.full(16 * 64, -128, np.int8)
+    arguments = op.GemmArguments(found, (16, 16, 64), a, b, None, None, device="cpu")
+    found.run(arguments)
+    assert (np.asarray(arguments.D) == 64 * 128 * 128).all()
+    long = np.zeros(16 * 131072, np.int8)
+    with pytest.raises(
+        op.UnsupportedError, match="K of at most 131071 for multiply_add_saturate of i8 and i8"
+    ):
+        op.GemmArguments(found, (16, 16, 131072), long, long, None, None, device="cpu")
