@@ -89,7 +89,7 @@ def scaled_kernel(
         traced = _epilogue((m, n), tuple(zip(("scale_a", "scale_b"), [("f32", s) for s in shapes])))
         views = {x: described(FakeTensor("f32", s)) for x, s in zip(("scale_a", "scale_b"), shapes)}
         result = described(FakeTensor(dtype, (m, n)))
-        epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape: result).graph)
+        epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape, element: result).graph)
     choice = way_of(a, b, d, element, dtype, epilogue, gpu, 132, arithmetic).choice
     assert choice is not None
     return choice
