@@ -233,14 +233,17 @@ SWITCH = "expected one of 1, on, true, yes, 0, off, false, no"
     ],
 )  # fmt: skip
 def test_variables_of_compiling(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, value: str,
+    said: str,
+) -> None:  # fmt: skip
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv(name, value)
+    unseen = tmp_path / "add.mlir"  # by this process and the cache, whatever ran before
+    unseen.write_text(f"// {tmp_path}\n{Path(ADD).read_text()}")
     with pytest.raises(SettingError) as e:
-        compile_cute(ADD)
+        compile_cute(unseen)
     assert str(e.value) == said
-    assert cute_run([ADD, "--kernel=add", "--device=cpu", "--in=4x8"]) == 1
+    assert cute_run([str(unseen), "--kernel=add", "--device=cpu", "--in=4x8"]) == 1
     assert capsys.readouterr().err == f"cute-run: error: {said}\n"
 
 

@@ -93,7 +93,7 @@ def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert go_on.wait(60)
         return name
 
-    monkeypatch.setattr(kernels, "_compiled", slowly)
+    monkeypatch.setattr(kernels, "by_name", slowly)
     choice = op.choose(SMALL[0])
     found = op.prefetch([choice])
     assert begun.wait(60) and not found.done()
