@@ -25,10 +25,12 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.operands import check_extents, of_matrix
+from cute_dialect.kernels.staged import Staged, over_k, tile_copy, tile_layout
 from cute_dialect.lang import utils
-from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
+from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["AmpereConfig", "AmpereGemm", "Operand", "ampere_gemm_text"]
+__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text"]
 
 
 class AmpereConfig(NamedTuple):
@@ -94,16 +96,7 @@ class AmpereGemm:
         self.config.epilogue.check_shapes(C, addends, pairs=False)
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
-        assert A.shape[1] == B.shape[1], "A and B must have the same K"
-        assert A.shape[0] == C.shape[0], "A and C must have the same M"
-        assert B.shape[0] == C.shape[1], "B and C must have the same N"
-        if {cute.rank(x) for x in (A, B, C)} not in ({2}, {3}):
-            raise ValueError(f"expected matrices or batches of them, got {A}, {B}, {C}")
-        matrices = C.shape[2] if cute.rank(C) == 3 else None
-        if matrices is not None:
-            for name, x in (("A", A), ("B", B)):
-                several = cute.Boolean(x.shape[2] == matrices)
-                assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
+        matrices = check_extents(A, B, C)
         m, n, _ = self.config.tile
         tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), self.config.group, matrices=matrices)
         kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
@@ -149,46 +142,21 @@ def _multiply(
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    for number in matrix:
-        A, B, C = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B, C))
-        if addends.source is not None:
-            addends = addends._replace(source=addends.source[None, None, number])
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix)
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
     mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
     size = max((m + n) * k * c.stages, m * n)
     buffer = cute.smem_tensor(kind, cute.make_layout(size), 1024, cute.make_swizzle(3, 4, 3)).iterator
-    a = Operand(c, A, m, row, buffer, vector, thread)
-    b = Operand(c, B, n, column, buffer + m * k * c.stages, vector, thread)
+    a = Staged(A, (m, k), row, buffer, c.stages, vector, thread, c.threads)
+    b = Staged(B, (n, k), column, buffer + m * k * c.stages, c.stages, vector, thread, c.threads)
     load_a, load_b = cute.make_tiled_copy_A(a.matrices, mma), cute.make_tiled_copy_B(b.matrices, mma)
     from_a, from_b = load_a.get_slice(thread).partition_S(a.ring), load_b.get_slice(thread).partition_S(b.ring)
     part = mma.get_slice(thread)
     acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
     acc.fill(0)
 
-    k_tiles = cute.ceil_div(A.shape[1], k)
-    last = k_tiles - 1
-    left = cute.min(A.shape[1] - last * k, A.shape[1])  # nothing, if K is 0
-    for x in (a, b):
-        x.move(last, 0, x.flags_of_last(left))
-    _commit(vector)
-    for stage in cute.range_constexpr(1, c.stages - 1):
-        if stage < k_tiles:
-            for x in (a, b):
-                x.move(stage - 1, stage, x.flags)
-        _commit(vector)
-    read, write = cute.Int32(0), cute.Int32(c.stages - 1)
-    for i in range(k_tiles):
-        _wait(vector, c.stages - 2)
-        cute.arch.sync_threads()
-        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
-        ahead = i + (c.stages - 1)
-        more = ahead < k_tiles
-        held = [x.held() for x in (a, b)]
-        if more:
-            for x, h in zip((a, b), held):
-                x.begin(ahead - 1, write, h)
-        _commit(vector)
+    def multiply(read: Any) -> None:
         rA = mma.make_fragment_A(part.partition_A(a.ring[None, None, read]))
         rB = mma.make_fragment_B(part.partition_B(b.ring[None, None, read]))
         to_a, to_b = load_a.retile(rA), load_b.retile(rB)
@@ -197,11 +165,8 @@ def _multiply(
             cute.copy(load_b, from_b[None, None, j, read], to_b[None, None, j])
         for j in range(k // 16):
             cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
-        if more:
-            for x, h in zip((a, b), held):
-                x.end(write, h)
-        read, write = (0 if x + 1 == c.stages else x + 1 for x in (read, write))
-    _wait(vector, 0)
+
+    over_k(a, b, A.shape[1], k, c.stages, multiply)
     cute.arch.sync_threads()
     fused, same = Fused(c.epilogue, addends), C.element_type == kind
     if c.epilogue.active or not same:
@@ -216,29 +181,17 @@ def _multiply(
             target[i] = acc[i].to(C.element_type)
 
 
-def _commit(vector: int) -> None:
-    """Commit a stage's copies, where they are asynchronous."""
-    if vector > 1:
-        cute.arch.cp_async_commit_group()
-
-
-def _wait(vector: int, stages: int) -> None:
-    """Wait until all but so many stages are there."""
-    if vector > 1:
-        cute.arch.cp_async_wait_group(stages)
-
-
 def _store(c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any) -> None:
     """Store the sums in the type of C to shared memory, and from there to C."""
     m, n, _ = c.tile
     plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)
-    sC = cute.make_tensor(buffer, _rows(m, n))
+    sC = cute.make_tensor(buffer, tile_layout(m, n))
     out = cute.make_rmem_tensor_like(acc, C.element_type)
     out.store(acc.load().to(C.element_type))
     to_smem = cute.make_tiled_copy_C(plain, mma).get_slice(thread)
     cute.copy(to_smem, to_smem.retile(out), to_smem.partition_D(sC))
     cute.arch.sync_threads()
-    copy = _tile_copy(plain, (m, n), 1, vector, c.threads).get_slice(thread)
+    copy = tile_copy(plain, (m, n), 1, vector, c.threads).get_slice(thread)
     ids = copy.partition_S(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), where))
     source, target = copy.partition_S(sC), copy.partition_D(cute.local_tile(C, (m, n), where))
     inside = (where[0] * m + m <= C.shape[0]) & (where[1] * n + n <= C.shape[1])
@@ -265,106 +218,6 @@ def _place(i: Any, first: int, second: int) -> Any:
     if second == 1:
         return (None, i, 0)
     return (None, 0, i) if first == 1 else (None, i % first, i // first)
-
-
-class Operand:
-    """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies, ``vector``
-    elements at once.
-    """
-
-    def __init__(self, c: AmpereConfig, matrix: Any, rows: int, tile: Any, buffer: Any, vector: int, thread: Any):
-        kind, depth, contiguous = matrix.element_type, c.tile[2], _contiguous(matrix)
-        bits = kind.width * vector
-        self.direct, self.matrices = bits >= 32, self.fragments(kind, contiguous)
-        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind)
-        if self.direct:
-            mode = LoadCacheMode.GLOBAL if bits == 128 else LoadCacheMode.ALWAYS
-            atom = cute.make_copy_atom(cpasync.CopyG2SOp(mode), kind, num_bits_per_copy=bits)
-        self.copy = _tile_copy(atom, (rows, depth), contiguous, vector, c.threads).get_slice(thread)
-        self.ring = cute.make_tensor(buffer, self.layout(rows, depth, contiguous, c.stages))
-        self.source = self.copy.partition_S(cute.local_tile(matrix, (rows, depth), (tile, None)))
-        self.target = self.copy.partition_D(self.ring)
-        ids = cute.local_tile(cute.make_identity_tensor(matrix.shape), (rows, depth), (tile, 0))
-        self.ids = self.copy.partition_S(ids)
-        _, self.first, self.second = cute.shape(self.ids)
-        # A flag an instruction: is its row inside?
-        self.flags = cute.make_rmem_tensor(
-            cute.make_layout((1, self.first, self.second), stride=(0, 1, 0)), cute.Boolean
-        )
-        for i in range(self.first):
-            self.flags[0, i, 0] = self.ids[0, i, 0][0] < matrix.shape[0]
-
-    @staticmethod
-    def fragments(kind: Any, contiguous: int) -> Any:
-        """Return the atom that brings fragments to registers."""
-        return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
-
-    @staticmethod
-    def layout(rows: int, depth: int, contiguous: int, stages: int) -> Any:
-        """Return the layout of the ring: (rows, K, stages)."""
-        behind = cute.make_layout(stages, stride=rows * depth)
-        one = _rows(rows, depth) if contiguous == 1 else cute.select(_rows(depth, rows), [1, 0])
-        return cute.append(one, behind)
-
-    def flags_of_last(self, left: Any) -> Any:
-        """Return flags for the last tile of K, of which ``left`` columns are left."""
-        flags = cute.make_rmem_tensor((1, self.first, self.second), cute.Boolean)
-        for i in range(self.first):
-            for j in range(self.second):
-                flags[0, i, j] = self.flags[0, i, 0] & (self.ids[0, i, j][1] < left)
-        return flags
-
-    def move(self, tile: Any, stage: Any, flags: Any) -> None:
-        """Move a tile of K into a stage; zeros where a flag is false."""
-        if self.direct:
-            cute.copy(self.copy, self.source[None, None, None, tile], self.target[None, None, None, stage], pred=flags)
-        else:
-            held = self.held()
-            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=flags)
-            self.end(stage, held)
-
-    def held(self) -> Any:
-        """Return zeroed registers for a tile on its way, where cp.async cannot bring it."""
-        if self.direct:
-            return None
-        held = cute.make_rmem_tensor_like(self.target[None, None, None, 0])
-        held.fill(0)
-        return held
-
-    def begin(self, tile: Any, stage: Any, held: Any) -> None:
-        """Begin to move a tile of K into a stage, which ``end`` completes."""
-        if held is None:
-            self.move(tile, stage, self.flags)
-        else:
-            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=self.flags)
-
-    def end(self, stage: Any, held: Any) -> None:
-        """Write what registers hold to a stage."""
-        if held is not None:
-            cute.copy(self.copy, held, self.target[None, None, None, stage])
-
-
-def _contiguous(matrix: Any) -> int:
-    return 0 if matrix.leading_dim == 0 else 1
-
-
-def _rows(rows: int, columns: int) -> Any:
-    """Return the layout of a tile in shared memory: its rows in runs of 128 bytes."""
-    run = min(64, columns)
-    if columns == run:
-        return cute.make_layout((rows, columns), stride=(run, 1))
-    return cute.make_layout((rows, (run, columns // run)), stride=(run, (1, rows * run)))
-
-
-def _tile_copy(atom: Any, tile: tuple[int, int], contiguous: int, vector: int, threads: int) -> Any:
-    """Return the tiled copy whose threads lie side by side along the contiguous mode, ``vector`` elements each."""
-    runs = min(tile[contiguous] // vector, threads)
-    across = threads // runs
-    if contiguous == 1:
-        of_threads, of_values = cute.make_layout((across, runs), stride=(runs, 1)), cute.make_layout((1, vector))
-    else:
-        of_threads, of_values = cute.make_layout((runs, across)), cute.make_layout((vector, 1))
-    return cute.make_tiled_copy_tv(atom, of_threads, of_values)
 
 
 def ampere_gemm_text(config: AmpereConfig | None = None) -> str:

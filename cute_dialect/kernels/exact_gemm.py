@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
@@ -29,7 +30,9 @@ _FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]
 
 
 class ExactConfig(NamedTuple):
-    """``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
+    """The configuration of a kernel.
+
+    ``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
     third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums.
     """
 
@@ -59,15 +62,7 @@ def launch(
             raise TypeError(f"expected matrices of Float32, got {x}")
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
-    assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
-    matrices = C.shape[2] if config.batch else None
-    if config.batch:
-        for name, x in (("A", A), ("B", B)):
-            assert cute.Boolean(x.shape[2] == matrices) | (x.shape[2] == 1), (
-                f"{name} must have as many matrices as C, or one for all"
-            )
+    matrices = check_extents(A, B, C)
     addends = Addends(source, bias, alpha, beta)
     config.epilogue.check_shapes(C, addends, pairs=False)
     (bm, bn, _) = _FAST.tile

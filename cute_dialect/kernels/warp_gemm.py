@@ -1,9 +1,9 @@
 """GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits.
 
-It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`): ``cp.async`` fills a ring of stages, kernels
-``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements, and the launch takes the first whose promises hold; so
-it takes any rows, majors and extents.  ``ldmatrix`` transposes only 16 bits, so fragments come by plain loads of shared
-memory, whose rows are padded so that a warp's reach all banks once.
+It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`), of :mod:`cute_dialect.kernels.staged`:
+kernels ``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements, and the launch takes the first whose promises
+hold; so it takes any rows, majors and extents.  ``ldmatrix`` transposes only 16 bits, so fragments come by plain loads
+of shared memory, whose rows are padded so that a warp's reach all banks once.
 
     element      multiplied as                    sums    results
     f64          16x8x8 of f64                    f64     f64
@@ -22,10 +22,11 @@ memory, whose rows are padded so that a warp's reach all banks once.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.ampere_gemm import Operand
 from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.operands import check_extents, of_matrix
+from cute_dialect.kernels.staged import Staged, contiguous_mode, over_k
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -33,10 +34,13 @@ __all__ = ["WarpConfig", "launch", "warp_gemm_text"]
 
 
 class WarpConfig(NamedTuple):
-    """``element``: of A and B, two with an underscore where they differ; ``output``: of C; ``majors``: which index is
+    """The configuration of a kernel.
+
+    ``element``: of A and B, two with an underscore where they differ; ``output``: of C; ``majors``: which index is
     contiguous in A and in B, "k" or "mn"; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or
     B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
-    memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements.
+    memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
+    the sums; ``k``: of a stage, 0 for 128 bytes.
     """
 
     element: str = "f64"
@@ -101,14 +105,7 @@ def launch(
     c.epilogue.check_shapes(C, addends, pairs=False)
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
-    assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
-    matrices = C.shape[2] if c.batch else None
-    if c.batch:
-        for name, x in (("A", A), ("B", B)):
-            several = cute.Boolean(x.shape[2] == matrices)
-            assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
+    matrices = check_extents(A, B, C)
     tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], c.tile), matrices=matrices)
     kernels = {16: gemm_16, 8: gemm_8, 4: gemm_4, 1: gemm}
     launches = []
@@ -173,7 +170,7 @@ def _instruction(element: str) -> _Instruction:
     return _Instruction(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)), 16, (cute.Float16,) * 2)
 
 
-class _Ring(Operand):
+class _Ring(Staged):
     """A or B in a kernel; the rows of its stages are padded."""
 
     @staticmethod
@@ -189,18 +186,20 @@ class _Ring(Operand):
         """Return elements between rows: a warp reads 8 rows of 16 bytes, or 4 lines of 32."""
         return (32 if width == 64 or (contiguous == 0 and width == 32) else 16) * 8 // width
 
-    def layout(self, rows: int, depth: int, contiguous: int, stages: int) -> Any:
+    @classmethod
+    def layout(cls, kind: Any, rows: int, depth: int, contiguous: int, stages: int) -> Any:
         """Return the layout of the ring: (rows, K, stages)."""
-        line = (depth if contiguous == 1 else rows) + self.pad(self.kind.width, contiguous)
+        line = (depth if contiguous == 1 else rows) + cls.pad(kind.width, contiguous)
         strides = (line, 1, rows * line) if contiguous == 1 else (1, line, depth * line)
         return cute.make_layout((rows, depth, stages), stride=strides)
 
-    def __init__(self, c: Any, matrix: Any, rows: int, tile: Any, vector: int, thread: Any):
+    def __init__(
+        self, matrix: Any, shape: tuple[int, int], tile: Any, stages: int, vector: int, thread: Any, threads: int
+    ):  # fmt: skip
         self.kind = matrix.element_type
-        contiguous = 0 if matrix.leading_dim == 0 else 1
-        layout = self.layout(rows, c.tile[2], contiguous, c.stages)
+        layout = self.layout(self.kind, *shape, contiguous_mode(matrix), stages)
         buffer = cute.smem_tensor(self.kind, layout, 128).iterator
-        super().__init__(c, matrix, rows, tile, buffer, vector, thread)
+        super().__init__(matrix, shape, tile, buffer, stages, vector, thread, threads)
 
     def fragment(self, part: Any, registers: Any, kind: Any) -> None:
         """Bring a part of a stage to registers, as numbers of the type that is multiplied."""
@@ -212,14 +211,6 @@ class _Ring(Operand):
         registers.store(held.load().to(kind))
 
 
-class _Shape(NamedTuple):
-    """What a ring asks of a configuration."""
-
-    tile: tuple[int, int, int]
-    stages: int
-    threads: int
-
-
 def _multiply(
     c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, size: int
 ) -> None:  # fmt: skip
@@ -228,53 +219,27 @@ def _multiply(
     vector = max(1, size * 8 // A.element_type.width)
     # Elements on their way are held in registers: not too many at a time.
     depth = min(c.depth, 32) if size == 1 else c.depth
-    shape = _Shape((m, n, depth), c.stages, c.threads)
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    for number_ in matrix:
-        A, B, C = (x[None, None, cute.min(number_, x.shape[2] - 1)] for x in (A, B, C))
-        if addends.source is not None:
-            addends = addends._replace(source=addends.source[None, None, number_])
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix)
     mma = cute.make_tiled_mma(instruction.op, (*c.warps, 1))
-    a, b = _Ring(shape, A, m, row, vector, thread), _Ring(shape, B, n, column, vector, thread)
+    a, b = (
+        _Ring(x, (rows, depth), tile, c.stages, vector, thread, c.threads)
+        for x, rows, tile in ((A, m, row), (B, n, column))
+    )
     part = mma.get_slice(thread)
     from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
     acc.fill(0)
 
-    k_tiles = cute.ceil_div(A.shape[1], depth)
-    last = k_tiles - 1
-    left = cute.min(A.shape[1] - last * depth, A.shape[1])  # nothing, if K is 0
-    for x in (a, b):
-        x.move(last, 0, x.flags_of_last(left))
-    _commit(a)
-    for stage in cute.range_constexpr(1, c.stages - 1):
-        if stage < k_tiles:
-            for x in (a, b):
-                x.move(stage - 1, stage, x.flags)
-        _commit(a)
-    read, write = cute.Int32(0), cute.Int32(c.stages - 1)
-    for i in range(k_tiles):
-        _wait(a, c.stages - 2)
-        cute.arch.sync_threads()
-        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
-        ahead = i + (c.stages - 1)
-        more = ahead < k_tiles
-        held = [x.held() for x in (a, b)]
-        if more:
-            for x, h in zip((a, b), held):
-                x.begin(ahead - 1, write, h)
-        _commit(a)
+    def multiply(read: Any) -> None:
         rA = mma.make_fragment_A(mma.partition_shape_A((m, depth)))
         rB = mma.make_fragment_B(mma.partition_shape_B((n, depth)))
         for j in range(depth // instruction.depth):
             a.fragment(from_a[None, None, j, read], rA[None, None, j], instruction.kinds[0])
             b.fragment(from_b[None, None, j, read], rB[None, None, j], instruction.kinds[1])
             cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
-        if more:
-            for x, h in zip((a, b), held):
-                x.end(write, h)
-        read, write = (0 if x + 1 == c.stages else x + 1 for x in (read, write))
-    _wait(a, 0)
+
+    over_k(a, b, A.shape[1], depth, c.stages, multiply)
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
@@ -288,18 +253,6 @@ def _multiply(
     for i in range(cute.size(acc)):  # registers: the passes unroll it
         if cute.elem_less(ids[i], C.shape):
             target[i] = out[i]
-
-
-def _commit(x: Operand) -> None:
-    """Commit a stage's copies, where they are asynchronous."""
-    if x.direct:
-        cute.arch.cp_async_commit_group()
-
-
-def _wait(x: Operand, stages: int) -> None:
-    """Wait until all but so many stages are there."""
-    if x.direct:
-        cute.arch.cp_async_wait_group(stages)
 
 
 def warp_gemm_text(config: WarpConfig | None = None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
 from cute_dialect.kernels.gemm.elements import factors, number
+from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.gemm.result import swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
@@ -74,22 +75,7 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
             raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
         if x.leading_dim != row_major:
             raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
-    assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    if c.epilogue.half:
-        assert B.shape[0] == C.shape[1] * 2, "B must have twice the N of C"
-    else:
-        assert B.shape[0] == C.shape[1], "B and C must have the same N"
-    if c.scaled:
-        blocks = cute.ceil_div(A.shape[1], 128)
-        for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):
-            scales = behind[name]
-            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
-            assert scales.shape[1] == blocks, f"{name} must have a column for each 128 of K"
-    if c.batch:
-        for name, x in (("A", A), ("B", B)):
-            several = cute.Boolean(x.shape[2] == C.shape[2])
-            assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
+    check_extents(A, B, C)
 
 
 def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:

@@ -27,6 +27,7 @@ from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.gemm.parts import Operand
 from cute_dialect.kernels.gemm.result import ChunkStore
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
@@ -52,9 +53,7 @@ def launch(
         if x.leading_dim == 0:
             raise ValueError(f"expected matrices with contiguous rows, got {x}")
     k_tiles = cute.ceil_div(A.shape[1], c.depth)
-    assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    check_extents(A, B, C)
     if c.parts > 1:
         assert k_tiles >= c.parts, f"K has fewer than {c.parts} stages"
     if c.live:

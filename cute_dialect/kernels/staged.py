@@ -1,0 +1,166 @@
+"""What GEMMs by ``mma.sync`` share: operands that cp.async brings to a ring of stages, and the loop over K.
+
+The last, perhaps incomplete part of K is taken first; so the loop has no flags along K.  Where a copy moves less than
+4 bytes, elements go through registers.
+"""
+
+# pyright: basic
+
+from collections.abc import Callable
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
+
+__all__ = ["Staged", "contiguous_mode", "over_k", "tile_copy", "tile_layout"]
+
+
+class Staged:
+    """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies.
+
+    ``shape``: (rows, K) of a tile, of which there are ``stages`` in shared memory, from ``buffer`` on; ``tile``: which
+    rows; copies move ``vector`` elements at once, asynchronously where these are 4 bytes or more.
+    """
+
+    def __init__(
+        self, matrix: Any, shape: tuple[int, int], tile: Any, buffer: Any, stages: int, vector: int, thread: Any,
+        threads: int,
+    ):  # fmt: skip
+        kind, (rows, depth), contiguous = matrix.element_type, shape, contiguous_mode(matrix)
+        bits = kind.width * vector
+        self.direct, self.matrices = bits >= 32, self.fragments(kind, contiguous)
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind)
+        if self.direct:
+            mode = LoadCacheMode.GLOBAL if bits == 128 else LoadCacheMode.ALWAYS
+            atom = cute.make_copy_atom(cpasync.CopyG2SOp(mode), kind, num_bits_per_copy=bits)
+        self.copy = tile_copy(atom, (rows, depth), contiguous, vector, threads).get_slice(thread)
+        self.ring = cute.make_tensor(buffer, self.layout(kind, rows, depth, contiguous, stages))
+        self.source = self.copy.partition_S(cute.local_tile(matrix, (rows, depth), (tile, None)))
+        self.target = self.copy.partition_D(self.ring)
+        ids = cute.local_tile(cute.make_identity_tensor(matrix.shape), (rows, depth), (tile, 0))
+        self.ids = self.copy.partition_S(ids)
+        _, self.first, self.second = cute.shape(self.ids)
+        # A flag an instruction: is its row inside?
+        self.flags = cute.make_rmem_tensor(
+            cute.make_layout((1, self.first, self.second), stride=(0, 1, 0)), cute.Boolean
+        )
+        for i in range(self.first):
+            self.flags[0, i, 0] = self.ids[0, i, 0][0] < matrix.shape[0]
+
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        return cute.make_copy_atom(warp.LdMatrix8x8x16bOp(contiguous == 0, 4), kind)
+
+    @staticmethod
+    def layout(kind: Any, rows: int, depth: int, contiguous: int, stages: int) -> Any:
+        """Return the layout of the ring: (rows, K, stages)."""
+        behind = cute.make_layout(stages, stride=rows * depth)
+        one = tile_layout(rows, depth) if contiguous == 1 else cute.select(tile_layout(depth, rows), [1, 0])
+        return cute.append(one, behind)
+
+    def commit(self) -> None:
+        """Commit a stage's copies, where they are asynchronous."""
+        if self.direct:
+            cute.arch.cp_async_commit_group()
+
+    def wait(self, stages: int) -> None:
+        """Wait until all but so many stages are there."""
+        if self.direct:
+            cute.arch.cp_async_wait_group(stages)
+
+    def flags_of_last(self, left: Any) -> Any:
+        """Return flags for the last tile of K, of which ``left`` columns are left."""
+        flags = cute.make_rmem_tensor((1, self.first, self.second), cute.Boolean)
+        for i in range(self.first):
+            for j in range(self.second):
+                flags[0, i, j] = self.flags[0, i, 0] & (self.ids[0, i, j][1] < left)
+        return flags
+
+    def move(self, tile: Any, stage: Any, flags: Any) -> None:
+        """Move a tile of K into a stage; zeros where a flag is false."""
+        if self.direct:
+            cute.copy(self.copy, self.source[None, None, None, tile], self.target[None, None, None, stage], pred=flags)
+        else:
+            held = self.held()
+            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=flags)
+            self.end(stage, held)
+
+    def held(self) -> Any:
+        """Return zeroed registers for a tile on its way, where cp.async cannot bring it."""
+        if self.direct:
+            return None
+        held = cute.make_rmem_tensor_like(self.target[None, None, None, 0])
+        held.fill(0)
+        return held
+
+    def begin(self, tile: Any, stage: Any, held: Any) -> None:
+        """Begin to move a tile of K into a stage, which ``end`` completes."""
+        if held is None:
+            self.move(tile, stage, self.flags)
+        else:
+            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=self.flags)
+
+    def end(self, stage: Any, held: Any) -> None:
+        """Write what registers hold to a stage."""
+        if held is not None:
+            cute.copy(self.copy, held, self.target[None, None, None, stage])
+
+
+def contiguous_mode(matrix: Any) -> int:
+    """Return which mode of a matrix is contiguous, 1 where none is."""
+    return 0 if matrix.leading_dim == 0 else 1
+
+
+def tile_layout(rows: int, columns: int) -> Any:
+    """Return the layout of a tile in shared memory: its rows in runs of 128 bytes."""
+    run = min(64, columns)
+    if columns == run:
+        return cute.make_layout((rows, columns), stride=(run, 1))
+    return cute.make_layout((rows, (run, columns // run)), stride=(run, (1, rows * run)))
+
+
+def tile_copy(atom: Any, tile: tuple[int, int], contiguous: int, vector: int, threads: int) -> Any:
+    """Return the tiled copy whose threads lie side by side along the contiguous mode, ``vector`` elements each."""
+    runs = min(tile[contiguous] // vector, threads)
+    across = threads // runs
+    if contiguous == 1:
+        of_threads, of_values = cute.make_layout((across, runs), stride=(runs, 1)), cute.make_layout((1, vector))
+    else:
+        of_threads, of_values = cute.make_layout((runs, across)), cute.make_layout((vector, 1))
+    return cute.make_tiled_copy_tv(atom, of_threads, of_values)
+
+
+def over_k(a: Staged, b: Staged, extent: Any, depth: int, stages: int, multiply: Callable[[Any], None]) -> None:
+    """Call ``multiply`` for each tile of K, ``depth`` of ``extent``, with the stage that it lies in, while later ones
+    are on their way.
+    """
+    k_tiles = cute.ceil_div(extent, depth)
+    last = k_tiles - 1
+    left = cute.min(extent - last * depth, extent)  # nothing, if K is 0
+    for x in (a, b):
+        x.move(last, 0, x.flags_of_last(left))
+    a.commit()
+    for stage in cute.range_constexpr(1, stages - 1):
+        if stage < k_tiles:
+            for x in (a, b):
+                x.move(stage - 1, stage, x.flags)
+        a.commit()
+    read, write = cute.Int32(0), cute.Int32(stages - 1)
+    for i in range(k_tiles):
+        a.wait(stages - 2)
+        cute.arch.sync_threads()
+        # The stage that was read in the last step is filled with the tile that comes ``stages - 1`` steps later.
+        ahead = i + (stages - 1)
+        more = ahead < k_tiles
+        held = [x.held() for x in (a, b)]
+        if more:
+            for x, h in zip((a, b), held):
+                x.begin(ahead - 1, write, h)
+        a.commit()
+        multiply(read)
+        if more:
+            for x, h in zip((a, b), held):
+                x.end(write, h)
+        read, write = (0 if x + 1 == stages else x + 1 for x in (read, write))
+    a.wait(0)
