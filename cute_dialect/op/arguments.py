@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.describe import GemmCoord, MathOperation, Mode, SplitKMode, known
+from cute_dialect.op.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.functors import OutputOp
 from cute_dialect.op.memory import pool_of
@@ -31,20 +31,6 @@ __all__ = ["Arguments", "GemmArguments", "Transfer", "on_the_cpu"]
 ALONE = Split()
 
 
-def _check_saturation(call: str, operation: GemmOperationUniversal, k: int) -> None:
-    """Raise UnsupportedError where sums that are to saturate could leave i32, in which kernels wrap."""
-    i = operation.tile_description.math_instruction
-    if i is None or i.math_operation != MathOperation.multiply_add_saturate:
-        return
-    largest = [255 if element == "ui8" else 128 for element in (i.element_a, i.element_b)]
-    most = (2**31 - 1) // (largest[0] * largest[1])
-    if k > most:
-        raise UnsupportedError(
-            f"{call}: expected K of at most {most} for multiply_add_saturate of {i.element_a} and {i.element_b}, whose "
-            f"sums cannot leave i32 then, got {k}: there is no kernel that saturates them yet"
-        )
-
-
 class Arguments:
     """Operands that were checked, of an operation: :meth:`launch` and :meth:`sync`."""
 
@@ -55,7 +41,12 @@ class Arguments:
         self.operation, self.operands, self.D, self.split = operation, operands, D, split
         if operation.by_tma:
             check_tma(call, operands)
-        _check_saturation(call, operation, operands.a.shape[-1])
+        k, largest = operands.a.shape[-1], operation.largest_k
+        if largest is not None and k > largest:
+            raise UnsupportedError(
+                f"{call}: expected K of at most {largest} for multiply_add_saturate, with which sums cannot leave i32, "
+                f"got {k}: there is no kernel that saturates them yet"
+            )
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
         self.launched: list[Step] = []

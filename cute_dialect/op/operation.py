@@ -103,6 +103,12 @@ class GemmOperationUniversal:
         a, b, c, d = (Type(x.element, x.layout) for x in (self.A, self.B, self.C, self.D))
         return Kinds(a, b, None if c.element == "void" else c, d)
 
+    @property
+    def largest_k(self) -> int | None:
+        """The largest K whose sums can be had, where that is bounded."""
+        i = self.tile_description.math_instruction
+        return None if i is None else i.largest_k
+
     def variant(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False
     ) -> Variant:  # fmt: skip

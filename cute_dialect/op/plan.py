@@ -402,6 +402,7 @@ class Gemm:
             entry = Entry(
                 variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
                 (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
+                self._operation_for(x).largest_k,
             )  # fmt: skip
             found.append((entry, module))
         return found

@@ -42,6 +42,7 @@ class ReductionOperation:
     """
 
     needs_hopper = by_tma = False
+    largest_k: int | None = None
 
     def __init__(
         self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",
