@@ -1,8 +1,8 @@
 """``cute-bench choose``: how long choosing a kernel takes; no GPU.
 
 For each type and major of ``--random``'s problems: the first choice of a process, which makes the menu, then the first
-choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.model.best`), beside ranking and
-making all of it.  User time of this process, in microseconds.
+choice for each problem, the fastest of the menu by prediction (:func:`cute_dialect.op.choosing.model.best`),
+beside ranking and making all of it.  User time of this process, in microseconds.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from statistics import mean
 from time import process_time_ns
 from typing import cast
 
-from cute_dialect.op import menu as menus
-from cute_dialect.op import model
-from cute_dialect.op.choice import Problem
+from cute_dialect.op.choosing import menu as menus
+from cute_dialect.op.choosing import model
+from cute_dialect.op.choosing.choice import Problem
 from cute_dialect.tools.bench_gemm_random import problems
 
 __all__ = ["run", "table"]

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choice import Choice, Problem, shipped
+from cute_dialect.op.choosing.choice import Choice, Problem, shipped
+from cute_dialect.op.choosing.menu import suits
+from cute_dialect.op.choosing.model import best
+from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Runner
-from cute_dialect.op.menu import suits
-from cute_dialect.op.model import best
-from cute_dialect.op.timing import compare
-from cute_dialect.op.ways import with_epilogue
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover

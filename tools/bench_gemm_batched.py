@@ -14,9 +14,9 @@ import os
 from collections.abc import Callable, Mapping
 from math import exp, log
 
-from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.model import ranked
 from cute_dialect.op.compiled import Runner
-from cute_dialect.op.model import ranked
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 from cute_dialect.tools.bench_gemm_random import build_all
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.compiled import Runner, text_of
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choice import Choice
-from cute_dialect.op.timing import compare
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.timing import compare
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -29,11 +29,11 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
-from cute_dialect.op.choice import Choice, Problem, decode, encode
+from cute_dialect.op.choosing.choice import Choice, Problem, decode, encode
+from cute_dialect.op.choosing.menu import differing
+from cute_dialect.op.choosing.model import Costs, ranked
+from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner, text_of
-from cute_dialect.op.menu import differing
-from cute_dialect.op.model import Costs, ranked
-from cute_dialect.op.timing import compare
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, problems

@@ -170,7 +170,7 @@ def _calls(device: str, add: Callable[..., None], runs: int) -> None:
     if device == "cpu":
         add("call: on the interpreter", _times(lambda: compiled(x, y, z), runs))
         return
-    from cute_dialect.op.timing import compare, host_overhead
+    from cute_dialect.op.choosing.timing import compare, host_overhead
 
     def host(call: Callable[[], object]) -> list[float]:
         call()

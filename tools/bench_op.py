@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
-from cute_dialect.op.timing import compare
+from cute_dialect.op.choosing.timing import compare
 
 __all__ = ["Case", "Trial", "build", "can_compile", "cases_of", "compiled", "groups", "run", "summary"]
 

@@ -14,8 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect import op
-from cute_dialect.op import row_grads, rows
-from cute_dialect.op.row_call import RowKernel
+from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, can_compile, compiled
 

@@ -191,7 +191,7 @@ def user_message(error: Exception) -> str | None:
     """Return the message of an error that a user can do something about; ``None`` for a bug of ours."""
     if isinstance(error, RunError):
         return f"cute-run: error: {error}"
-    from cute_dialect.op.choice import TableError
+    from cute_dialect.op.choosing.choice import TableError
     from cute_dialect.pipelines.stages import CompileError
     from cute_dialect.pipelines.upstream_error import UpstreamError
     from cute_dialect.runtime.artifact import ArtifactError

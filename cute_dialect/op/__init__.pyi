@@ -11,7 +11,7 @@ from cute_dialect.op.background import (
     Prefetch as Prefetch,
     prefetch as prefetch,
 )
-from cute_dialect.op.choice import (
+from cute_dialect.op.choosing.choice import (
     Choice as Choice,
     Problem as Problem,
 )
@@ -36,11 +36,11 @@ from cute_dialect.op.gemm import (
     bmm as bmm,
     mm as mm,
 )
-from cute_dialect.op.report import (
+from cute_dialect.op.choosing.report import (
     Explanation as Explanation,
     explain as explain,
 )
-from cute_dialect.op.rows import (
+from cute_dialect.op.rows.functions import (
     cross_entropy as cross_entropy,
     layer_norm as layer_norm,
     log_softmax as log_softmax,
@@ -55,13 +55,13 @@ from cute_dialect.op.rows import (
 from cute_dialect.op.scaled import (
     scaled_mm as scaled_mm,
 )
-from cute_dialect.op.ways import (
+from cute_dialect.op.choosing.ways import (
     choose as choose,
 )
-from cute_dialect.op.arguments import (
+from cute_dialect.op.plans.arguments import (
     GemmArguments as GemmArguments,
 )
-from cute_dialect.op.describe import (
+from cute_dialect.op.plans.describe import (
     BatchedIdentitySwizzle as BatchedIdentitySwizzle,
     GemmCoord as GemmCoord,
     HorizontalSwizzle as HorizontalSwizzle,
@@ -96,7 +96,7 @@ from cute_dialect.op.elements import (
     uint8 as uint8,
     void as void,
 )
-from cute_dialect.op.functors import (
+from cute_dialect.op.plans.functors import (
     FastLinearCombinationClamp as FastLinearCombinationClamp,
     LinearCombination as LinearCombination,
     LinearCombinationClamp as LinearCombinationClamp,
@@ -106,21 +106,21 @@ from cute_dialect.op.memory import (
     get_allocated_size as get_allocated_size,
     get_memory_pool as get_memory_pool,
 )
-from cute_dialect.op.operation import (
+from cute_dialect.op.plans.operation import (
     GemmOperationUniversal as GemmOperationUniversal,
 )
-from cute_dialect.op.plan import (
+from cute_dialect.op.plans.plan import (
     Gemm as Gemm,
 )
-from cute_dialect.op.reduction import (
+from cute_dialect.op.plans.reduction import (
     ReductionArguments as ReductionArguments,
     ReductionOperation as ReductionOperation,
 )
-from cute_dialect.op.saved import (
+from cute_dialect.op.plans.saved import (
     SavedGemm as SavedGemm,
     load as load,
 )
-from cute_dialect.op.tuning import (
+from cute_dialect.op.choosing.tuning import (
     Tuned as Tuned,
     tune as tune,
 )

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeAlias
 
-from cute_dialect.op import compiled, ways
-from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.report import Explanation
-from cute_dialect.op.row_call import RowKernel, library
-from cute_dialect.op.row_report import RowExplanation
+from cute_dialect.op import compiled
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.report import Explanation
+from cute_dialect.op.rows.call import RowKernel, library
+from cute_dialect.op.rows.report import RowExplanation
 from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]

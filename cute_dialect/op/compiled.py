@@ -18,7 +18,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.skinny import few_rows_text
-from cute_dialect.op.choice import Choice
+from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.known import Prepared
 from cute_dialect.op.memory import pool_of
 from cute_dialect.runtime import settings

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from cute_dialect.op.generators import Variant, compiled
+from cute_dialect.op.plans.generators import Variant, compiled
 
 __all__ = ["HasVariants", "add_module"]
 

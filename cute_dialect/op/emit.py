@@ -14,13 +14,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.generators import whole
-from cute_dialect.op.recipe import Operands, laid
-from cute_dialect.op.saved import Entry, write
+from cute_dialect.op.plans.generators import whole
+from cute_dialect.op.plans.recipe import Operands, laid
+from cute_dialect.op.plans.saved import Entry, write
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["mlir", "pytorch"]

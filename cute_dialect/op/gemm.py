@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.epilogue import Hook
-from cute_dialect.op.graphs import alone
+from cute_dialect.op.choosing.wanted import ANY, Wanted
+from cute_dialect.op.epilogue.bound import alone
+from cute_dialect.op.epilogue.known import KnownGraphs
 from cute_dialect.op.known import Extras, KnownCalls
-from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.product import Interpreted, product
-from cute_dialect.op.wanted import ANY, Wanted
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

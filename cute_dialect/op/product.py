@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
+from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
 from cute_dialect.op.compiled import Runner, in_order, prepared_launch, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
+from cute_dialect.op.epilogue.known import KnownGraphs
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
-from cute_dialect.op.graphs import Bound, bound, traced_of
 from cute_dialect.op.known import Extras, KnownCalls
-from cute_dialect.op.known_graphs import KnownGraphs
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.wanted import ANY, Wanted, kernel_for
-from cute_dialect.op.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choice import Choice
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.ways import way_of
 from cute_dialect.op.dtypes import element_name, listed
+from cute_dialect.op.epilogue.bound import bound, described
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.gemm import mm
-from cute_dialect.op.graphs import bound, described
 from cute_dialect.op.known import Extras
 from cute_dialect.op.product import Interpreted, product
-from cute_dialect.op.ways import way_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.row_call import RowKernel
+    from cute_dialect.op.rows.call import RowKernel
 
 TEST = Path(__file__).parents[1]
 
@@ -211,7 +211,7 @@ def build_several(folder: str, chip: str) -> list[str]:
 
 def build_sweep(folder: str, chip: str) -> list[str]:
     """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
-    from cute_dialect.op.model import COSTS
+    from cute_dialect.op.choosing.model import COSTS
     from cute_dialect.tools.bench_gemm_sweep import build, plan
 
     said: list[str] = []

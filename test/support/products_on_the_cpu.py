@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.op import gemm, ways
-from cute_dialect.op.choice import Choice
+from cute_dialect.op import gemm
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.choosing.choice import Choice
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cute_dialect.op import row_grads, rows
-from cute_dialect.op.row_call import RowKernel
+from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.rows.call import RowKernel
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
 MAPS = {

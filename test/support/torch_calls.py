@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from cute_dialect import op
-from cute_dialect.op import compiled, ways
+from cute_dialect.op import compiled
+from cute_dialect.op.choosing import ways
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]

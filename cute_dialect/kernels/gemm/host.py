@@ -75,7 +75,13 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
             raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
         if x.leading_dim != row_major:
             raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
-    check_extents(A, B, C)
+    check_extents(A, B, C, c.epilogue.half)
+    if c.scaled:
+        blocks = cute.ceil_div(A.shape[1], 128)
+        for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):
+            scales = behind[name]
+            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
+            assert scales.shape[1] == blocks, f"{name} must have a column for each 128 of K"
 
 
 def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:

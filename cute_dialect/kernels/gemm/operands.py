@@ -12,14 +12,17 @@ from cute_dialect.kernels.gemm.epilogue import Addends
 __all__ = ["check_extents", "of_matrix"]
 
 
-def check_extents(A: Any, B: Any, C: Any) -> Any:
+def check_extents(A: Any, B: Any, C: Any, pairs: bool = False) -> Any:
     """Assert in a host function that shapes fit; give how many matrices there are, None where there is no third mode.
 
-    The third mode of A or B may be 1, for all.
+    The third mode of A or B may be 1, for all.  ``pairs``: two columns of the product become one of C.
     """
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
-    assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    if pairs:
+        assert B.shape[0] == C.shape[1] * 2, "B must have twice the N of C"
+    else:
+        assert B.shape[0] == C.shape[1], "B and C must have the same N"
     if {cute.rank(x) for x in (A, B, C)} not in ({2}, {3}):
         raise ValueError(f"expected matrices or batches of them, got {A}, {B}, {C}")
     if cute.rank(C) == 2:

@@ -248,7 +248,8 @@ def test_variables_of_compiling(
 
 
 def test_other_variables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from cute_dialect.op import choice, compiled
+    from cute_dialect.op import compiled
+    from cute_dialect.op.choosing import choice
 
     monkeypatch.setenv("CUTE_OPT_TRACEBACK", "perhaps")
     assert cute_opt([ADD]) == 1

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op import epilogue, ways
-from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op import epilogue
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.menu import menu
 from cute_dialect.op.epilogue import FakeTensor, relu, trace
 from cute_dialect.op.errors import EpilogueError
-from cute_dialect.op.menu import menu
 
 
 def everything(accum: Any, bias: Any) -> Any:

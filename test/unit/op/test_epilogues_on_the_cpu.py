@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import ways  # noqa: E402
-from cute_dialect.op.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.choosing import ways  # noqa: E402
+from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.choosing.menu import menu  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, gelu, relu, trace, where  # noqa: E402
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError  # noqa: E402
-from cute_dialect.op.menu import menu  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
 

@@ -10,12 +10,22 @@ import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op import choice as module
-from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode, few_rows, save, table_path, tuned
-from cute_dialect.op.menu import suits
-from cute_dialect.op.model import best
-from cute_dialect.op.tuning import space as tuning_space
-from cute_dialect.op.ways import choose
+from cute_dialect.op.choosing import choice as module
+from cute_dialect.op.choosing.choice import (
+    Choice,
+    Problem,
+    TableError,
+    decode,
+    encode,
+    few_rows,
+    save,
+    table_path,
+    tuned,
+)
+from cute_dialect.op.choosing.menu import suits
+from cute_dialect.op.choosing.model import best
+from cute_dialect.op.choosing.tuning import space as tuning_space
+from cute_dialect.op.choosing.ways import choose
 from cute_dialect.tools import bench_gemm_tune, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from cute_dialect.op import known_graphs  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
+from cute_dialect.op.epilogue import known as known_graphs  # noqa: E402
+from cute_dialect.op.epilogue.known import KnownGraphs  # noqa: E402
 from cute_dialect.op.known import Prepared  # noqa: E402
-from cute_dialect.op.known_graphs import KnownGraphs  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
 D, BIAS = torch.zeros(8, 24, dtype=torch.float16), torch.zeros(24)

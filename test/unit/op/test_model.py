@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
-from cute_dialect.op import model
-from cute_dialect.op.choice import Choice, Problem, TableError, decode, encode
-from cute_dialect.op.menu import blocks, menu, suiting, suits
-from cute_dialect.op.model import (
+from cute_dialect.op.choosing import model
+from cute_dialect.op.choosing.choice import Choice, Problem, TableError, decode, encode
+from cute_dialect.op.choosing.menu import blocks, menu, suiting, suits
+from cute_dialect.op.choosing.model import (
     COSTS,
     Costs,
     best,
@@ -26,7 +26,7 @@ from cute_dialect.op.model import (
     times,
     write_costs,
 )
-from cute_dialect.op.ways import choose
+from cute_dialect.op.choosing.ways import choose
 from cute_dialect.tools.bench_gemm_random import problems
 
 GPU = "NVIDIA Test 200"

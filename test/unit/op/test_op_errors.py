@@ -12,7 +12,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.epilogue import PLAIN
-from cute_dialect.op import ways
+from cute_dialect.op.choosing import ways
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy
 

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import noted  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import ways  # noqa: E402
-from cute_dialect.op.choice import Choice, Problem  # noqa: E402
-from cute_dialect.op.menu import menu  # noqa: E402
+from cute_dialect.op.choosing import ways  # noqa: E402
+from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
+from cute_dialect.op.choosing.menu import menu  # noqa: E402
 
 f16 = torch.float16
 mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")

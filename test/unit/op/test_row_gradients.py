@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import row_grads, torch_rows  # noqa: E402
+from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
+from cute_dialect.op.rows import operators as torch_rows  # noqa: E402
 
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 2.0**-7}
 

@@ -18,11 +18,11 @@ torch = pytest.importorskip("torch")
 from products_on_the_cpu import put_in_place  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import tuning as module  # noqa: E402
-from cute_dialect.op import ways  # noqa: E402
-from cute_dialect.op.choice import Problem, table_path, tuned  # noqa: E402
-from cute_dialect.op.timing import Sample  # noqa: E402
-from cute_dialect.op.ways import choose  # noqa: E402
+from cute_dialect.op.choosing import tuning as module  # noqa: E402
+from cute_dialect.op.choosing import ways  # noqa: E402
+from cute_dialect.op.choosing.choice import Problem, table_path, tuned  # noqa: E402
+from cute_dialect.op.choosing.timing import Sample  # noqa: E402
+from cute_dialect.op.choosing.ways import choose  # noqa: E402
 
 GPU = "NVIDIA Test 300"
 

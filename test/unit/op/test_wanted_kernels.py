@@ -9,9 +9,9 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.model import ranked
-from cute_dialect.op.wanted import Wanted, kernel_for
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.model import ranked
+from cute_dialect.op.choosing.wanted import Wanted, kernel_for
 
 RNG = np.random.default_rng(3)
 

@@ -18,11 +18,11 @@ import pytest
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choice import Problem, decode, encode
+from cute_dialect.op.choosing.choice import Problem, decode, encode
+from cute_dialect.op.choosing.menu import menu, suits
+from cute_dialect.op.choosing.model import COSTS, ranked, write_costs
+from cute_dialect.op.choosing.timing import Sample
 from cute_dialect.op.compiled import Runner
-from cute_dialect.op.menu import menu, suits
-from cute_dialect.op.model import COSTS, ranked, write_costs
-from cute_dialect.op.timing import Sample
 from cute_dialect.tools import bench_gemm_sweep, cute_bench
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm_sweep import (

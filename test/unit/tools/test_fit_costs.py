@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.op.choice import Choice, Problem, encode
-from cute_dialect.op.menu import blocks, suits
-from cute_dialect.op.model import (
+from cute_dialect.op.choosing.choice import Choice, Problem, encode
+from cute_dialect.op.choosing.menu import blocks, suits
+from cute_dialect.op.choosing.model import (
     COSTS,
     GIVEN,
     Costs,

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_sums import SUMS, sum_class
-from cute_dialect.op import rows
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
-from cute_dialect.op.row_call import RowKernel
+from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows.call import RowKernel
 
 __all__ = ["RowExplanation", "explained", "is_of_rows"]
 
@@ -30,7 +30,7 @@ _FUNCTIONS = (
     rows.cross_entropy,
 )  # fmt: skip
 _DRAM = 4.092
-"""TB/s that an H200 keeps up, as in :mod:`cute_dialect.op.model`."""
+"""TB/s that an H200 keeps up, as in :mod:`cute_dialect.op.choosing.model`."""
 
 
 class RowExplanation(NamedTuple):

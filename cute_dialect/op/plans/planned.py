@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.recipe import Operands, laid
+from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, accepts, numpy_dtype, view_of
 
 __all__ = [

@@ -5,18 +5,18 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from cute_dialect.op.choosing.report import Explanation, explained_way
+from cute_dialect.op.choosing.ways import Way, here
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
-from cute_dialect.op.planned import Type, read
-from cute_dialect.op.recipe import Operands, laid
-from cute_dialect.op.report import Explanation, explained_way
-from cute_dialect.op.tiles import chosen, problem_of
-from cute_dialect.op.ways import Way, here
+from cute_dialect.op.plans.planned import Type, read
+from cute_dialect.op.plans.recipe import Operands, laid
+from cute_dialect.op.plans.tiles import chosen, problem_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plan import Gemm
+    from cute_dialect.op.plans.plan import Gemm
 
 __all__ = ["explained"]
 

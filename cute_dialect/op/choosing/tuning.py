@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
-from cute_dialect.op import gemm, ways
+from cute_dialect.op import gemm
 from cute_dialect.op.background import Prefetch, prefetch
-from cute_dialect.op.choice import Choice, Problem, shipped
-from cute_dialect.op.choice import save as save_choices
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.choosing.choice import Choice, Problem, shipped
+from cute_dialect.op.choosing.choice import save as save_choices
+from cute_dialect.op.choosing.menu import differing
+from cute_dialect.op.choosing.model import COSTS, Costs, costs_of, ranked
+from cute_dialect.op.choosing.report import explain
+from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.errors import DeviceError, UnsupportedError
-from cute_dialect.op.menu import differing
-from cute_dialect.op.model import COSTS, Costs, costs_of, ranked
-from cute_dialect.op.report import explain
-from cute_dialect.op.timing import compare
 
 __all__ = ["MARGIN", "Tuned", "finals", "space", "tune"]
 

@@ -18,7 +18,7 @@ from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import read_all
 from cute_dialect.op.compiled import Libraries
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
-from cute_dialect.op.known_rows import KnownRows, Launch
+from cute_dialect.op.rows.known import KnownRows, Launch
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, view_of
 

@@ -1,5 +1,5 @@
-"""Plans in a folder, with their compiled kernels: what :meth:`Gemm.save <cute_dialect.op.plan.Gemm.save>` writes runs
-with the driver and numpy or torch, without the compiler.
+"""Plans in a folder, with their compiled kernels: what :meth:`Gemm.save <cute_dialect.op.plans.plan.Gemm.save>`
+writes runs with the driver and numpy or torch, without the compiler.
 
     plan.run(a, b, c, d)                                 # what was run, or compiled, is saved
     plan.save("folder")
@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.op.arguments import Arguments, on_the_cpu
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
-from cute_dialect.op.functors import number
-from cute_dialect.op.launcher import Launcher
-from cute_dialect.op.planned import Kinds, Type, check, fits_tma, folded
-from cute_dialect.op.recipe import Operands, Recipe
-from cute_dialect.op.steps import Split
+from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.functors import number
+from cute_dialect.op.plans.launcher import Launcher
+from cute_dialect.op.plans.planned import Kinds, Type, check, fits_tma, folded
+from cute_dialect.op.plans.recipe import Operands, Recipe
+from cute_dialect.op.plans.steps import Split
 from cute_dialect.runtime import load as load_module
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["FORMAT", "Entry", "SavedGemm", "load", "write"]
@@ -106,7 +106,7 @@ def write(
 
 
 def load(folder: str | os.PathLike[str]) -> SavedGemm:
-    """Read what :meth:`Gemm.save <cute_dialect.op.plan.Gemm.save>` wrote; needs no compiler.  Raises
+    """Read what :meth:`Gemm.save <cute_dialect.op.plans.plan.Gemm.save>` wrote; needs no compiler.  Raises
     UnsupportedError.
     """
     path = Path(folder) / _FILE
@@ -125,7 +125,7 @@ def load(folder: str | os.PathLike[str]) -> SavedGemm:
 
 
 class _Operation:
-    """Kernels of a folder, as :class:`~cute_dialect.op.arguments.Arguments` uses an operation."""
+    """Kernels of a folder, as :class:`~cute_dialect.op.plans.arguments.Arguments` uses an operation."""
 
     by_tma = needs_hopper = False
     largest_k = None  # entries have theirs
@@ -191,7 +191,7 @@ class SavedGemm:
         beta: float | None = None, *, sync: bool = True, bias: object = None, stream: object = None,
         **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
-        """Compute D as the plan does; see :meth:`Gemm.run <cute_dialect.op.plan.Gemm.run>`.  Raises OpError."""
+        """Compute D as the plan does; see :meth:`Gemm.run <cute_dialect.op.plans.plan.Gemm.run>`.  Raises OpError."""
         found = self.arguments(A, B, C, D, alpha, beta, bias=bias, stream=stream, **options)
         found.launch()
         self._last = found

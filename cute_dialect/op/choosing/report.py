@@ -19,21 +19,22 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-from cute_dialect.op import choice as tables
-from cute_dialect.op import gemm, ways
-from cute_dialect.op.choice import Choice, Problem
+from cute_dialect.op import gemm
+from cute_dialect.op.choosing import choice as tables
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.menu import blocks
+from cute_dialect.op.choosing.model import costs_of, predict, ranked
 from cute_dialect.op.compiled import AnyConfig
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
+from cute_dialect.op.epilogue.bound import alone, bound, described, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
-from cute_dialect.op.graphs import alone, bound, described, traced_of
 from cute_dialect.op.known import Extras
-from cute_dialect.op.menu import blocks
-from cute_dialect.op.model import costs_of, predict, ranked
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
-from cute_dialect.op.row_report import explained, is_of_rows
+from cute_dialect.op.rows.report import explained, is_of_rows
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["Explanation", "explain", "explained_way"]

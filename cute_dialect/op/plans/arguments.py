@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
-from cute_dialect.op.functors import OutputOp
 from cute_dialect.op.memory import pool_of
-from cute_dialect.op.planned import Kinds, check, check_tma
-from cute_dialect.op.recipe import Operands
-from cute_dialect.op.steps import Split, Step, Workspace, partial_steps, steps_of
+from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
+from cute_dialect.op.plans.functors import OutputOp
+from cute_dialect.op.plans.planned import Kinds, check, check_tma
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, steps_of
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.interp import RunReport
-    from cute_dialect.op.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
@@ -129,7 +129,7 @@ class GemmArguments(Arguments):
 
     ``problem_size``: (M, N, K), where it is not what A and B say: flat arrays then have the described layouts; ``D``:
     is made if it is not given; ``output_op``: the numbers, of the operation's ``epilogue_type``; ``gemm_mode``:
-    see :class:`~cute_dialect.op.describe.Mode`; ``split_k_slices``: parts of K; ``batch``: how many matrices;
+    see :class:`~cute_dialect.op.plans.describe.Mode`; ``split_k_slices``: parts of K; ``batch``: how many matrices;
     ``bias``: (N,) or (M, 1); ``stream``; ``options``: as of a kernel's call, ``device="cpu"`` and the interpreter's.
     Raises OpError.
     """

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cute_dialect.op.arguments import Arguments, on_the_cpu
-from cute_dialect.op.describe import TensorDescription
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
-from cute_dialect.op.functors import EpilogueFunctor, LinearCombination, OutputOp
-from cute_dialect.op.generators import ReduceConfig, Variant, compiled
-from cute_dialect.op.launcher import Launcher
-from cute_dialect.op.planned import Type, as_planned, new_like, of_shape, read
-from cute_dialect.op.recipe import Operands
-from cute_dialect.op.steps import Step, Workspace, reduction
+from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.describe import TensorDescription
+from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
+from cute_dialect.op.plans.generators import ReduceConfig, Variant, compiled
+from cute_dialect.op.plans.launcher import Launcher
+from cute_dialect.op.plans.planned import Type, as_planned, new_like, of_shape, read
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.steps import Step, Workspace, reduction
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -99,7 +99,7 @@ class ReductionArguments(Arguments):
     """The operands of a reduction.
 
     ``problem_size``: (M, N); ``partitions``: the parts that the GEMM was asked for; ``workspace``: its
-    :attr:`~cute_dialect.op.arguments.GemmArguments.workspace`; ``destination``: D, made if it is not given;
+    :attr:`~cute_dialect.op.plans.arguments.GemmArguments.workspace`; ``destination``: D, made if it is not given;
     ``source``: C; ``output_op``: the numbers.  Raises OpError.
     """
 

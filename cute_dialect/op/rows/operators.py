@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cute_dialect.op import row_grads, rows
+from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows import gradients as row_grads
 
 __all__ = [
     "cross_entropy", "cross_entropy_backward", "layer_norm", "layer_norm_backward", "layer_norm_residual",

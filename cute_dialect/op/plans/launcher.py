@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.op.memory import new_memory
-from cute_dialect.op.recipe import Operands, Recipe
+from cute_dialect.op.plans.recipe import Operands, Recipe
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover

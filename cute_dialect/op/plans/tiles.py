@@ -8,15 +8,15 @@ from typing import overload
 import numpy as np
 
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
-from cute_dialect.op.choice import Problem
-from cute_dialect.op.configure import Asked, ampere_tiles, described, simt_tiles
-from cute_dialect.op.describe import TileDescription
+from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.menu import Menu, menu, suiting
+from cute_dialect.op.choosing.model import costs_of, times
+from cute_dialect.op.choosing.ways import choose
 from cute_dialect.op.errors import AlignmentError, LayoutError
-from cute_dialect.op.menu import Menu, menu, suiting
-from cute_dialect.op.model import costs_of, times
-from cute_dialect.op.planned import fits_tma
-from cute_dialect.op.recipe import Operands
-from cute_dialect.op.ways import choose
+from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
+from cute_dialect.op.plans.describe import TileDescription
+from cute_dialect.op.plans.planned import fits_tma
+from cute_dialect.op.plans.recipe import Operands
 
 __all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
 

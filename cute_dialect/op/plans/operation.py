@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.reduce_parts import ReduceConfig
-from cute_dialect.op.choice import Choice
-from cute_dialect.op.configure import Asked, configured
-from cute_dialect.op.describe import Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.functors import EpilogueFunctor, LinearCombination, OutputOp
-from cute_dialect.op.generators import Configured, Simt, Variant, compiled
-from cute_dialect.op.launcher import Launcher
-from cute_dialect.op.planned import Kinds, Type
+from cute_dialect.op.plans.configure import Asked, configured
+from cute_dialect.op.plans.describe import Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
+from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled
+from cute_dialect.op.plans.launcher import Launcher
+from cute_dialect.op.plans.planned import Kinds, Type
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.arguments import GemmArguments
-    from cute_dialect.op.recipe import Operands
-    from cute_dialect.op.steps import Split
+    from cute_dialect.op.plans.arguments import GemmArguments
+    from cute_dialect.op.plans.recipe import Operands
+    from cute_dialect.op.plans.steps import Split
 
 __all__ = ["STAGES", "GemmOperationUniversal"]
 

@@ -19,8 +19,8 @@ from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
-from cute_dialect.op.known_rows import KnownRows
-from cute_dialect.op.row_call import RowCall, RowKernel
+from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = [
@@ -85,7 +85,7 @@ def _operators(call: str, out: Any, *arrays: Any) -> Any:
             return None
     if out is not None:
         raise UnsupportedError(f"{call}: expected no out where gradients are wanted, or in torch.compile")
-    from cute_dialect.op import torch_rows
+    from cute_dialect.op.rows import operators as torch_rows
 
     return torch_rows
 

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
-from cute_dialect.op.choice import Choice, Problem, tuned
+from cute_dialect.op.choosing.choice import Choice, Problem, tuned
+from cute_dialect.op.choosing.model import Costs, best, costs_of, ranked, tell_clusters
 from cute_dialect.op.compiled import AnyConfig, Runner, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
 from cute_dialect.op.fused import Matrix, folds
 from cute_dialect.op.known import Extras
-from cute_dialect.op.model import Costs, best, costs_of, ranked, tell_clusters
 from cute_dialect.op.operands import bias_mode
 from cute_dialect.runtime.driver import CudaError, driver
 
@@ -45,9 +45,9 @@ WITHOUT_GPU = "NVIDIA H200"
 def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
     """Return the kernel for a problem on a chip of ``sms`` multiprocessors.
 
-    ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choice`) are asked first: the user's, then the
-    one of this package; then, and without a name, what is predicted to be the fastest of the menu
-    (:mod:`cute_dialect.op.model`), by the costs of that GPU.
+    ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choosing.choice`) are asked first: the user's,
+    then the one of this package; then, and without a name, what is predicted to be the fastest of the menu
+    (:mod:`cute_dialect.op.choosing.model`), by the costs of that GPU.
     """
     found = tuned(gpu).get(problem.key) if gpu else None
     return found or best(problem, costs_of(gpu, sms))

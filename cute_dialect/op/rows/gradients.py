@@ -23,11 +23,11 @@ from cute_dialect.kernels.row_grads import (  # fmt: skip
     part_columns,
     resident,
 )
+from cute_dialect.op.choosing.ways import gpu_of
 from cute_dialect.op.errors import DtypeError, UnsupportedError
-from cute_dialect.op.known_rows import KnownRows
-from cute_dialect.op.row_call import RowCall, RowKernel
-from cute_dialect.op.rows import row_kernel
-from cute_dialect.op.ways import gpu_of
+from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.op.rows.functions import row_kernel
+from cute_dialect.op.rows.known import KnownRows
 
 __all__ = [
     "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.memory import new_memory
-from cute_dialect.op.recipe import Operands
+from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.generators import Variant
-    from cute_dialect.op.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.generators import Variant
+    from cute_dialect.op.plans.operation import GemmOperationUniversal
 
 __all__ = ["Split", "Step", "Workspace", "partial_steps", "reduction", "steps_of"]
 
 
 class Split(NamedTuple):
-    """Who shares K: ``mode``: serial, parallel or stream (see :class:`~cute_dialect.op.describe.SplitKMode`)."""
+    """Who shares K: ``mode``: serial, parallel or stream (see :class:`~cute_dialect.op.plans.describe.SplitKMode`)."""
 
     mode: str = "serial"
     parts: int = 1

@@ -5,7 +5,7 @@ take through the L2, shared by all blocks that run, and what the ring of stages 
 lie the launch, the first loads and the stores, between waves what of a store is not hidden, and where blocks share K
 what their meeting takes.  Reading and writing DRAM once bounds all of it.  The numbers of a GPU (:class:`Costs`) are
 data, fitted to measurements by ``cute-bench gemm --fit``; files of them come with this package (``tables/costs-*``),
-and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_dialect.op.choice`).
+and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_dialect.op.choosing.choice`).
 
 >>> best(Problem(8192, 8192, 8192), COSTS).config.tile
 (128, 256, 64)
@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cute_dialect.kernels.gemm.config import BITS, at_once
-from cute_dialect.op.choice import Choice, Problem, TableError
-from cute_dialect.op.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
+from cute_dialect.op.choosing.choice import Choice, Problem, TableError
+from cute_dialect.op.choosing.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
 
 if TYPE_CHECKING:

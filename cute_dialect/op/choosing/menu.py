@@ -3,8 +3,8 @@
 There are up to three thousand for a type of operands: tiles of 64 to 256 rows and of 16 to 256 columns, of the problem
 as it is or swapped (``C^T = B A^T``), each with a way to share the work.  Where the last wave of tiles is not full
 another tile is as good as sharing it (``stream_k``), so that no kernel that does is among them.  A menu is a table, a
-column for each thing that the model asks, of all kernels at once; a :class:`~cute_dialect.op.choice.Choice` is made of
-one that is taken.
+column for each thing that the model asks, of all kernels at once; a
+:class:`~cute_dialect.op.choosing.choice.Choice` is made of one that is taken.
 
 >>> found = menu(Problem(8192, 8192, 8192))
 >>> len(found) > 1000, found.choice(0).config.tile
@@ -25,7 +25,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import swapped as swapped_element
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
-from cute_dialect.op.choice import Choice, Problem, few_rows, swapped_majors
+from cute_dialect.op.choosing.choice import Choice, Problem, few_rows, swapped_majors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.choice import Choice
+    from cute_dialect.op.choosing.choice import Choice
 
 __all__ = [
     "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",

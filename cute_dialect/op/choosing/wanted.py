@@ -6,11 +6,11 @@ import difflib
 from typing import NamedTuple
 
 from cute_dialect.kernels.gemm.elements import BITS, factors, sums_of
-from cute_dialect.op.choice import Choice, Problem
-from cute_dialect.op.describe import TileDescription
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.menu import menu, suiting, suits
+from cute_dialect.op.choosing.model import costs_of, ranked
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.menu import menu, suiting, suits
-from cute_dialect.op.model import costs_of, ranked
+from cute_dialect.op.plans.describe import TileDescription
 
 __all__ = ["ANY", "Wanted", "kernel_for"]
 
@@ -100,7 +100,7 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
     """Return the kernel of a description."""
-    from cute_dialect.op.configure import Asked, configured
+    from cute_dialect.op.plans.configure import Asked, configured
 
     a, b = factors(problem.element)
     sums = problem.sums or sums_of(problem.element)

@@ -14,9 +14,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.arguments import Arguments, on_the_cpu
-from cute_dialect.op.configure import Asked
-from cute_dialect.op.describe import (
+from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.configure import Asked
+from cute_dialect.op.plans.describe import (
     GemmCoord,
     IdentitySwizzle8,
     MathOperation,
@@ -26,24 +29,21 @@ from cute_dialect.op.describe import (
     TileDescription,
     known,
 )
-from cute_dialect.op.elements import element_name, layout_name
-from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
-from cute_dialect.op.functors import EpilogueFunctor, number
-from cute_dialect.op.generators import ReduceConfig, Variant, whole
-from cute_dialect.op.operation import GemmOperationUniversal
-from cute_dialect.op.planned import Kinds, Type, check, folded, found_type, read
-from cute_dialect.op.recipe import Operands
-from cute_dialect.op.reference import reference
-from cute_dialect.op.saved import Entry, problem, write
-from cute_dialect.op.steps import Split
-from cute_dialect.op.tiles import chosen, of_hopper, tiles_of
+from cute_dialect.op.plans.functors import EpilogueFunctor, number
+from cute_dialect.op.plans.generators import ReduceConfig, Variant, whole
+from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.planned import Kinds, Type, check, folded, found_type, read
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.reference import reference
+from cute_dialect.op.plans.saved import Entry, problem, write
+from cute_dialect.op.plans.steps import Split
+from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
-    from cute_dialect.op.report import Explanation
+    from cute_dialect.op.choosing.report import Explanation
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["Gemm"]
@@ -253,7 +253,7 @@ class Gemm:
 
     def where(self) -> dict[str, Any]:
         """Return what kernels are chosen by: the GPU, what multiplies."""
-        from cute_dialect.op.ways import here
+        from cute_dialect.op.choosing.ways import here
 
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
@@ -288,8 +288,8 @@ class Gemm:
         return self._make(td, alignments)
 
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
-        from cute_dialect.op.configure import ampere_tiles
         from cute_dialect.op.elements import SIZES
+        from cute_dialect.op.plans.configure import ampere_tiles
 
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)
@@ -435,7 +435,7 @@ class Gemm:
 
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
         """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""
-        from cute_dialect.op.plan_report import explained
+        from cute_dialect.op.plans.report import explained
 
         a, b, _, _ = self._given("Gemm.explain", A, B)
         return explained(self, a, b, others)

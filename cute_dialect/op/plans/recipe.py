@@ -1,6 +1,6 @@
 """How a compiled GEMM is called: the order and form of its arguments, the memory that its blocks share.
 
-A recipe is plain data: a saved plan has it in JSON and runs without the compiler (:mod:`~cute_dialect.op.saved`).
+A recipe is plain data: a saved plan has it in JSON and runs without the compiler (:mod:`~cute_dialect.op.plans.saved`).
 
 >>> of_stream = Recipe("k", share=Share(0, 0, 4194304, 128))
 >>> of_stream.share.of(1000, 1000), Recipe.from_json(of_stream.to_json()) == of_stream

@@ -16,10 +16,10 @@ from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_o
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.kernels.sgemm import RUNGS
 from cute_dialect.kernels.warp_gemm import WarpConfig
-from cute_dialect.op.choice import Choice, few_rows
-from cute_dialect.op.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.choosing.choice import Choice, few_rows
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.generators import Configured, Simt
+from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.plans.generators import Configured, Simt
 
 __all__ = ["Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
 

@@ -16,11 +16,11 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
-from cute_dialect.op.choice import Choice
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Libraries, by_name, library, text_of
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.recipe import Recipe, Share
-from cute_dialect.op.ways import with_epilogue
+from cute_dialect.op.plans.recipe import Recipe, Share
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule

@@ -1,0 +1,1 @@
+"""Functions on rows: softmax, norms, sums and losses, forward and backward."""
