@@ -316,8 +316,9 @@ def _open(
         from cute_dialect.runtime import load
 
         return load(options.file)
+    from cute_dialect.pipelines.recall import compiled_before
     from cute_dialect.pipelines.registry import with_options
-    from cute_dialect.pipelines.stages import compile_module, compiled_before, read_text
+    from cute_dialect.pipelines.stages import compile_module, read_text
 
     source, chip = _Path(options.file), options.chip
     pipeline = with_options(options.pipeline, {"lineinfo": "true"} if options.lineinfo else {})

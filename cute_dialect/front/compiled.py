@@ -129,7 +129,7 @@ class Compiled:
         return self._program
 
     def _lowered(self, kernel: str | None) -> object:
-        from cute_dialect.pipelines.stages import lowered_when_asked
+        from cute_dialect.pipelines.lowered_again import lowered_when_asked
 
         return lowered_when_asked(lambda: self.program.module)(kernel)
 

@@ -26,7 +26,7 @@ class Made(NamedTuple):
 
 def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
     """Return the key of a traced module."""
-    from cute_dialect.pipelines.stages import text_key
+    from cute_dialect.pipelines.recall import text_key
 
     chip, level = _chip(options, emit), _level(options, emit)
     return text_key(_text(module), emit=emit, chip=chip, opt_level=level, ptxas=options.ptxas)
@@ -53,7 +53,9 @@ def compile_traced(
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
-    from cute_dialect.pipelines.stages import compile_elsewhere, compile_module, text_key
+    from cute_dialect.pipelines.elsewhere import compile_elsewhere
+    from cute_dialect.pipelines.recall import text_key
+    from cute_dialect.pipelines.stages import compile_module
 
     chip, level = _chip(options, emit), _level(options, emit)
     lineinfo = emit != "base" and options.lineinfo

@@ -99,7 +99,7 @@ def by_name(
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         return load(os.path.join(kernels, name))
     if elsewhere and chip is None:
-        from cute_dialect.pipelines.stages import compile_text_elsewhere
+        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
 
         return compile_text_elsewhere(text(), f"{name}.mlir")
     return compile(text(), filename=f"{name}.mlir", chip=chip)

@@ -184,7 +184,7 @@ def build_plans(folder: str, chip: str) -> list[str]:
     from planned_products import texts
 
     from cute_dialect.pipelines import compile as compile_cute
-    from cute_dialect.pipelines.stages import compile_text_elsewhere
+    from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
 
     def made(kernel: tuple[str, Callable[[], str]]) -> str:
         name, text = kernel[0], kernel[1]()

@@ -64,7 +64,7 @@ def _compiled(kernel: RowKernel, cpu: bool, elsewhere: bool) -> CompiledModule:
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         return load(os.path.join(kernels, name))
     if elsewhere:
-        from cute_dialect.pipelines.stages import compile_text_elsewhere
+        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
 
         return compile_text_elsewhere(kernel.text(), f"{name}.mlir")
     return compile(kernel.text(), filename=f"{name}.mlir")

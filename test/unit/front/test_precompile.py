@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.pipelines import stages
+from cute_dialect.pipelines import recall, stages
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CUTE_DEVICE", raising=False)
     monkeypatch.setenv("CUTE_CHIP", "sm_90a")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(stages, "_MEMORY", {})
+    monkeypatch.setattr(recall, "_MEMORY", {})
 
 
 @cute.kernel

@@ -15,7 +15,7 @@ from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op import compiled as kernels
 from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.pipelines import stages
+from cute_dialect.pipelines import recall, stages
 from cute_dialect.pipelines.upstream import is_available
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="upstream MLIR is not installed")
@@ -36,7 +36,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     monkeypatch.delenv("CUTE_CACHE", raising=False)
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CUTE_CONFIG_DIR", str(tmp_path / "config"))
-    stages._MEMORY.clear()
+    recall._MEMORY.clear()
     kernels._LIBRARIES.clear()
     yield names
     kernels._LIBRARIES.clear()

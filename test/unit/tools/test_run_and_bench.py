@@ -13,7 +13,7 @@ from pipelines_support import PLAIN, FakeDriver, add_module, kernel, module, ten
 from programs import run
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import stages
+from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.artifact import CodeObject
 from cute_dialect.tools import cute_bench, cute_run
@@ -101,13 +101,13 @@ def test_a_file_is_compiled_for_the_gpu(
     file = tmp_path / "add.mlir"
     file.write_text(add_module())
     made: list[str] = []
-    to_code = stages._Work.to_code  # pyright: ignore[reportPrivateUsage]
+    to_code = Compilation.to_code
 
-    def counted(work: stages._Work, *rest: Any) -> tuple[CodeObject, ...]:  # pyright: ignore[reportPrivateUsage]
+    def counted(work: Compilation, *rest: Any) -> tuple[CodeObject, ...]:
         made.append(work.name)
         return to_code(work, *rest)
 
-    monkeypatch.setattr(stages._Work, "to_code", counted)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(Compilation, "to_code", counted)
     arguments = (str(file), "--no-cache", "--kernel", "add", "--in", "17x128", "--in")
     assert run(capsys, *arguments, "4y8")[0] == 1
     assert run(capsys, *arguments, "17x128x2")[0] == 1

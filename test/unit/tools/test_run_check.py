@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from programs import run
 
-from cute_dialect.pipelines import stages
+from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.tools import cute_run
 from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_expression import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, read_expression
@@ -62,7 +62,7 @@ def test_names_are_said_before_anything_runs(
     def refuse(*_: Any, **__: Any) -> None:
         made.append("code")
 
-    monkeypatch.setattr(stages._Work, "to_code", refuse)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(Compilation, "to_code", refuse)
     monkeypatch.setattr(cute_run, "_run_cpu", refuse)
     words = (str(EXAMPLE), "--kernel", "add", "--device=cpu", "--in", "4x8", "--check", expression)
     status, out, err = run(capsys, *words)

@@ -9,8 +9,10 @@ import pytest
 
 from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.pipelines import stages
-from cute_dialect.pipelines.stages import Timing, compile_module, compiled_before
+from cute_dialect.pipelines import recall, stages
+from cute_dialect.pipelines.compilation import Compilation
+from cute_dialect.pipelines.recall import compiled_before
+from cute_dialect.pipelines.stages import Timing, compile_module
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools import cute_run
 
@@ -68,7 +70,7 @@ def test_arguments_are_checked_before_code_is_made(monkeypatch: pytest.MonkeyPat
         raise AssertionError("code was made")
 
     with monkeypatch.context() as m:
-        m.setattr(stages._Work, "to_code", no_code)  # pyright: ignore[reportPrivateUsage]
+        m.setattr(Compilation, "to_code", no_code)
         with pytest.raises(Wrong):
             compile_module(Path(ADD), emit="ptx", cache=False, before_code=refuse)
     assert seen == ["add", "add_v"]
@@ -79,11 +81,11 @@ def test_one_kernel_is_lowered(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     """Of a module from the cache the interpreter has only the kernel made that it runs: as it is among the others."""
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(stages, "_MEMORY", {})
+    monkeypatch.setattr(recall, "_MEMORY", {})
     source = EXAMPLES / f"{name}.mlir"
     assert compiled_before(source, emit="base") is None
     whole = functions(compile_cute(source, emit="base"), None)
-    monkeypatch.setattr(stages, "_MEMORY", {})
+    monkeypatch.setattr(recall, "_MEMORY", {})
     timings: list[Timing] = []
     again = compile_module(source, emit="base", timings=timings)
     assert [t.stage for t in timings] == ["cache"]

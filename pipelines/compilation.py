@@ -1,0 +1,306 @@
+"""One compilation: what is read, the passes that are run on it, and the code that comes of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from cute_dialect.runtime.artifact import CodeObject, Stage
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Source
+    from cute_dialect.passes.pipeline_text import Element, PassElement
+    from cute_dialect.pipelines.isolate import Worker
+    from cute_dialect.pipelines.runner import IR, Step
+    from cute_dialect.runtime.manifest import Manifest
+
+__all__ = ["Compilation", "CompileError", "Emit", "Timing", "is_text", "read_text", "text_of"]
+
+Emit: TypeAlias = Literal["auto", "cubin", "ptx", "base"]
+"""The end of a compilation: ``base`` stops after cute-to-base (for the CPU), ``ptx`` at PTX, ``cubin`` needs a ptxas,
+``auto`` uses one if it is there.
+"""
+
+
+class CompileError(Exception):
+    """The source cannot be compiled.  ``diagnostics`` have positions; the message shows them with their lines."""
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()):
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
+
+
+class Timing(NamedTuple):
+    """Seconds that a stage took."""
+
+    stage: str
+    seconds: float
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file.  Raises :class:`CompileError`."""
+    path = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except OSError as e:
+        raise CompileError(f"{path}: error: cannot read it: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise CompileError(f"{path}: error: not UTF-8 text (byte {e.start})") from e
+
+
+def is_text(source: str) -> bool:
+    """Tell whether a source is a text, not the path of a file."""
+    return "\n" in source or "{" in source or source.lstrip().startswith('"')
+
+
+class Compilation:
+    """One compilation: its steps, its diagnostics, its clock."""
+
+    def __init__(
+        self, pipeline: str, options: dict[str, str], timings: list[Timing] | None, ptxas: tuple[str, ...] = ()
+    ):
+        self._timings = timings
+        self._ptxas = ptxas
+        self._last = perf_counter()
+        from cute_dialect.ir.diagnostics import DiagnosticEngine
+        from cute_dialect.pipelines.registry import PipelineError, named_pipeline
+
+        try:
+            self._row, chosen = named_pipeline(pipeline)
+            self._options = chosen | options
+            self._passes = _flat(self._row.elements(self._options))
+        except PipelineError as e:
+            raise CompileError(f"error: {e}") from e
+        self.engine: DiagnosticEngine = DiagnosticEngine()
+        self.sources: dict[str, Source] = {}
+        self.stages: list[Stage] = []
+        self.name = "-"
+        self.tick("start")
+
+    @cached_property
+    def context(self) -> Context:
+        """All dialects; xDSL is imported here, after a file that cannot be read was met."""
+        from cute_dialect.ir.context import make_context
+
+        return make_context("all", allow_unregistered=True)
+
+    def tick(self, stage: str) -> None:
+        """Note the time since the last one."""
+        now = perf_counter()
+        if self._timings is not None:
+            self._timings.append(Timing(stage, now - self._last))
+        self._last = now
+
+    def take_ptx_of(self, module: ModuleOp) -> None:
+        """Take the version of PTX that the module's atoms need, if the default is older and none is given."""
+        features = self.option("attach-nvvm-target", "features", "")
+        if "features" in self._options or not features.startswith("+ptx"):
+            return
+        least = 0
+        for atom in {op.result_types[0] for op in module.walk() if op.name == "cute.atom"}:
+            row: Any = getattr(atom, "row", None)  # of the table of atoms
+            version: object = getattr(row() if callable(row) else row, "ptx_version", "0")
+            least = max(least, int(str(version).replace(".", "")))
+        if least > int(features.removeprefix("+ptx")):
+            self._passes = _flat(self._row.elements(self._options | {"features": f"+ptx{least}"}))
+
+    def option(self, pass_name: str, key: str, default: str) -> str:
+        """Return an option that the pipeline gives to a pass."""
+        return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
+
+    def _steps(self, *, base: bool) -> list[Step]:
+        """Return the steps up to base IR, or those from there on; what is not among them is not even imported."""
+        from cute_dialect.passes.registry import PASSES
+        from cute_dialect.pipelines.runner import ResolveError, resolve
+
+        to_base = 1 + max(i for i, e in enumerate(self._passes) if PASSES[e.name].scope == "cute")
+        try:
+            return resolve(self._passes[to_base:] if base else self._passes[:to_base])
+        except ResolveError as e:
+            raise CompileError(f"error: {e}") from e
+
+    def failure(self) -> CompileError:
+        """Make an error of all errors so far, with their source lines."""
+        from cute_dialect.ir.diagnostics import render
+
+        errors = [d for d in self.engine.seen if d.severity == "error"]
+        return CompileError("".join(render(d, self.sources) for d in errors).rstrip("\n"), errors)
+
+    def remarks(self) -> list[str]:
+        """List what the passes had to say that is no error: ``FILE:LINE:COL: remark: …``."""
+        return [f"{d.position}: {d.severity}: {d.message}" for d in self.engine.seen if d.severity != "error"]
+
+    # ------------------------------------------------------------------------------------------------------ reading
+
+    def read(self, source: str | os.PathLike[str] | ModuleOp, filename: str | None) -> tuple[ModuleOp, str | None]:
+        """Read the module, and its text if it came as text.  Raises :class:`CompileError`."""
+        if isinstance(source, str) and is_text(source):
+            text = source
+            self.name = filename or "-"
+        elif isinstance(source, (str, os.PathLike)):
+            self.name = filename or os.fspath(source)
+            text = read_text(source)
+        else:
+            self.name = filename or "-"
+            return source.clone(), None  # the passes work in place
+        module = self.parse(text, self.name)
+        self.tick("parse")
+        return module, text
+
+    def parse(self, text: str, name: str, *, verified: bool = False) -> ModuleOp:
+        """Parse and verify; ``verified``: the text is known to be sound."""
+        from cute_dialect.ir.diagnostics import DiagnosticEngine, Source
+        from cute_dialect.ir.parsing import parse_module as parse
+        from cute_dialect.ir.verifier import verify
+
+        self.engine = DiagnosticEngine(file=name)
+        self.sources[name] = Source(name, text)
+        module = parse(self.context, self.sources[name], self.engine)
+        if module is None:
+            retold = _through_upstream(text)
+            quiet = DiagnosticEngine(file=name)
+            module = parse(self.context, Source(name, retold), quiet) if retold is not None else None
+            if module is None:
+                raise self.failure()
+            self.engine = DiagnosticEngine(file=name)
+        if not verified and not verify(module, self.engine):
+            raise self.failure()
+        return module
+
+    # ------------------------------------------------------------------------------------------------------- passes
+
+    def run_cute(self, module: ModuleOp, stages: list[Stage] | None, *, for_chip: bool = False) -> ModuleOp:
+        """Run the passes of ours, in place; base IR has nothing for them to do.
+
+        ``for_chip``: whether a chip must have all instructions; the CPU has them all.
+        """
+        from cute_dialect.pipelines.runner import IR
+
+        if not _has_cute(module):
+            if stages is not None:
+                stages.append(Stage("cute-to-base", text_of(module, generic=True)))
+            return module
+        steps = self._steps(base=False)
+        self._run(IR(module), [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
+        return module
+
+    def to_code(
+        self, module: ModuleOp, manifest: Manifest, emit: Emit, stages: list[Stage] | None
+    ) -> tuple[CodeObject, ...]:
+        """Take base IR to PTX and cubin, in place."""
+        from cute_dialect.pipelines.isolate import borrowed
+        from cute_dialect.pipelines.runner import IR
+        from cute_dialect.pipelines.upstream import is_available
+        from cute_dialect.pipelines.upstream_error import UpstreamMissing
+
+        if not is_available():
+            raise CompileError(f"error: {UpstreamMissing.HINT}")
+        ir = IR(module)
+        with borrowed() as worker:
+            self._run(ir, self._steps(base=True), stages, worker)
+            if ir.upstream is None:
+                return ()
+            ptx = ir.upstream.ptx()
+        return tuple(
+            self._assemble(name, ptx[name], manifest["chip"], emit) for name in manifest["modules"] if name in ptx
+        )
+
+    def _run(self, ir: IR, steps: Sequence[Step], stages: list[Stage] | None, worker: Worker | None = None) -> None:
+        from cute_dialect.pipelines.runner import Runner
+
+        runner = Runner(
+            self.context,
+            self.engine,
+            verify_each=False,
+            observers=(_Keep(self, stages),),
+            sources=self.sources,
+            worker=worker,
+        )
+        if not runner.run(ir, steps):
+            raise self.failure()
+
+    def _assemble(self, module: str, ptx: str, chip: str, emit: Emit) -> CodeObject:
+        from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing
+        from cute_dialect.pipelines.ptxas import assemble
+
+        if emit == "ptx":
+            return CodeObject(module, ptx, None, None, "")
+        try:
+            done = assemble(ptx, chip, extra=self._ptxas)
+        except PtxasMissing as e:
+            if emit == "cubin":
+                raise CompileError(f"error: {e}") from e
+            return CodeObject(module, ptx, None, None, f"not assembled: {e}\n")
+        except PtxasError as e:
+            raise CompileError(f"{self.name}: error: {e}") from e
+        self.tick("ptxas")
+        return CodeObject(module, ptx, done.cubin, done.to_json(), done.report())
+
+
+class _Keep:
+    """Observes the runner: times each pass and keeps the IR after it."""
+
+    def __init__(self, work: Compilation, stages: list[Stage] | None):
+        self._work = work
+        self._stages = stages
+
+    def before(self, step: Step, ir: IR) -> None:
+        """Do nothing: what counts is after a pass."""
+
+    def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
+        """Note the time; keep the IR, generic where it must be read again."""
+        self._work.tick(step.name)
+        if ok and self._stages is not None and step.name != "emit-gpu-binary":
+            self._stages.append(Stage(step.name, ir.text(generic=step.name == "cute-to-base")))
+            self._work.tick("print")
+
+
+def _through_upstream(text: str) -> str | None:
+    """Have upstream read base IR and print its generic form; ``None`` if it cannot."""
+    from cute_dialect.ir.text_limits import text_overflow
+    from cute_dialect.pipelines.isolate import borrowed
+    from cute_dialect.pipelines.upstream import is_available
+    from cute_dialect.pipelines.upstream_error import UpstreamError
+
+    if not is_available() or text_overflow(text) is not None:
+        return None
+    try:
+        with borrowed() as worker:
+            return worker.module(text).text(generic=True)
+    except UpstreamError:
+        return None
+
+
+def _has_cute(module: ModuleOp) -> bool:
+    # math.fma: cute-to-base lowers that of 16-bit floats, too, which upstream would round twice.
+    for op in module.walk():
+        if op.name.startswith(("cute.", "cute_nvgpu.")) or op.name == "math.fma":
+            return True
+        types = [*op.result_types, *(a.type for r in op.regions for b in r.blocks for a in b.args)]
+        if any(t.name.startswith("cute") for t in types):
+            return True
+    return False
+
+
+def _flat(elements: Sequence[Element]) -> list[PassElement]:
+    """List the passes of a named pipeline, which nests in ``builtin.module`` only."""
+    from cute_dialect.passes.pipeline_text import PassElement
+
+    out: list[PassElement] = []
+    for e in elements:
+        out += [e] if isinstance(e, PassElement) else _flat(e.elements)
+    return out
+
+
+def text_of(module: ModuleOp, *, generic: bool = False) -> str:
+    """Return a module as text."""
+    from cute_dialect.ir.printing import ir_text
+
+    return ir_text(module, generic=generic)

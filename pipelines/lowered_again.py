@@ -1,0 +1,68 @@
+"""Lowered modules of what is compiled already, made when they are asked for: all of one, or what a kernel needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from cute_dialect.pipelines.compilation import Compilation
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.runtime.launch import Lowered
+
+__all__ = ["cloning", "lowered_again", "lowered_when_asked", "reading"]
+
+
+def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
+    """Return what lowers a module, which is made when that is asked for."""
+    return lowered_again(lambda _: module().clone(), pipeline)
+
+
+def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Lowered:
+    """Return the lowered module of a compiled one, made when it is asked for: all of it, or as much as a kernel needs.
+
+    ``read`` gives a module to be lowered in place.
+    """
+    kept: dict[str | None, ModuleOp] = {}
+
+    def lowered(kernel: str | None) -> ModuleOp:
+        if kernel not in kept:
+            work = Compilation(pipeline, {}, None)
+            module = read(work)
+            if kernel is not None:
+                _drop_others(module, kernel)
+            kept[kernel] = work.run_cute(module, None)
+        return kept[kernel]
+
+    return lowered
+
+
+def reading(text: str, name: str) -> Callable[[Compilation], ModuleOp]:
+    """Return what parses a text that is known to be sound."""
+    return lambda work: work.parse(text, name, verified=True)
+
+
+def cloning(module: ModuleOp) -> Callable[[Compilation], ModuleOp]:
+    """Return what gives a copy of a module."""
+    return lambda _: module.clone()
+
+
+def _drop_others(module: ModuleOp, kernel: str) -> None:
+    """Take out the other kernels, and what launches kernels."""
+    for op in list(module.ops):
+        if op.name == "gpu.module":
+            for inner in [o for b in op.regions[0].blocks for o in b.ops]:
+                known = {**inner.attributes, **inner.properties}
+                name = getattr(known.get("sym_name"), "data", kernel)
+                if (
+                    inner.name == "gpu.func"
+                    and not known.keys().isdisjoint(("kernel", "gpu.kernel"))
+                    and name != kernel
+                ):
+                    inner.detach()
+                    inner.erase(safe_erase=False)
+        elif op.name == "func.func" and any(inner.name == "gpu.launch_func" for inner in op.walk()):
+            op.detach()
+            op.erase(safe_erase=False)
