@@ -145,6 +145,25 @@ class Graph(NamedTuple):
                     return index
         return None
 
+    def to_json(self) -> list[Any]:
+        """Return it as data: lists, texts and numbers."""
+        return [[list(x) for x in part] for part in self]
+
+    @classmethod
+    def from_json(cls, parts: Sequence[Any]) -> Graph:
+        """Return the graph of :meth:`to_json`.
+
+        >>> make = Builder()
+        >>> graph = make.graph([Output(make.call("add", make.accum(), make.load(Input("row"))))])
+        >>> Graph.from_json(graph.to_json()) == graph
+        True
+        """
+        nodes, inputs, outputs = parts
+        return cls(
+            tuple([Node(op, tuple(operands), value) for op, operands, value in nodes]),
+            tuple([Input(*x) for x in inputs]), tuple([Output(*x) for x in outputs]),
+        )  # fmt: skip
+
     def transposed(self) -> Graph:
         """Return the same of the transposed result: rows are its columns."""
         other = {"row": "column", "column": "row"}

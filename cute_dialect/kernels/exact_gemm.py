@@ -54,7 +54,8 @@ DEFAULT = ExactConfig()
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
+    config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
     for x in (A, B, C):
@@ -63,7 +64,7 @@ def launch(
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
     matrices = check_extents(A, B, C)
-    addends = Addends(source, bias, alpha, beta)
+    addends = Addends(source, bias, alpha, beta, operands)
     config.epilogue.check_shapes(C, addends, pairs=False)
     (bm, bn, _) = _FAST.tile
     raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (bm, bn)), matrices=matrices)
@@ -96,7 +97,7 @@ def exact_tma(
     sums = cute.make_fragment_like(product.acc)
     for i in range(cute.size(sums)):
         sums[i] = product.acc[i] + 0.0
-    _fuse(config, addends, product, sums)
+    _fuse(config, addends, product, sums, matrix)
     product.store(sums)
 
 
@@ -111,7 +112,7 @@ def exact_any(
     A, B = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B) for number in matrix) if matrix else (A, B)
     k_fast = A.leading_dim == 1, B.leading_dim == 1
     product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=(row, column), k_fast=k_fast)
-    _fuse(config, addends, product, product.acc)
+    _fuse(config, addends, product, product.acc, matrix)
     product.store(product.acc)
 
 
@@ -124,13 +125,14 @@ def _of_matrix(C: Any, addends: Addends, matrix: Any) -> Any:
     return C, addends
 
 
-def _fuse(config: ExactConfig, addends: Addends, product: Product, sums: Any) -> None:
+def _fuse(config: ExactConfig, addends: Addends, product: Product, sums: Any, matrix: Any) -> None:
     """Apply the epilogue to this thread's sums."""
     if config.epilogue.active:
         tile = cute.local_tile(
             cute.make_identity_tensor(product.mC.shape), product.rung.tile[:2], (product.row, product.column)
         )
-        Fused(config.epilogue, addends).apply_each(sums, product.part.partition_C(tile))
+        fused = Fused(config.epilogue, addends)
+        fused.apply_each(sums, product.part.partition_C(tile), matrix[0] if matrix else None)
 
 
 def exact_gemm_text(config: ExactConfig | None = None) -> str:

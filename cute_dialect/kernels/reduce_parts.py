@@ -49,10 +49,10 @@ DEFAULT = ReduceConfig()
 @cute.jit
 def launch(
     W: cute.Tensor, D: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: Any = None, beta: Any = None, config: cute.Constexpr[Any] = DEFAULT,
+    alpha: Any = None, beta: Any = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch 8 rows of 128 columns a block; what stands behind D are the arguments of the epilogue."""
-    addends = Addends(source, bias, alpha, beta)
+    addends = Addends(source, bias, alpha, beta, operands)
     config.epilogue.check_shapes(D, addends, pairs=False)
     m, n = D.shape[:2]
     assert W.shape[0] == m, "W and D must have the same M"
@@ -91,7 +91,7 @@ def reduce(W: Any, D: Any, columns: cute.Int32, addends: Addends, config: cute.C
             whole = acc.element_type.is_integer and kind.is_integer
             fused = Fused(config.epilogue, addends, pairs=False, whole=whole, wide=config.sums == "f64")
             acc = fused.taken(acc)
-            fused.apply_each(acc, ids)
+            fused.apply_each(acc, ids, matrix if config.batch else None)
         out = cute.make_rmem_tensor(_VECTOR, kind)
         out.store(rounded(acc, kind))
         for i in range(_VECTOR):

@@ -97,11 +97,10 @@ DEFAULT = WarpConfig()
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: Any = None, beta: Any = None,
-    config: cute.Constexpr[Any] = DEFAULT,
+    alpha: Any = None, beta: Any = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
-    c, addends = config, Addends(source, bias, alpha, beta)
+    c, addends = config, Addends(source, bias, alpha, beta, operands)
     c.epilogue.check_shapes(C, addends, pairs=False)
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
@@ -247,7 +246,7 @@ def _multiply(
         whole = acc.element_type.is_integer and kind.is_integer
         fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
         acc = fused.taken(acc)
-        fused.apply_each(acc, ids)
+        fused.apply_each(acc, ids, matrix[0] if matrix else None)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
     for i in range(cute.size(acc)):  # registers: the passes unroll it

@@ -26,13 +26,14 @@ from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stre
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
+    from cute_dialect.kernels.combine_parts import CombineConfig
     from cute_dialect.kernels.exact_gemm import ExactConfig
     from cute_dialect.kernels.warp_gemm import WarpConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "AnyConfig", "Libraries", "Runner", "any_config", "any_rows", "any_rows_library", "any_text", "by_name", "in_order",
-    "library", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
+    "AnyConfig", "Libraries", "Runner", "any_config", "any_rows", "any_rows_library", "any_text", "by_name", "combiner",
+    "in_order", "library", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -279,3 +280,12 @@ def splitter(order: str, row_major: bool, batch: bool, cpu: bool = False) -> Ker
     name = f"split-{order}-{'row' if row_major else 'column'}{'-b' * batch}"
     text = partial(split_text, order, row_major=row_major, batch=batch)
     return _LIBRARIES.get((name, cpu), lambda: by_name(name, text, False, cpu)).kernel("launch")
+
+
+@cache
+def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
+    """Return the kernel that combines what another leaves of rows or columns; ``cpu``: for the interpreter."""
+    from cute_dialect.kernels.combine_parts import combine_parts_text
+
+    text = partial(combine_parts_text, config)
+    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")

@@ -15,10 +15,11 @@ from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
 from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
-from cute_dialect.op.compiled import Runner, in_order, prepared_launch, splitter, turned_extras
+from cute_dialect.op.compiled import Runner, combiner, in_order, prepared_launch, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
 from cute_dialect.op.epilogue.known import KnownGraphs
+from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras, KnownCalls
@@ -191,10 +192,10 @@ def _product(
         operands = turned_extras(epilogue, operands) if flipped else operands
     parts = _parts(library, found, way, flipped, views["out"])
     if parts:
-        operands = tuple([_kernel_order(parts[i]) if i in parts else x for i, x in enumerate(operands)])
+        operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
     kernel, in_place, given = _launch(call, views, way, turned, operands)
     if parts and found is not None:
-        found.combine({i: library.native(x) for i, x in parts.items()})
+        _combine(call, found, parts, views["out"])
         return _returned(found, result)
     known = call.known if library.name == "torch" and not call.where.cpu and not nothing else None
     if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
@@ -214,19 +215,28 @@ def _product(
 def _parts(
     library: Library, found: Bound | None, way: Way, flipped: bool, out: ArrayView
 ) -> dict[int, ArrayView]:  # fmt: skip
-    """Return memory for the parts of what an epilogue reduces: (L,) parts, rows or columns."""
+    """Return memory for the parts of what an epilogue reduces, by its place among the operands."""
     if found is None or way.choice is None or not found.graph.reduces:
         return {}
     p, choice = way.problem, way.choice
     swapped = choice.swapped
     rows, columns = (p.n, p.m) if swapped else (p.m, p.n)
-    extents = found.parts(rows, columns, choice.columns_at_once, flipped != swapped)
-    batch = (p.matrices,) if p.matrices > 1 else ()
     made: dict[int, ArrayView] = {}
-    for i, shape in extents.items():
-        strides = (*((shape[0] * shape[1],) if batch else ()), shape[1], 1)
-        made[i] = library.strided((*batch, *shape), strides, "f32", out)
+    for x in found.reduced:
+        extents = x.extents(rows, columns, choice.columns_at_once, flipped != swapped)
+        count = extents[0] * extents[1] * p.matrices
+        made[x.place] = memory_of(library.strided((count,), (1,), "f32", out), extents, p.matrices)
     return made
+
+
+def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: ArrayView) -> None:
+    """Launch what combines parts."""
+    library = call.where.library
+    for x in found.reduced:
+        for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
+            report = combiner(step.config, call.where.cpu)(step.parts, step.results, **_options(call))
+            if report is not None and "report" in call.run:
+                call.run["report"](report)
 
 
 def _returned(found: Bound | None, result: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from cute_dialect import op
+from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, gelu, pairs, relu, silu, where
 from cute_dialect.op.epilogue import max as most
@@ -107,3 +108,6 @@ CASES = {
 def texts() -> Iterator[tuple[str, str]]:
     """Names and texts of the kernels, each once."""
     yield from dict(case.kernel() for case in CASES.values()).items()
+    for operation in ("sum", "max", "min"):
+        for config in (CombineConfig(operation), CombineConfig(operation, across=1)):
+            yield config.name, combine_parts_text(config)

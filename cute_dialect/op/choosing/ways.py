@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
 
 __all__ = [
-    "Way", "choose", "epilogue_of", "gpu_of", "here", "way_of", "with_epilogue",
+    "Way", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_epilogue",
 ]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
@@ -149,13 +149,13 @@ def way_of(
         return Way(problem, None, (), folded, by_torch, other)
     choice = choose(problem, sms, gpu)
     if epilogue is not None and not by_torch:
-        choice = _taking(choice, epilogue, problem, costs_of(gpu, sms))
+        choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
     return Way(problem, choice, tuple(copied), folded, by_torch, None, parts)
 
 
 def _without_tma(p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool) -> Way:
     """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
-    by_torch = epilogue is not None and (p.element != "f32" or epilogue.graph is not None)
+    by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
     by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
     copied: list[str] = []
     if p.element == "f32" and p.m * p.n * p.k * p.matrices > _SMALL:  # its fast kernel reads A along K, B along N
@@ -175,7 +175,7 @@ def in_parts(x: Matrix, mode: int) -> Matrix:
     return Matrix(shape, stride, x.item, 0, x.matrices, rows * k if x.step else 0)
 
 
-def _taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
+def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -> Choice:
     """Return a kernel with an epilogue: this one, or, where it cannot have that, the fastest that can.
 
     The swapped problem reads and writes matrices beside the result an element at a time.

@@ -11,12 +11,14 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, evaluate
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, evaluate
 from cute_dialect.op.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue.functions import combined
+from cute_dialect.op.epilogue.reducing import Reduced
 from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
 from cute_dialect.op.fused import as_type, functions_of, store
+from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["Bound", "bound", "traced_of"]
 
@@ -48,16 +50,13 @@ class Bound(NamedTuple):
         """What the launch takes behind the matrices; None for the parts of what is reduced."""
         return [*self.inputs, *self.stored]
 
-    def parts(self, rows: int, columns: int, at_once: int, turned: bool) -> dict[int, tuple[int, int]]:
-        """Return of each operand that is parts of what is reduced its extents, in a kernel whose result has so many
-        rows and columns, ``at_once`` of which are reduced at once; ``turned``: they are the columns and rows of D.
-        """
-        found: dict[int, tuple[int, int]] = {}
-        for i, x in enumerate(self.graph.outputs[1:]):
+    @property
+    def reduced(self) -> list[Reduced]:
+        """What is reduced, with its place among :attr:`operands`."""
+        found: list[Reduced] = []
+        for i, (name, x) in enumerate(zip(self.traced.results[1:], self.traced.graph.outputs[1:])):
             if x.reduce:
-                by_row = (x.axis == "n") != turned
-                extents = (-(-columns // at_once), rows) if by_row else (-(-rows // STRIP), columns)
-                found[len(self.inputs) + i] = extents
+                found.append(Reduced(len(self.inputs) + i, x.reduce, x.axis, view_of(self.results[name])))
         return found
 
     def nothing(self) -> None:
@@ -65,14 +64,6 @@ class Bound(NamedTuple):
         for name, x in zip(self.traced.results, self.traced.graph.outputs):
             if x.reduce:
                 self.results[name][...] = REDUCTIONS[x.reduce]
-
-    def combine(self, parts: Mapping[int, Any]) -> None:
-        """Compute what is reduced from parts, (L,) parts and rows or columns."""
-        for i, t in parts.items():
-            name, x = self.traced.results[1 + i - len(self.inputs)], self.traced.graph.outputs[1 + i - len(self.inputs)]
-            total = combined(t, x.reduce, (-2, -1) if x.axis == "nm" else (-2,))
-            to = self.results[name]
-            store(to, total.reshape(to.shape))
 
     def by_library(self, sums: Any) -> None:
         """Compute the results from the sums, of the shape of D, by the arrays' library, in f32."""
@@ -331,4 +322,6 @@ def _strides(t: Any) -> tuple[int, ...]:
 
 
 def _address(t: Any) -> int:
-    return t.data_ptr() if hasattr(t, "data_ptr") else t.ctypes.data
+    if hasattr(t, "data_ptr"):
+        return t.data_ptr()
+    return t.ctypes.data if hasattr(t, "ctypes") else view_of(t).pointer

@@ -53,13 +53,16 @@ class Traced:
     """An epilogue: a graph, the names of its arguments and results; made by :func:`trace`.
 
     ``name``: of the function; ``graph``; ``arguments``: what the graph reads; ``results``: names of its outputs, D the
-    first; ``returned``: the same in the function's order; ``fixed``: numbers that are constants of the graph.
+    first; ``returned``: the same in the function's order; ``fixed``: numbers that are constants of the graph;
+    ``examples``: what it was traced with, arrays as a :class:`FakeTensor`.
     """
 
     def __init__(
         self, function: Callable[..., Any], graph: Graph, arguments: Sequence[Argument], results: Sequence[str],
         returned: Sequence[str], form: str, fixed: Mapping[str, Any], parameters: Sequence[str],
+        examples: Mapping[str, Any],
     ):  # fmt: skip
+        self.examples = dict(examples)
         self.returned = tuple(returned)
         self.function, self.graph, self.arguments, self.results = function, graph, tuple(arguments), tuple(results)
         self.form, self.fixed, self.parameters = form, dict(fixed), tuple(parameters)
@@ -91,6 +94,29 @@ class Traced:
             lines.append(f"  %{i} = {node.op} {operands}{value}".rstrip())
         lines += [f"  {name} = %{x.node}" for name, x in zip(self.results, self.graph.outputs)]
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data, of which :meth:`from_json` makes one without the function."""
+        lists: dict[str, Any] = {n: list(getattr(self, n)) for n in ("results", "returned", "parameters")}
+        lists |= {"arguments": [list(x) for x in self.arguments], "form": self.form, "fixed": self.fixed}
+        return lists | {"name": self.name, "graph": self.graph.to_json(), "examples": self.examples}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Traced:
+        """Return the epilogue of :meth:`to_json`; its function evaluates the graph on arrays."""
+        x = dict(fields)
+        examples = {n: t if isinstance(t, int | float) else FakeTensor(t[0], tuple(t[1]), t[2])
+                    for n, t in x["examples"].items()}  # fmt: skip
+        arguments = [Argument(*a) for a in x["arguments"]]
+
+        def of_arrays(accum: Any, **_: Any) -> Any:
+            raise EpilogueError(f"epilogue {x['name']}: expected numbers as in the plan that was saved: {x['fixed']}")
+
+        of_arrays.__name__ = x["name"]
+        return cls(
+            of_arrays, Graph.from_json(x["graph"]), arguments, x["results"], x["returned"], x["form"], x["fixed"],
+            x["parameters"], examples,
+        )  # fmt: skip
 
     def shape_of(self, sums: Sequence[int], name: str = "D") -> tuple[int, ...]:
         """Return the shape of a result, of sums of a shape."""
@@ -147,6 +173,17 @@ def given(value: Any, what: str) -> _Given:
     if shape is None or dtype is None:
         raise EpilogueError(f"{what}: expected a number, an array or a FakeTensor, got {type(value).__name__}")
     return _Given(tuple(shape), element_name(dtype))
+
+
+def described_as(value: Any, what: str) -> Any:
+    """Return an example without its memory: a number, or a :class:`FakeTensor`."""
+    x = given(value, what)
+    if x.shape is None or isinstance(value, FakeTensor):
+        return value
+    steps: Any = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None) or ()
+    item = 1 if hasattr(value, "stride") else value.itemsize
+    columns = len(x.shape) > 1 and steps[-2] == item and steps[-1] != item
+    return FakeTensor(x.element, x.shape, "column" if columns else "row")
 
 
 def broadcast_kind(shape: Sequence[int], result: Sequence[int]) -> tuple[str, bool] | None:
@@ -249,7 +286,7 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
     kept = [loads[i]._replace(number=number) for number, i in enumerate(make.kept)]
     return Traced(
         function, graph, kept, names, list(results), form, {n: examples[n] for n in constants if n in parameters},
-        parameters,
+        parameters, {n: described_as(examples[n], f"{what}: {n}") for n in parameters},
     )  # fmt: skip
 
 

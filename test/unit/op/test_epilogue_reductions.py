@@ -65,7 +65,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
         wanted = (i for i in range(len(found)) if tuple(found.kernel(i)[:2]) == tile and found.swapped[i] == swapped)
         return ways.with_epilogue(found.choice(next(wanted)), e)
 
-    monkeypatch.setattr(ways, "_taking", chosen)
+    monkeypatch.setattr(ways, "taking", chosen)
     ways.way_of.cache_clear()
     a, b = integers(136, 40), integers(40, 200)
     out = np.zeros((136, 200), np.float16, order="F" if turned else "C")

@@ -1,0 +1,87 @@
+"""The last step of what an epilogue reduces: ``R[i,l] = f over p of P[p,i,l]``, sums, maxima or minima of parts.
+
+A GEMM leaves a number for each row (column) of some columns (rows) of its result
+(:class:`~cute_dialect.kernels.epilogue_graph.Output`); these are combined here, always in the same order: threads each
+take every eighth part (of one result every 256th), then shared memory is halved until one is left.
+
+    launch(p, r)                                                 # arrays; compiled at the first call of a kind
+
+>>> CombineConfig("max", "f16", 1).name
+'combine-max-f16-1'
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS
+from cute_dialect.kernels.gemm.elements import number
+
+__all__ = ["CombineConfig", "combine_parts_text", "launch"]
+
+_THREADS = 256
+
+
+class CombineConfig(NamedTuple):
+    """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``across``: results of a block, 32 where
+    there are many, 1 where many parts make few.
+    """
+
+    operation: str = "sum"
+    output: str = "f32"
+    across: int = 32
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"combine-{self.operation}-{self.output}-{self.across}"
+
+
+DEFAULT = CombineConfig()
+
+
+@cute.jit
+def launch(P: cute.Tensor, R: cute.Tensor, config: cute.Constexpr[Any] = DEFAULT):
+    """Launch ``across`` results a block."""
+    assert P.shape[1] == R.shape[0], "there must be parts of each result"
+    assert P.shape[2] == R.shape[1], "there must be parts of each matrix"
+    blocks = cute.ceil_div(R.shape[0], config.across)
+    combine(P, R, config).launch(grid=(blocks, R.shape[1], 1), block=_THREADS)
+
+
+@cute.kernel(name="combine")
+def combine(P: Any, R: Any, config: cute.Constexpr[Any]):
+    """Combine the parts of this block's results."""
+    block, matrix, _ = cute.arch.block_idx()
+    thread, _, _ = cute.arch.thread_idx()
+    f = {"sum": _add, "max": cute.max, "min": cute.min}[config.operation]
+    across, lines = config.across, _THREADS // config.across
+    lane, line = thread % across, thread // across
+    at = block * across + lane
+    total = cute.Float32(REDUCTIONS[config.operation])
+    if at < R.shape[0]:
+        for part in range(line, P.shape[0], lines):
+            total = f(total, P[part, at, matrix])
+    held = cute.smem_tensor(cute.Float32, cute.make_layout((lines, across), stride=(across, 1)))
+    held[line, lane] = total
+    for i in cute.range_constexpr(lines.bit_length() - 1):
+        left = lines >> (i + 1)
+        cute.arch.sync_threads()
+        if line < left:
+            held[line, lane] = f(held[line, lane], held[line + left, lane])
+    if (line == 0) & (at < R.shape[0]):  # what this thread wrote itself
+        R[at, matrix] = held[0, lane].to(number(config.output))
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def combine_parts_text(config: CombineConfig | None = None) -> str:
+    """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for."""
+    c = config or DEFAULT
+    kind = number(c.output)
+    parts, results = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"], cute.Tensor[kind, "(?,?):(?,?)"]
+    return cute.trace(launch, parts, results, config=c).mlir(aliases=True, comments=True)
