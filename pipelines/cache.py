@@ -330,6 +330,12 @@ def tools() -> dict[str, str]:
     }
 
 
+def same_tools(kept: Mapping[str, str]) -> bool:
+    """Tell whether the releases that :func:`tools` gave are those of this machine, where it has them."""
+    here = tools()
+    return all(here.get(name, release) in (release, f"no {name}") for name, release in kept.items())
+
+
 @cache
 def _sources_digest() -> str:
     """Hash this package, by content: no path, no time, so that a cache serves other machines."""

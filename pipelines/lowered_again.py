@@ -39,9 +39,9 @@ def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Low
     return lowered
 
 
-def reading(text: str, name: str) -> Callable[[Compilation], ModuleOp]:
-    """Return what parses a text that is known to be sound."""
-    return lambda work: work.parse(text, name, verified=True)
+def reading(text: str | Callable[[], str], name: str) -> Callable[[Compilation], ModuleOp]:
+    """Return what parses a text, or one that a function makes, that is known to be sound."""
+    return lambda work: work.parse(text if isinstance(text, str) else text(), name, verified=True)
 
 
 def cloning(module: ModuleOp) -> Callable[[Compilation], ModuleOp]:

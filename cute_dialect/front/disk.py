@@ -20,7 +20,7 @@ from cute_dialect.front.convert import asked_for
 from cute_dialect.front.digests import NoDigest, Walk, digest_of
 from cute_dialect.front.recording import Recorder, multiprocessors
 from cute_dialect.front.watched import is_library
-from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, tools
+from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
 
 if TYPE_CHECKING:
     from cute_dialect.front.compiled import Outcome
@@ -138,10 +138,8 @@ def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Pla
 
 def _holds(entry: Mapping[str, Any]) -> bool:
     """Tell whether all that an entry depends on is here as it was there."""
-    here = tools()
-    for name, release in entry["tools"].items():
-        if here.get(name, release) != release and not here[name].startswith("no "):
-            return False
+    if not same_tools(entry["tools"]):
+        return False
     for name, digest in entry["calls"].items():
         f = _function(name)
         try:

@@ -14,11 +14,10 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.kept import compiled_text
 from cute_dialect.op.known import Prepared
 from cute_dialect.op.memory import pool_of
 from cute_dialect.runtime import settings
@@ -39,6 +38,9 @@ __all__ = [
 
 def text_of(choice: Choice) -> str:
     """Return the kernel's file."""
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.skinny import few_rows_text
+
     if choice.skinny is not None:
         return few_rows_text(choice.skinny)
     return gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
@@ -48,7 +50,7 @@ def library(choice: Choice, *, elsewhere: bool = False, cpu: bool = False) -> Co
     """Return the compiled kernel, from the compile cache where it is there; else compiled, or (``elsewhere``) compiled
     in another process; ``cpu``: as far as the interpreter needs it.
     """
-    return _LIBRARIES.get((choice, cpu), lambda: by_name(choice.name, lambda: text_of(choice), elsewhere, cpu))
+    return _LIBRARIES.get((choice, cpu), lambda: by_name(choice.name, partial(text_of, choice), elsewhere, cpu))
 
 
 class Libraries:
@@ -86,24 +88,19 @@ _LIBRARIES = Libraries()
 
 
 def by_name(
-    name: str, text: Callable[[], str], elsewhere: bool = False, cpu: bool = False, chip: str | None = None
+    name: str, text: partial[str], elsewhere: bool = False, cpu: bool = False, chip: str | None = None
 ) -> CompiledModule:  # fmt: skip
-    """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), else
-    compiled; ``elsewhere``: in another process.
+    """Return a kernel by its name: from the folder ``CUTE_KERNELS`` (what ``cute-bench gemm --build`` made), from the
+    compile cache, else compiled; ``elsewhere``: in another process.
     """
-    from cute_dialect.pipelines import compile
-    from cute_dialect.runtime import load
-
     if cpu:  # what was built for a GPU may lack what the interpreter runs
-        return compile(text(), emit="base", filename=f"{name}.mlir", chip=chip)
+        return compiled_text(text, f"{name}.mlir", emit="base", chip=chip)
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
-        return load(os.path.join(kernels, name))
-    if elsewhere and chip is None:
-        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
+        from cute_dialect.runtime import load
 
-        return compile_text_elsewhere(text(), f"{name}.mlir")
-    return compile(text(), filename=f"{name}.mlir", chip=chip)
+        return load(os.path.join(kernels, name))
+    return compiled_text(text, f"{name}.mlir", chip=chip, elsewhere=elsewhere)
 
 
 class Runner:

@@ -1,5 +1,10 @@
-"""The Hopper GEMM in the language: :mod:`cute_dialect.kernels.gemm.hopper` is where to begin."""
+"""The Hopper GEMM in the language: :mod:`cute_dialect.kernels.gemm.hopper` is where to begin.
 
-from cute_dialect.kernels.gemm.hopper import gemm_text as gemm_text
+The public names stand in the stub beside this file; each is imported when it is first used.
+"""
 
-__all__ = ["gemm_text"]
+from __future__ import annotations
+
+from cute_dialect.exports import exports
+
+__getattr__, __dir__ = exports(__name__)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
@@ -133,7 +134,7 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     if isinstance(kernel, Choice) and chip is None:
         return library(kernel, elsewhere=elsewhere, cpu=cpu)
     return _LIBRARIES.get(
-        (kernel, chip, cpu), lambda: by_name(variant.name, variant.text, elsewhere, cpu, chip)
+        (kernel, chip, cpu), lambda: by_name(variant.name, partial(Variant.text, variant), elsewhere, cpu, chip)
     )  # fmt: skip
 
 

@@ -9,17 +9,16 @@ Arrays are of torch, numpy, or whatever else a kernel takes.  What a call did is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import read_all
-from cute_dialect.op.compiled import Libraries
+from cute_dialect.op.compiled import Libraries, by_name
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.rows.known import KnownRows, Launch
-from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -50,24 +49,8 @@ def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) ->
     """Return a compiled kernel: from the folder ``CUTE_KERNELS`` or the compile cache where it is there, else compiled,
     or (``elsewhere``) compiled in another process; ``cpu``: as far as the interpreter needs it.
     """
-    return _LIBRARIES.get((kernel.name, cpu), lambda: _compiled(kernel, cpu, elsewhere))
-
-
-def _compiled(kernel: RowKernel, cpu: bool, elsewhere: bool) -> CompiledModule:
-    from cute_dialect.pipelines import compile
-    from cute_dialect.runtime import load
-
-    name = kernel.name
-    if cpu:  # what was built for a GPU may lack what the interpreter runs
-        return compile(kernel.text(), emit="base", filename=f"{name}.mlir")
-    kernels = settings.folder("CUTE_KERNELS", there=True)
-    if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
-        return load(os.path.join(kernels, name))
-    if elsewhere:
-        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
-
-        return compile_text_elsewhere(kernel.text(), f"{name}.mlir")
-    return compile(kernel.text(), filename=f"{name}.mlir")
+    text = partial(kernel.make, *kernel.args)
+    return _LIBRARIES.get((kernel.name, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
 
 
 class RowCall:

@@ -1,0 +1,88 @@
+"""Kernels whose text is made by a function: found in the compile cache by what the text is made of, without making it.
+
+    H(the function, its arguments, the chip, this package's sources)  ->  the key of the compiled module
+
+So a process that needs a kernel which an earlier one compiled neither traces it nor imports the compiler.  Texts that
+functions of the caller's take part in (a ``hook``) are made, and found by what they say.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cute_dialect.front.digests import NoDigest, Walk
+from cute_dialect.pipelines.cache import default_cache, key_of, key_of_sources, same_tools, tools
+from cute_dialect.pipelines.lowered_again import lowered_again, reading
+from cute_dialect.pipelines.recall import given_options, key_parts, with_source
+from cute_dialect.runtime.launch import CompiledModule
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.pipelines.cache import Cache
+    from cute_dialect.pipelines.compilation import Emit
+
+__all__ = ["compiled_text"]
+
+_FILE = "made.json"
+_FORMAT = 1
+
+
+def compiled_text(
+    text: partial[str], filename: str, *, emit: Emit = "auto", chip: str | None = None, elsewhere: bool = False
+) -> CompiledModule:
+    """Return the module that ``text()`` becomes, from the compile cache where it is there, else compiled, or
+    (``elsewhere``, for the usual chip) compiled in another process.
+
+    ``text`` is a function of this package with its arguments, ``partial(gemm_text, config)``; ``filename`` is what
+    messages call it.  Raises CompileError.
+    """
+    disk = default_cache()
+    place = None if disk is None else _place(text, emit, chip)
+    if disk is not None and place is not None:
+        found = _found(disk, place, text, filename)
+        if found is not None:
+            return found
+    made = text()
+    if elsewhere and chip is None and emit == "auto":
+        from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
+
+        module = compile_text_elsewhere(made, filename)
+    else:
+        from cute_dialect.pipelines import compile
+
+        module = compile(made, emit=emit, filename=filename, chip=chip)
+    if disk is not None and place is not None:
+        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), emit), (made, filename)))
+        entry = {"format": _FORMAT, "artifact": key, "tools": tools()}
+        disk.put_files(place, {_FILE: (json.dumps(entry, indent=1) + "\n").encode()})
+    return module
+
+
+def _place(text: partial[str], emit: str, chip: str | None) -> str | None:
+    """Return the key of what the text is made of; None where that is not this package and data alone."""
+    walk = Walk()
+    try:
+        walk.say("made", emit, chip, f"{text.func.__module__}:{text.func.__qualname__}")
+        walk.add(text.args, "the arguments")
+        walk.add(text.keywords, "the arguments")
+    except (NoDigest, RecursionError):
+        return None
+    return None if walk.codes else key_of_sources(["made", walk.digest()])
+
+
+def _found(disk: Cache, place: str, text: partial[str], filename: str) -> CompiledModule | None:
+    """Return the compiled module, if it is there and was made by the releases that are here."""
+    files = disk.files(place)
+    if files is None or _FILE not in files:
+        return None
+    try:
+        entry = json.loads(files[_FILE])
+        if entry["format"] != _FORMAT or not same_tools(entry["tools"]):
+            return None
+        artifact = disk.get(entry["artifact"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None  # no entry of ours
+    return (
+        None if artifact is None else CompiledModule(artifact, lowered=lowered_again(reading(text, filename), "nvptx"))
+    )

@@ -1,0 +1,88 @@
+"""Kernels of operations that an earlier process compiled: found without tracing, and without the compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op import kept
+from cute_dialect.op.compiled import AnyConfig, any_config, any_text
+
+PROGRAM = """
+import sys
+from hashlib import sha256
+from functools import partial
+from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.op.compiled import by_name
+
+found = by_name("split", partial(split_text, sys.argv[1]))
+print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "mlir" in sys.modules)
+"""
+
+
+def run(cache: Path, order: str) -> tuple[str, bool]:
+    """Run the program with a cache of its own: what it found, and whether the compiler was imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, order], capture_output=True, text=True,
+        env={**os.environ, "CUTE_CACHE_DIR": str(cache), "CUTE_CACHE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    what, xdsl, mlir = done.stdout.split()
+    return what, (xdsl, mlir) != ("False", "False")
+
+
+def test_what_was_compiled_is_found(tmp_path: Path) -> None:
+    """A second process neither traces nor imports xDSL; another kernel is compiled; a damaged entry is no entry."""
+    first, compiled = run(tmp_path, "a")
+    assert compiled
+    assert run(tmp_path, "a") == (first, False)
+    other, compiled = run(tmp_path, "b")
+    assert compiled and other != first
+    places = [p for p in tmp_path.rglob("*") if p.is_file() and b"made.json" in p.read_bytes()]
+    assert len(places) == 2
+    for p in places:
+        p.write_bytes(b"nothing of ours")
+    assert run(tmp_path, "a") == (first, True)
+
+
+def of(config: AnyConfig) -> str | None:
+    return kept._place(partial(any_text, config), "base", None)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_a_place_depends_on() -> None:
+    """Equal configurations have one place, others have others; those with functions of the caller's have none."""
+    plain = any_config("f16", "f16", ("k", "k"), False, Epilogue())
+    again = any_config("f16", "f16", ("k", "k"), False, Epilogue())
+    others = [
+        any_config("bf16", "bf16", ("k", "k"), False, Epilogue()),
+        any_config("f16", "f16", ("m", "k"), False, Epilogue()),
+        any_config("f16", "f16", ("k", "k"), True, Epilogue()),
+        any_config("f16", "f16", ("k", "k"), False, Epilogue(alpha=2.0)),
+        any_config("f16", "f16", ("k", "k"), False, Epilogue(alpha="arg")),
+    ]
+    assert of(plain) is not None and of(plain) == of(again)
+    assert len({of(plain), *map(of, others)}) == 1 + len(others)
+
+    def hook(value: object, row: object, column: object) -> object:
+        return value
+
+    assert of(any_config("f16", "f16", ("k", "k"), False, Epilogue(hook=hook))) is None
+
+
+@pytest.mark.parametrize("entry", ["{}", "[]", '{"format": 1, "tools": {}, "artifact": 7}', "none"])
+def test_what_is_no_entry(entry: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that says something else is passed by."""
+    from cute_dialect.pipelines.cache import Cache
+
+    monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
+    disk, text = Cache(str(tmp_path)), partial(any_text, any_config("f16", "f16", ("k", "k"), False, Epilogue()))
+    place = kept._place(text, "base", None)  # pyright: ignore[reportPrivateUsage]
+    assert place is not None
+    disk.put_files(place, {"made.json": entry.encode()})
+    assert kept._found(disk, place, text, "x.mlir") is None  # pyright: ignore[reportPrivateUsage]
