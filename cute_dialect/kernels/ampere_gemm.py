@@ -25,7 +25,7 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.operands import check_extents, of_matrix
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
 from cute_dialect.kernels.staged import Staged, over_k, tile_copy, tile_layout
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
@@ -41,7 +41,8 @@ class AmpereConfig(NamedTuple):
     in A and in B, "k" or "mn"; ``group``: rows of tiles that are computed side by side, so that their B is shared in
     the L2 cache; ``vectors``: elements that one copy moves, a kernel each; ``batch``: A, B and C have a third mode, of
     matrices, which may be 1 in A or B, for all (of matrices that are given it need not be said); ``epilogue``: what
-    becomes of the sums.
+    becomes of the sums; ``array``: of a ``batch``, whose matrices lie
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
     """
 
     element: str = "f16"
@@ -54,6 +55,7 @@ class AmpereConfig(NamedTuple):
     batch: bool = False
     output: str = ""
     epilogue: Epilogue = Epilogue()
+    array: bool = False
 
     @property
     def result(self) -> str:
@@ -69,7 +71,7 @@ class AmpereConfig(NamedTuple):
     def name(self) -> str:
         """``f16-128x128x32-3-kk``"""
         m, n, k = self.tile
-        more = "-b" if self.batch else ""
+        more = "-b" * self.batch + "-v" * self.array
         more += f"-{self.output}" if self.result != self.element else ""
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{more}"
@@ -85,7 +87,7 @@ class AmpereGemm:
     def __call__(
         self, A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None,
         bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
-        operands: Any = None,
+        operands: Any = None, places: cute.Tensor | None = None,
     ):  # fmt: skip
         """Multiply matrices, or batches of them, their third mode; behind C what the epilogue wants."""
         kinds, addends = {x.element_type for x in (A, B)}, Addends(source, bias, alpha, beta, operands)
@@ -93,10 +95,10 @@ class AmpereGemm:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
         if C.element_type not in (cute.Float16, cute.BFloat16, cute.Float32):
             raise TypeError(f"expected C of Float16, BFloat16 or Float32, got {C}")
-        self.config.epilogue.check_shapes(C, addends, pairs=False)
+        self.config.epilogue.check_shapes(C, addends, pairs=False, array=self.config.array)
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
-        matrices = check_extents(A, B, C)
+        matrices = check_extents(A, B, C, places=places)
         m, n, _ = self.config.tile
         tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), self.config.group, matrices=matrices)
         kernels = {8: self.gemm_16, 4: self.gemm_8, 2: self.gemm_4, 1: self.gemm}
@@ -106,35 +108,35 @@ class AmpereGemm:
             given = [cute.promise_vectors(x, vector) for x in ((A, B, C) if C.element_type in kinds else (A, B))]
             promised = given if len(given) == 3 else [*given, C]
             if all(x is not None for x in promised):
-                launches.append(kernels[vector](*promised, tiles, addends))
+                launches.append(kernels[vector](*promised, tiles, addends, places))
                 if all(x is y for x, y in zip(promised, (A, B, C))):
                     break  # it takes them all
         launches[0].launch(grid=tiles.count(), block=self.config.threads, fallback=launches[1:])
 
     @cute.kernel
-    def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
+    def gemm_16(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
         """Multiply matrices of whole vectors of 16 bytes."""
-        _multiply(self.config, A, B, C, tiles, addends, 8)
+        _multiply(self.config, A, B, C, tiles, addends, places, 8)
 
     @cute.kernel
-    def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
+    def gemm_8(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
         """Multiply matrices of whole vectors of 8 bytes."""
-        _multiply(self.config, A, B, C, tiles, addends, 4)
+        _multiply(self.config, A, B, C, tiles, addends, places, 4)
 
     @cute.kernel
-    def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
+    def gemm_4(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
         """Multiply matrices of whole vectors of 4 bytes."""
-        _multiply(self.config, A, B, C, tiles, addends, 2)
+        _multiply(self.config, A, B, C, tiles, addends, places, 2)
 
     @cute.kernel
-    def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends):
+    def gemm(self, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any):
         """Multiply any matrices."""
-        _multiply(self.config, A, B, C, tiles, addends, 1)
+        _multiply(self.config, A, B, C, tiles, addends, places, 1)
 
 
 def _multiply(
-    c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, vector: int
-) -> None:
+    c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, vector: int
+) -> None:  # fmt: skip
     """Compute one tile; copies move ``vector`` elements."""
     m, n, k = c.tile
     if vector == 1:  # elements on their way are held in registers: not too many at a time
@@ -142,7 +144,7 @@ def _multiply(
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    A, B, C, addends = of_matrix(A, B, C, addends, matrix)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
     mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
@@ -224,20 +226,18 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
     """Return kernels and host function as text: ``launch(A, B, C)``, for whole vectors of the fewest elements."""
     config = config or AmpereConfig()
     v = min(config.vectors)
-    d = f"?{{div={v}}}" if v > 1 else "?"
-    rows, columns = f"(?,{d}):({d},1)", f"({d},?):(1,{d})"
-    if config.batch:
-        rows, columns = f"(?,{d},?):({d},1,{d})", f"({d},?,?):(1,{d},{d})"
+    rows, columns = layouts_of(batch=config.batch, array=config.array, div=v)
 
     def matrix(layout: str, element: str = config.element) -> Any:
         return cute.Tensor[type_of_mlir(element), layout, f"align<{2 * v}>"]
 
     if config.result != config.element:  # element by element
-        rows_of_c = "(?,?,?):(?,1,?)" if config.batch else "(?,?):(?,1)"
+        rows_of_c, _ = layouts_of(batch=config.batch, array=config.array)
         c: Any = cute.Tensor[type_of_mlir(config.result), rows_of_c]
     else:
         c = matrix(rows)
     a, b = (rows if major == "k" else columns for major in config.majors)
-    behind = config.epilogue.arguments(config.result, batch=config.batch, vectors=False)
+    behind = config.epilogue.arguments(config.result, batch=config.batch, vectors=False, array=config.array)
+    behind |= {"places": PLACES} if config.array else {}
     traced = cute.trace(AmpereGemm(config), matrix(a), matrix(b), c, **behind)
     return traced.mlir(aliases=True, comments=True)

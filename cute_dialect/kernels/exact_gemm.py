@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.operands import check_extents
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix, places_of
 from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
@@ -33,18 +33,20 @@ class ExactConfig(NamedTuple):
     """The configuration of a kernel.
 
     ``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
-    third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums.
+    third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums;
+    ``array``: of a ``batch``, whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
     """
 
     major_a: str = "k"
     major_b: str = "n"
     batch: bool = False
     epilogue: Epilogue = Epilogue()
+    array: bool = False
 
     @property
     def name(self) -> str:
         """Names the kernel."""
-        more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
         return f"f32-f32-{self.major_a}{self.major_b}-exact{more}"
 
 
@@ -55,6 +57,7 @@ DEFAULT = ExactConfig()
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
     alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
+    places: cute.Tensor | None = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
@@ -63,35 +66,34 @@ def launch(
             raise TypeError(f"expected matrices of Float32, got {x}")
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
-    matrices = check_extents(A, B, C)
+    matrices = check_extents(A, B, C, places=places)
     addends = Addends(source, bias, alpha, beta, operands)
-    config.epilogue.check_shapes(C, addends, pairs=False)
+    config.epilogue.check_shapes(C, addends, pairs=False, array=config.array)
     (bm, bn, _) = _FAST.tile
     raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (bm, bn)), matrices=matrices)
-    other, sizes = exact_any(A, B, C, raster, addends, config), {"grid": raster.count(), "block": _ANY.threads}
+    other, sizes = exact_any(A, B, C, raster, addends, places, config), {"grid": raster.count(), "block": _ANY.threads}
     if (A.leading_dim, B.leading_dim) == (1, 0):
-        by_rows, by_columns = "(?,?{div=4}):(?{div=4},1)", "(?{div=4},?):(1,?{div=4})"
-        if config.batch:
-            by_rows, by_columns = "(?,?{div=4},?):(?{div=4},1,?{div=4})", "(?{div=4},?,?):(1,?{div=4},?{div=4})"
+        by_rows, by_columns = layouts_of(batch=config.batch, array=config.array, div=4)
         promised = [cute.promise(x, layout, align=16) for x, layout in zip((A, B, C), (by_rows, by_columns, by_rows))]
         vA, vB, vC = (x.view for x in promised)
-        exact_tma(load_maps(vA, vB, _FAST.tile, turned=True, batch=config.batch), vC, raster, addends, config).launch(
-            grid=raster.count(), block=_FAST.threads, fallback=other.on(**sizes)
-        )
+        exact_tma(
+            load_maps(vA, vB, _FAST.tile, turned=True, batch=config.batch), vC, raster, addends, places, config
+        ).launch(grid=raster.count(), block=_FAST.threads, fallback=other.on(**sizes))
     else:
         other.launch(**sizes)
 
 
 @cute.kernel(name="gemm", min_blocks=2)
 def exact_tma(
-    loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[Any]
+    loads: Any, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
+    config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute a tile of C; TMA brings those of A and B."""
     thread, _, _ = cute.arch.thread_idx()
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
-    C, addends = _of_matrix(C, addends, matrix)
+    _, _, C, addends = of_matrix(None, None, C, addends, matrix, places)
     product = Product(_FAST, C, row, column, thread)
-    slots = Slots(loads, _FAST.tile, _FAST.stages, row, column, *matrix)
+    slots = Slots(loads, _FAST.tile, _FAST.stages, row, column, *[places_of(places, i)[:2] for i in matrix])
     multiply_ahead(slots, product.mma, product.acc, thread)
     # The sums in registers of their own: a store of 128 bits wants four in a row, the FMAs want free choice.
     sums = cute.make_fragment_like(product.acc)
@@ -103,26 +105,16 @@ def exact_tma(
 
 @cute.kernel(name="gemm_any", min_blocks=2)
 def exact_any(
-    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends,
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute a tile of C, of matrices of any strides."""
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
-    C, addends = _of_matrix(C, addends, matrix)
-    A, B = (x[None, None, cute.min(number, x.shape[2] - 1)] for x in (A, B) for number in matrix) if matrix else (A, B)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
     k_fast = A.leading_dim == 1, B.leading_dim == 1
     product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=(row, column), k_fast=k_fast)
     _fuse(config, addends, product, product.acc, matrix)
     product.store(product.acc)
-
-
-def _of_matrix(C: Any, addends: Addends, matrix: Any) -> Any:
-    """Return the matrix of a batch, and what is added to it."""
-    for number in matrix:
-        C = C[None, None, number]
-        if addends.source is not None:
-            addends = addends._replace(source=addends.source[None, None, number])
-    return C, addends
 
 
 def _fuse(config: ExactConfig, addends: Addends, product: Product, sums: Any, matrix: Any) -> None:
@@ -139,12 +131,12 @@ def exact_gemm_text(config: ExactConfig | None = None) -> str:
     """Return kernels and host function as text: ``launch(A, B, C)``, then the arguments of the epilogue."""
     c = config or DEFAULT
     c.epilogue.check()
-    batch = ",?" if c.batch else ""
-    rows, columns = f"(?,?{batch}):(?,1{batch})", f"(?,?{batch}):(1,?{batch})"
+    rows, columns = layouts_of(batch=c.batch, array=c.array)
 
     def matrix(row_major: bool) -> Any:
         return cute.Tensor[cute.Float32, rows if row_major else columns]
 
-    behind = c.epilogue.arguments("f32", batch=c.batch, vectors=False)
+    behind = c.epilogue.arguments("f32", batch=c.batch, vectors=False, array=c.array)
+    behind |= {"places": PLACES} if c.array else {}
     traced = cute.trace(launch, matrix(c.major_a == "k"), matrix(c.major_b == "k"), matrix(True), **behind, config=c)
     return traced.mlir(aliases=True, comments=True)

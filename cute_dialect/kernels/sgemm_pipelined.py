@@ -52,13 +52,17 @@ def load_maps(
 
 
 class Slots:
-    """The slots of shared memory that TMA fills, and the barriers that say they are full."""
+    """The slots of shared memory that TMA fills, and the barriers that say they are full; ``matrix``: of a batch, that
+    of A and of B.
+    """
 
     def __init__(self, loads: Any, tile: tuple[int, int, int], stages: int, row: Any, column: Any, matrix: Any = None):
         m, n, k = tile
         (self.atom_a, coords_a), (self.atom_b, coords_b) = loads
         if matrix is not None:  # of a batch: the last one stands for those that follow
-            coords_a, coords_b = (x[None, None, cute.min(matrix, x.shape[2] - 1)] for x in (coords_a, coords_b))
+            coords_a, coords_b = (
+                x[None, None, cute.min(i, x.shape[2] - 1)] for x, i in zip((coords_a, coords_b), matrix)
+            )
         self.stages, self.bytes = stages, 4 * (m + n) * k
         self.tiles = cute.ceil_div(coords_a.shape[1], k)
         self.gA = cute.local_tile(coords_a, (m, k), (row, None))

@@ -25,7 +25,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.operands import check_extents, of_matrix
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
 from cute_dialect.kernels.staged import Staged, contiguous_mode, over_k
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
@@ -40,7 +40,8 @@ class WarpConfig(NamedTuple):
     contiguous in A and in B, "k" or "mn"; ``batch``: A, B and C have a third mode, of matrices, which may be 1 in A or
     B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
     memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
-    the sums; ``k``: of a stage, 0 for 128 bytes.
+    the sums; ``k``: of a stage, 0 for 128 bytes; ``array``: of a ``batch``, whose matrices lie
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
     """
 
     element: str = "f64"
@@ -53,6 +54,7 @@ class WarpConfig(NamedTuple):
     vectors: tuple[int, ...] = (16, 8, 4, 1)
     epilogue: Epilogue = Epilogue()
     k: int = 0
+    array: bool = False
 
     @property
     def threads(self) -> int:
@@ -68,7 +70,7 @@ class WarpConfig(NamedTuple):
     def name(self) -> str:
         """Names the kernel."""
         majors = "".join(x[0] for x in self.majors)
-        more = "-b" * self.batch + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
         usual = WarpConfig()
         if (self.tile, self.warps, self.stages, self.k) != (usual.tile, usual.warps, usual.stages, 0):
             shape = "x".join(map(str, (*self.tile, self.depth)))
@@ -85,6 +87,8 @@ class WarpConfig(NamedTuple):
             raise ValueError(f"expected 64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
         self.epilogue.check()
         e = self.epilogue
+        if self.array and (not self.batch or e.graph is not None):
+            raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
         if self.element == "f64" and not (
             e.graph is None and e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
         ):
@@ -97,14 +101,15 @@ DEFAULT = WarpConfig()
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: Any = None, beta: Any = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
+    alpha: Any = None, beta: Any = None, operands: Any = None, places: cute.Tensor | None = None,
+    config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
     c, addends = config, Addends(source, bias, alpha, beta, operands)
-    c.epilogue.check_shapes(C, addends, pairs=False)
+    c.epilogue.check_shapes(C, addends, pairs=False, array=c.array)
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
-    matrices = check_extents(A, B, C)
+    matrices = check_extents(A, B, C, places=places)
     tiles = utils.GroupedRaster(cute.ceil_div(C.shape[:2], c.tile), matrices=matrices)
     kernels = {16: gemm_16, 8: gemm_8, 4: gemm_4, 1: gemm}
     launches = []
@@ -112,7 +117,7 @@ def launch(
         vector = max(1, size * 8 // A.element_type.width)
         promised = [cute.promise_vectors(x, vector) for x in (A, B)]
         if all(x is not None for x in promised):
-            launches.append(kernels[size](*promised, C, tiles, addends, c))
+            launches.append(kernels[size](*promised, C, tiles, addends, places, c))
             if all(x is y for x, y in zip(promised, (A, B))):
                 break  # it takes them all
     launches[0].launch(grid=tiles.count(), block=c.threads, fallback=launches[1:])
@@ -120,34 +125,38 @@ def launch(
 
 @cute.kernel
 def gemm_16(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 16 bytes."""
-    _multiply(config, A, B, C, tiles, addends, 16)
+    _multiply(config, A, B, C, tiles, addends, places, 16)
 
 
 @cute.kernel
 def gemm_8(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 8 bytes."""
-    _multiply(config, A, B, C, tiles, addends, 8)
+    _multiply(config, A, B, C, tiles, addends, places, 8)
 
 
 @cute.kernel
 def gemm_4(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 4 bytes."""
-    _multiply(config, A, B, C, tiles, addends, 4)
+    _multiply(config, A, B, C, tiles, addends, places, 4)
 
 
 @cute.kernel
 def gemm(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, config: cute.Constexpr[WarpConfig]
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply any matrices."""
-    _multiply(config, A, B, C, tiles, addends, 1)
+    _multiply(config, A, B, C, tiles, addends, places, 1)
 
 
 class _Instruction(NamedTuple):
@@ -211,7 +220,7 @@ class _Ring(Staged):
 
 
 def _multiply(
-    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, size: int
+    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, size: int
 ) -> None:  # fmt: skip
     """Compute one tile; copies move ``size`` bytes, or an element."""
     (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c.element)
@@ -219,7 +228,7 @@ def _multiply(
     # Elements on their way are held in registers: not too many at a time.
     depth = min(c.depth, 32) if size == 1 else c.depth
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    A, B, C, addends = of_matrix(A, B, C, addends, matrix)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
     mma = cute.make_tiled_mma(instruction.op, (*c.warps, 1))
     a, b = (
         _Ring(x, (rows, depth), tile, c.stages, vector, thread, c.threads)
@@ -258,12 +267,12 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
     """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
     c = config or DEFAULT
     c.check()
-    batch = ",?" if c.batch else ""
-    rows, columns = f"(?,?{batch}):(?,1{batch})", f"(?,?{batch}):(1,?{batch})"
+    rows, columns = layouts_of(batch=c.batch, array=c.array)
     a, b = (
         cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
         for e, major in zip(factors(c.element), c.majors)
     )
-    behind = c.epilogue.arguments(c.output, batch=c.batch, vectors=False)
+    behind = c.epilogue.arguments(c.output, batch=c.batch, vectors=False, array=c.array)
+    behind |= {"places": PLACES} if c.array else {}
     traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)
     return traced.mlir(aliases=True, comments=True)

@@ -36,6 +36,9 @@ from cute_dialect.op.gemm import (
     bmm as bmm,
     mm as mm,
 )
+from cute_dialect.op.mm_array import (
+    mm_array as mm_array,
+)
 from cute_dialect.op.choosing.report import (
     Explanation as Explanation,
     explain as explain,

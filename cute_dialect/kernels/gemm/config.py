@@ -71,7 +71,8 @@ class GemmConfig(NamedTuple):
     file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
     each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
     registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
-    row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).
+    row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
+    whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
     """
 
     element: str = "f16"
@@ -98,6 +99,7 @@ class GemmConfig(NamedTuple):
     buffers: int = 2
     accumulator: str = ""
     scaled: bool = False
+    array: bool = False
 
     @property
     def sums(self) -> str:
@@ -225,6 +227,8 @@ class GemmConfig(NamedTuple):
                 "expected promoted sums of 8-bit floats, no batch, no serpentine and a divisor of 128 columns with "
                 f"scales of blocks, got {self}"
             )
+        if self.array and (not self.batch or self.epilogue.graph is not None):
+            raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
         if self.accumulator and self.stream_k:
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):

@@ -163,10 +163,11 @@ class Epilogue(NamedTuple):
         return _as_graph(self, pairs, batch)
 
     def arguments(
-        self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True
+        self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True, array: bool = False
     ) -> dict[str, Any]:  # fmt: skip
         """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
-        ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes.
+        ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes; ``array``: its matrices
+        lie anywhere.
         """
         if self.graph is not None:
             operands = tuple([_annotation(x) for x in (*self.graph.inputs, *self.graph.outputs[1:])])
@@ -175,7 +176,8 @@ class Epilogue(NamedTuple):
         if self.beta != 0.0:
             d = f"?{{div={16 // BYTES[output]}}}" if vectors else "?"
             strides = f"{d},1" if row_major else f"1,{d}"
-            layout = f"(?,?,?):({strides},{d})" if batch else f"(?,?):({strides})"
+            behind = "?{i64}" if array else d  # offsets of 64 bits
+            layout = f"(?,?,?):({strides},{behind})" if batch else f"(?,?):({strides})"
             found["source"] = cute.Tensor[number(output), layout, f"align<{16 if vectors else BYTES[output]}>"]
         if self.bias:
             align = BYTES[self.bias_type] * (2 if self.bias == "n" and row_major and vectors else 1)
@@ -183,8 +185,10 @@ class Epilogue(NamedTuple):
         kind = cute.Float64 if output == "f64" else cute.Float32
         return found | {name: kind(0.0) for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
-    def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True) -> None:
-        """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`."""
+    def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False) -> None:
+        """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`; ``array``: of
+        matrices that lie anywhere.
+        """
         m, n, *matrices = C.shape
         if self.graph is not None:
             _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), matrices)
@@ -193,7 +197,7 @@ class Epilogue(NamedTuple):
             rows, columns, *more = addends.source.shape
             assert rows == m, "source and C must have the same M"
             assert columns == n, "source and C must have the same N"
-            if matrices:
+            if matrices and not array:
                 assert more[0] == matrices[0], "source and C must have the same number of matrices"
         if self.bias == "n":
             assert cute.size(addends.bias) == n, "bias must have a value for each column of C"

@@ -66,7 +66,7 @@ def launch(
     flags: cute.Tensor | None = None, counters: cute.Tensor | None = None, scale_a: cute.Tensor | None = None,
     scale_b: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
     alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
-    config: cute.Constexpr[Any] = DEFAULT,
+    places: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration; what stands behind C is for those that want it."""
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
@@ -76,9 +76,9 @@ def launch(
     )
     scales = Scales(scale_a, scale_b)
     behind = {"workspace": workspace, "flags": flags, "counters": counters, "scale_a": scale_a, "scale_b": scale_b}
-    behind |= addends._asdict()
+    behind |= addends._asdict() | {"places": places}
     check_arguments(config, A, B, C, behind)
-    c.epilogue.check_shapes(C, addends)
+    c.epilogue.check_shapes(C, addends, array=c.array)
     if c.epilogue.reduces:
         addends = addends._replace(extents=(C.shape[0], C.shape[1]))
         c.epilogue.check_parts(C.shape[1], addends, config.piece if parts > 1 else c.part)
@@ -93,11 +93,12 @@ def launch(
     tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
         cute.ceil_div(C.shape[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
-        cluster=c.cluster, sms=c.at_once, matrices=C.shape[2] if c.batch else None,
+        cluster=c.cluster, sms=c.at_once,
+        matrices=places.shape[1] if c.array else C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[_work(config)].grid(raster, k_tiles, parts)
-    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, config).launch(
+    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
 
@@ -105,7 +106,7 @@ def launch(
 @cute.kernel(min_blocks=1)
 def gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
-    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales,
+    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
@@ -113,7 +114,7 @@ def gemm(
     m, n, k = c.tile
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     # This block's tiles: every n-th one, n the number of clusters.
-    tiles = Tiles(c, raster)
+    tiles = Tiles(c, raster, places)
     work = WORK[_work(config)](config, tiles, k_tiles, shared)
     if cute.arch.thread_idx().x == 0:
         for atom, _ in (tma_a, tma_b, *tmas_c.values()):
@@ -196,9 +197,9 @@ class Loads:
         return done
 
     def _fetch(self, index: Any, barrier: Any, k: Any, place: Place, shared: bool | None = None) -> None:
-        for operand, row in zip(self.operands, place):
+        for operand, row, matrix in zip(self.operands, place, place.of):
             if shared is None or operand.shared == shared:
-                operand.fetch(index, barrier, row, k, place.matrix)
+                operand.fetch(index, barrier, row, k, matrix)
 
     def stage(self, k: Any, place: Place) -> None:
         """Fill the next stage, when it is free."""
@@ -237,7 +238,8 @@ class Cooperative:
     def _deferred(self, first: Any) -> None:
         """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""
         consumer, products, result = self.consumer, self.products, self.result
-        before = Place(cute.Int32(0), cute.Int32(0), cute.Int32(0) if self.c.batch else None)
+        zero = cute.Int32(0) if self.c.batch else None
+        before = Place(cute.Int32(0), cute.Int32(0), zero, (zero,) * 4)
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
             slot = consumer.wait_and_advance()

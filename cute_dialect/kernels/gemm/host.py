@@ -8,7 +8,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
 from cute_dialect.kernels.gemm.elements import factors, number
-from cute_dialect.kernels.gemm.operands import check_extents
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents
 from cute_dialect.kernels.gemm.result import swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
@@ -59,7 +59,8 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
         found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
     if c.scaled:
         found |= {name: cute.Tensor[cute.Float32, "(?,?):(?,?)"] for name in ("scale_a", "scale_b")}
-    return found | c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n")
+    found |= c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n", array=c.array)
+    return found | ({"places": PLACES} if c.array else {})
 
 
 def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any]) -> None:
@@ -75,7 +76,7 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
             raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
         if x.leading_dim != row_major:
             raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
-    check_extents(A, B, C, c.epilogue.half)
+    check_extents(A, B, C, c.epilogue.half, behind["places"])
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
         for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig, part_of
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.gemm.operands import places_of
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -19,11 +20,14 @@ __all__ = ["Item", "Operand", "Place", "Products", "Scales", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
-    """Where a block's tile lies: its row and column, in tiles of a block, and its matrix, of a batch."""
+    """Where a block's tile lies: its row and column, in tiles of a block, and its matrix, of a batch; where
+    the matrices of A, B, C and the source lie.
+    """
 
     row: Any
     column: Any
     matrix: Any = None
+    of: Any = (None,) * 4
 
 
 class Item(NamedTuple):
@@ -55,8 +59,8 @@ class Scales(NamedTuple):
 class Tiles:
     """The tiles of all blocks, in the order in which clusters take them, and this block's place in its cluster."""
 
-    def __init__(self, c: GemmConfig, raster: utils.GroupedRaster):
-        self.c, self.raster = c, raster
+    def __init__(self, c: GemmConfig, raster: utils.GroupedRaster, places: Any = None):
+        self.c, self.raster, self.places = c, raster, places
         self.rank = cute.arch.block_idx_in_cluster() if c.cluster > 1 else 0
         # Of a cluster: along M first, then along N.
         both = min(c.cluster_m, c.cluster_n) > 1
@@ -82,7 +86,9 @@ class Tiles:
             row = row * self.c.cluster_m + self.row
         if self.c.cluster_n > 1:
             column = column * self.c.cluster_n + self.column
-        return Place(row, column, *matrix)
+        if not matrix:
+            return Place(row, column)
+        return Place(row, column, matrix[0], places_of(self.places, matrix[0]))
 
 
 class Operand:

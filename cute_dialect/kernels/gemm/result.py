@@ -164,7 +164,7 @@ class Result:
     def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
         """Return where the element of such a row and a column of the tile lies in C."""
         found = (self.row(place, atom), place.column * self.c.columns + column)
-        return found if place.matrix is None else (*found, place.matrix)
+        return found if place.matrix is None else (*found, place.of[2])
 
     def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> Any:
         """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
@@ -174,7 +174,7 @@ class Result:
             values = self.fused.taken(values)
             row, first, *_ = self.at(place, atom, column)
             warp = cute.arch.warp_idx() % 4
-            self.fused.apply(values, columns, row + warp * 16, first * self.twice, place.matrix)
+            self.fused.apply(values, columns, row + warp * 16, first * self.twice, place.of[3])
         return values
 
     def _pieces(self) -> list[tuple[int, int, int]]:

@@ -129,9 +129,10 @@ class Choice(NamedTuple):
         """Names the kernel: types, majors, tile, what differs from the defaults.
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
-        ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the swapped
-        problem); ``a``: sums in f16; ``x``: scales of blocks; ``q``: stages; ``g``: raster group; ``s``: blocks that
-        share the K of a tile; ``h``: B leaves the L2 first; ``u``: staging buffers of a consumer.
+        ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the
+        swapped problem); ``a``: sums in f16; ``x``: scales of blocks; ``v``: matrices anywhere; ``q``:
+        stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first;
+        ``u``: staging buffers of a consumer.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -140,7 +141,7 @@ class Choice(NamedTuple):
         shape = f"c{c.cluster_m}" * (c.cluster_m > 1 or c.cluster_n == 1) + f"n{c.cluster_n}" * (c.cluster_n > 1)
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
-            ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled),
+            ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled), ("v", c.array),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (

@@ -53,7 +53,7 @@ class Explanation(NamedTuple):
     how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
     of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
     once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
-    is no choice; ``parts``: f32 is split in three parts of tf32 first.
+    is no choice; ``parts``: f32 is split in three parts of tf32 first; ``launches``: how many, and why not one.
     """
 
     operation: str
@@ -75,6 +75,7 @@ class Explanation(NamedTuple):
     kernel: str = ""
     other: AnyConfig | None = None
     parts: bool = False
+    launches: tuple[int, str] = (1, "")
 
     @property
     def last_wave(self) -> float:
@@ -93,6 +94,8 @@ class Explanation(NamedTuple):
         if self.parts:
             lines.append("  before    f32 is split in three parts of tf32, of each factor")
         lines.append(f"  kernel    {self.kernel}: {self.why}")
+        if self.launches[0] > 1:
+            lines.append(f"  launches  {self.launches[0]}, one a matrix: {self.launches[1]}")
         if self.choice is not None:
             lines += [
                 f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
@@ -151,8 +154,13 @@ def explain(
     name = getattr(function, "__name__", "")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
+    if name == "mm_array":
+        from cute_dialect.op.mm_array import explained_array
+
+        given = {"outs": out, "Cs": c, "hook": hook, "activation": activation, "dtype": dtype, "math": math}
+        return explained_array(a, b, others, **given, accumulator=accumulator)
     if function not in (gemm.mm, gemm.bmm):
-        raise UnsupportedError(f"explain: expected op.mm or op.bmm, got {name or repr(function)}")
+        raise UnsupportedError(f"explain: expected op.mm, op.bmm or op.mm_array, got {name or repr(function)}")
     rank = 2 if function is gemm.mm else 3
     views = {"a": _view(name, "a", a, element), "b": _view(name, "b", b, element)}
     shape = check_product(name, rank, views["a"], views["b"])

@@ -22,10 +22,11 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp import RunReport
     from cute_dialect.op.plans.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.together import Matrices
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Arguments", "GemmArguments", "Transfer", "on_the_cpu"]
+__all__ = ["ALONE", "Arguments", "GemmArguments", "Transfer", "on_the_cpu"]
 
 
 ALONE = Split()
@@ -146,7 +147,8 @@ class GemmArguments(Arguments):
             raise EpilogueError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
         split = Split.of((SplitKMode.Serial, split_k_slices))
         self.mode, self.workspace = mode, None
-        self._matrices: list[Arguments] = []
+        self.matrices: Matrices | None = None
+        """Of an array, all of its matrices."""
         size = None if problem_size is None else GemmCoord(*problem_size)
 
         def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
@@ -158,9 +160,10 @@ class GemmArguments(Arguments):
         if mode is Mode.Array:
             given = [each_matrix(call, n, x, batch, size, operation.kinds) for n, x in zip("ABCD", (A, B, C, D))]
             found = [checked(*x) for x in zip(*given)]
-            more = [Arguments(operation, x, d, stream, options, split) for x, d in found]
+            from cute_dialect.op.plans.together import Matrices
+
             operands, d = found[0][0], [each for _, each in found]
-            self._matrices = more
+            self.matrices = Matrices(operation, [x for x, _ in found], d, stream, options, split)
         else:
             operands, d = checked(A, B, C, D)
         super().__init__(operation, operands, d, stream, options, split)
@@ -177,10 +180,7 @@ class GemmArguments(Arguments):
 
     def launch(self) -> RunReport | None:
         """Launch what the mode says, and wait for nothing."""
-        report = None
-        for each in self._matrices:
-            report = each.launch()
-        return report if self._matrices else super().launch()
+        return super().launch() if self.matrices is None else self.matrices.launch()
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launches: of ``GemmSplitKParallel`` those of the parts alone."""
@@ -191,18 +191,12 @@ class GemmArguments(Arguments):
 
     def bind(self) -> Callable[..., None]:
         """Return what launches on these operands, which are on a GPU, and does no more."""
-        calls = [each.bind() for each in self._matrices]
-
-        def call(stream: object = None) -> None:
-            for each in calls:
-                each(stream)
-
-        return call if calls else super().bind()
+        return super().bind() if self.matrices is None else self.matrices.bind()
 
     def sync(self) -> None:
         """Wait for the launches; results in numpy arrays are then there."""
-        for each in self._matrices:
-            each.sync()
+        if self.matrices is not None:
+            self.matrices.sync()
         super().sync()
 
 
@@ -283,7 +277,7 @@ class Transfer:
         except NoGpuError as e:
             raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
         number = 0 if device is None else device_number(cast(Any, device)) or 0
-        found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias")}
+        found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
         views = [v for v in found.values() if v is not None and v.device < 0]
         names = [n for n, v in found.items() if v is not None and v.device < 0]
         previous = gpu.enter(cast(int, number))

@@ -25,7 +25,8 @@ __all__ = ["Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
 
 
 class Asked(NamedTuple):
-    """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices?"""
+    """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
+    that lie anywhere?"""
 
     element_a: str
     element_b: str
@@ -35,6 +36,7 @@ class Asked(NamedTuple):
     layout_b: str = "row"
     layout_d: str = "row"
     batch: bool = False
+    array: bool = False
 
     @property
     def flipped(self) -> bool:
@@ -60,7 +62,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     if td.kernel is not None and (swizzle is None or td.kernel.skinny is not None) and not (
         td.kernel.skinny is not None and asked.batch
     ):  # fmt: skip
-        choice = td.kernel._replace(config=td.kernel.config._replace(batch=asked.batch))
+        choice = td.kernel._replace(config=td.kernel.config._replace(batch=asked.batch, array=asked.array))
         _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
         return choice
     instruction = td.math_instruction
@@ -123,7 +125,7 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         return _few_rows(td, element, asked.output)
     config = GemmConfig(
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
-        td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, deferred=False,
+        td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
         serpentine=td.parts == 1, accumulator="" if sums == sums_of(element) else sums,
     )  # fmt: skip
@@ -232,7 +234,7 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
         raise UnsupportedError(f"{missing}: {' or '.join(str(list(s)) for s in shapes)} has sums of {sums}")
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     element = swapped(element) if asked.flipped else element
-    usual = WarpConfig(element, asked.output, majors, asked.batch)  # type: ignore[arg-type]
+    usual = WarpConfig(element, asked.output, majors, asked.batch, array=asked.array)  # type: ignore[arg-type]
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
     rows = 16 if shape[0] == 8 else shape[0]  # two of 8x8x4 are one of 16x8x8
@@ -284,7 +286,7 @@ def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     group = 8 if swizzle is None else swizzle.group
     return AmpereConfig(
-        i.element_a, (m, n, k), (wm, wn), stages, majors, group, batch=asked.batch,  # type: ignore[arg-type]
+        i.element_a, (m, n, k), (wm, wn), stages, majors, group, batch=asked.batch, array=asked.array,  # type: ignore[arg-type]
         output="" if asked.output == i.element_a else asked.output,
     )  # fmt: skip
 
@@ -328,7 +330,7 @@ def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzl
         raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)} yet")
     shape, stages = tuple(td.threadblock_shape), td.stages
     if (shape, stages) == (RUNGS[_RUNGS[0]].tile, RUNGS[_RUNGS[0]].stages):
-        return ExactConfig(*asked.majors, asked.batch)
+        return ExactConfig(*asked.majors, asked.batch, array=asked.array)
     for rung in _RUNGS[1:]:
         if RUNGS[rung].tile != shape or stages not in (0, RUNGS[rung].stages):
             continue

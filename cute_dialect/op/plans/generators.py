@@ -102,10 +102,11 @@ class Variant(NamedTuple):
             case Choice() as choice:
                 batch = choice.skinny is None and choice.config.batch
                 return found._replace(
-                    transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice)
+                    transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice),
+                    array=choice.config.array,
                 )  # fmt: skip
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
-                return found._replace(batch=config.batch, tma=False)
+                return found._replace(batch=config.batch, tma=False, array=config.array)
             case ReduceConfig() as config:
                 return found._replace(batch=config.batch, tma=False, sums=True)
             case Simt():

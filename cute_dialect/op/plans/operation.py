@@ -74,7 +74,7 @@ class GemmOperationUniversal:
             raise EpilogueError("Gemm: expected a visitor (a function of value, row, column), got True")
         self.visitor = visitor or None
         self.tile_description = tile_description
-        self._configured = {False: self._configure(False)}
+        self._configured = {(False, False): self._configure(False, False)}
         self._launchers: dict[tuple[Variant, bool], Launcher] = {}
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
@@ -82,13 +82,13 @@ class GemmOperationUniversal:
 
     # ------------------------------------------------------------------------------------------------------ kernels
 
-    def _configure(self, batch: bool) -> Configured:
+    def _configure(self, batch: bool, array: bool) -> Configured:
         i = self.tile_description.math_instruction
         accumulator = _accumulator(self.tile_description, self.A.element)
         layouts = self.A.layout, self.B.layout, self.D.layout
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
-        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch)
+        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
         if (element_a, element_b) != (self.A.element, self.B.element) and (element_a, element_b) != ("tf32", "tf32"):
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
@@ -110,18 +110,21 @@ class GemmOperationUniversal:
         return None if i is None else i.largest_k
 
     def variant(
-        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False,
+        array: bool = False,
     ) -> Variant:  # fmt: skip
-        """Return the kernel for such a call; numbers other than 1 and 0 are arguments of it."""
-        if batch not in self._configured:
-            self._configured[batch] = self._configure(batch)
+        """Return the kernel for such a call; numbers other than 1 and 0 are arguments of it; ``array``: of matrices
+        that lie anywhere.
+        """
+        if (batch, array) not in self._configured:
+            self._configured[batch, array] = self._configure(batch, array)
         epilogue = self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self.visitor)
-        return Variant(self._configured[batch], epilogue, self.D.layout == "column", chip_here())
+        return Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
 
     def variants(self) -> list[Variant]:
         """Return the kernels for any alpha, without and with C."""
         betas = (0.0,) if self.C.element == "void" else (0.0, 0.5)
-        of_any = [] if isinstance(self._configured[False], Simt) else [self.variant(0.5, beta) for beta in betas]
+        of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
         return [self.variant(), *of_any]
 
     def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
@@ -132,10 +135,10 @@ class GemmOperationUniversal:
             found = self._launchers[variant, on_cpu] = Launcher(module, variant.recipe())
         return found
 
-    def variant_for(self, x: Operands) -> Variant:
-        """Return the kernel for a call's operands."""
+    def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
+        """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
         bias_type = "f32" if x.bias is None else x.bias.dtype
-        return self.variant(x.alpha, x.beta, x.along, bias_type, batch=len(x.d.shape) == 3)
+        return self.variant(x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array)
 
     @property
     def sums(self) -> str:
@@ -208,7 +211,7 @@ class GemmOperationUniversal:
     @property
     def needs_hopper(self) -> bool:
         """Tell whether its kernel runs on GPUs of sm_90 only."""
-        return _needs_hopper(self._configured[False])
+        return _needs_hopper(self._configured[False, False])
 
     @property
     def by_tma(self) -> bool:
@@ -218,7 +221,7 @@ class GemmOperationUniversal:
     @property
     def choice(self) -> Choice | None:
         """The kernel of the menu that it is; None for others."""
-        found = self._configured[False]
+        found = self._configured[False, False]
         return found if isinstance(found, Choice) else None
 
     # ------------------------------------------------------------------------------------------------------- calls

@@ -18,6 +18,7 @@ from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
+from cute_dialect.op.plans.arrays_of import is_several, matrices_of
 from cute_dialect.op.plans.configure import Asked
 from cute_dialect.op.plans.describe import (
     GemmCoord,
@@ -38,6 +39,7 @@ from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.saved import Entry, problem, write
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
+from cute_dialect.op.plans.together import Matrices
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -258,7 +260,7 @@ class Gemm:
         gpu, sms = here()
         return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
 
-    def _operation_for(self, x: Operands) -> GemmOperationUniversal:
+    def operation_for(self, x: Operands) -> GemmOperationUniversal:
         """Return the operation that computes a call."""
         td = self._tile or chosen(x, self.asked(batch=len(x.d.shape) == 3), **self.where())
         key = td.kernel or td
@@ -333,13 +335,16 @@ class Gemm:
     ) -> Arguments:  # fmt: skip
         """Return the arguments of a call, checked, with the operation that computes it."""
         a, b, c, d = self._given(call, A, B, C, D)
+        split = Split.of(split_k)
+        alpha = self._alpha if alpha is None else number("alpha", alpha)
+        beta = self._beta if beta is None else number("beta", beta)
+        if is_several(a):
+            return matrices_of(self, call, a, b, c, d, alpha, beta, bias, stream, options, split)
         x, d = check(
-            call, self.kinds, a, b, c, d, alpha=self._alpha if alpha is None else number("alpha", alpha),
-            beta=self._beta if beta is None else number("beta", beta), bias=bias, on_cpu=on_the_cpu(options),
+            call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
         )  # fmt: skip
         x = folded(x, by_row=self._visitor is not None)
-        split = Split.of(split_k)
-        return Arguments(self._operation_for(x), x, d, stream, options, split, call)
+        return Arguments(self.operation_for(x), x, d, stream, options, split, call)
 
     def arguments(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -361,7 +366,8 @@ class Gemm:
         wait for the result; ``split_k``: parts of K, a number or (mode, number), mode ``serial`` (blocks share a tile),
         ``parallel`` (a second kernel adds the parts up) or ``stream``; ``stream``; ``options``: ``device="cpu"`` for
         the interpreter, and its own (``checks``).
-        Batches are arrays of rank 3; A or B may be one for all.  Raises OpError before anything is written.
+        Batches are arrays of rank 3; A or B may be one for all.  Lists of matrices are equal products, of one launch.
+        Raises OpError before anything is written.
         """
         if visitor_args:
             raise EpilogueError(f"Gemm.run: expected no visitor_args of a function, got {', '.join(visitor_args)}")
@@ -377,6 +383,8 @@ class Gemm:
 
     def _remember(self, done: Arguments) -> None:
         """Remember what was run, to save it."""
+        if isinstance(done, Matrices):  # addresses are of this call
+            return
         if len(done.launched) == 1 and not isinstance(done.launched[0].variant.configured, ReduceConfig):
             variant, x = done.launched[0]
             kept = self._runs.setdefault(variant, (x, set()))
@@ -402,7 +410,7 @@ class Gemm:
             entry = Entry(
                 variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
                 (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
-                self._operation_for(x).largest_k,
+                self.operation_for(x).largest_k,
             )  # fmt: skip
             found.append((entry, module))
         return found

@@ -37,7 +37,8 @@ class Share(NamedTuple):
 
 class Operands(NamedTuple):
     """What a GEMM is computed of: A (M, K), B (K, N), D (M, N) and C like it, of batches (L, …) each, or A or B without
-    L for all; ``bias``: a vector, ``along`` n or m; numbers.
+    L for all; ``bias``: a vector, ``along`` n or m; numbers.  ``places``: of products whose matrices lie anywhere, the
+    table of where they are along the first mode (:mod:`~cute_dialect.op.plans.together`).
     """
 
     a: ArrayView
@@ -48,13 +49,15 @@ class Operands(NamedTuple):
     alpha: float = 1.0
     beta: float = 0.0
     along: str = ""
+    places: ArrayView | None = None
 
 
 class Recipe(NamedTuple):
     """``name``: of the kernel; ``transposed``: it computes ``D^T = B^T A^T``; ``b_by_k``: it takes B as (K, N), not as
     (N, K); ``batch``: matrices have a third mode; behind A, B and D come the memory of ``share``, C (``source``), the
     ``bias`` (of ``m`` or ``n``), and ``numbers`` of ``alpha`` and ``beta``; ``tma``: addresses and rows are of whole 16
-    bytes; ``sums``: it adds up parts, which A are, as the kernel has them, and takes no B.
+    bytes; ``sums``: it adds up parts, which A are, as the kernel has them, and takes no B; ``array``: matrices lie
+    anywhere, and last comes the table of where.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Recipe(NamedTuple):
     numbers: tuple[str, ...] = ()
     tma: bool = True
     sums: bool = False
+    array: bool = False
 
     def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
         """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
@@ -82,7 +86,11 @@ class Recipe(NamedTuple):
             given.append(self._form(c))
         if self.bias:
             given.append(x.bias)
-        return (*given, *[getattr(x, name) for name in self.numbers])
+        given += [getattr(x, name) for name in self.numbers]
+        if self.array and x.places is not None:
+            count, step = x.places.shape[1], 4 * SIZES["i32"] if self.transposed else 0
+            given.append(x.places._replace(pointer=x.places.pointer + count * step, shape=(4, count)))
+        return tuple(given)
 
     def _form(self, view: ArrayView) -> ArrayView:
         """Return a matrix, or a batch with its mode last; one for all is a batch of one."""
@@ -92,7 +100,7 @@ class Recipe(NamedTuple):
             (m, n), (row, column) = view.shape, view.strides
             return view._replace(shape=(m, n, 1), strides=(row, column, max(m * row, n * column)))
         (matrices, m, n), (step, row, column) = view.shape, view.strides
-        if matrices == 1 or step == 0:
+        if (matrices == 1 or step == 0) and not self.array:
             return view._replace(shape=(m, n, 1), strides=(row, column, max(m * row, n * column)))
         return view._replace(shape=(m, n, matrices), strides=(row, column, step))
 

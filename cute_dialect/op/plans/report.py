@@ -10,6 +10,7 @@ from cute_dialect.op.choosing.ways import Way, here
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.plans.arrays_of import explained_products, is_several
 from cute_dialect.op.plans.planned import Type, read
 from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.op.plans.tiles import chosen, problem_of
@@ -24,6 +25,8 @@ __all__ = ["explained"]
 def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
     """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
     a, b, _, d = plan.kinds
+    if is_several(A) and not isinstance(A[0], int):
+        return explained_products(plan, "Gemm", A, B, others=others)
     x, y = _matrix("A", A, a), _matrix("B", B, b)
     if x.shape[-1] != y.shape[-2]:
         raise ShapeError(f"Gemm.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
@@ -47,7 +50,7 @@ def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
 
 def _matrix(name: str, array: Any, wanted: Type) -> ArrayView:
     """Return how an operand lies; a shape is one of contiguous lines."""
-    if isinstance(array, tuple | list):
+    if isinstance(array, tuple | list) and not isinstance(array, ArrayView):
         shape = tuple(cast("tuple[int, ...]", array))
         *batch, m, n = shape
         strides = (n, 1) if wanted.layout == "row" else (1, m)

@@ -1,0 +1,113 @@
+"""Plans called with lists of matrices: equal products, by one launch where there is a kernel of it.
+
+plan.run([a1, a2], [b1, b2], D=[d1, d2])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from cute_dialect.op.errors import EpilogueError, ShapeError
+from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
+from cute_dialect.op.plans.describe import GemmCoord
+from cute_dialect.op.plans.planned import Kinds, check
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.steps import Split
+from cute_dialect.op.plans.together import Matrices, apart
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.choosing.report import Explanation
+    from cute_dialect.op.plans.plan import Gemm
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of"]
+
+
+def is_several(array: object) -> bool:
+    """Tell whether an operand is a list of matrices, not one."""
+    return (
+        isinstance(array, list | tuple)
+        and not isinstance(array, ArrayView)
+        and not all(isinstance(x, int) for x in cast("list[object]", array))
+    )
+
+
+def products_of(
+    call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, alpha: float, beta: float,
+    bias: object = None, problem: Sequence[int] | None = None, on_cpu: bool = False,
+) -> tuple[list[Operands], list[Any]]:  # fmt: skip
+    """Return equal products of matrices anywhere, checked, and their results, made where they are not given.
+
+    Each operand is a list of arrays, or addresses: of a list or an array of i64; then ``problem`` says (M, N, K).
+    Raises OpError.
+    """
+    count = len(cast("Sequence[object]", A))
+    if count == 0:
+        raise ShapeError(f"{call}: expected at least one matrix of A, got none")
+    size = None if problem is None else GemmCoord(*problem)
+    given = [each_matrix(call, n, x, count, size, kinds) for n, x in zip("ABCD", (A, B, C, D))]
+    found: list[Operands] = []
+    results: list[Any] = []
+    for a, b, c, d in zip(*given):
+        x, made = check(
+            call, kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_cpu
+        )  # fmt: skip
+        if len(x.d.shape) != 2:
+            raise ShapeError(f"{call}: expected matrices in a list, got a batch {x.d.shape}")
+        found.append(x)
+        results.append(made)
+    first = found[0]
+    for i, x in enumerate(found):
+        if (x.d.shape, x.a.shape) != (first.d.shape, first.a.shape):
+            sizes = [(*y.d.shape, y.a.shape[1]) for y in (first, x)]
+            raise ShapeError(f"{call}: expected products of one size, M, N, K of {sizes[0]}, got {sizes[1]} of {i}")
+    return found, results
+
+
+def as_batch(found: Sequence[Operands]) -> Operands:
+    """Return a batch as products are that lie anywhere, to choose a kernel by; nobody may read it."""
+    made: dict[str, ArrayView | None] = {}
+    for name in "abcd":
+        views: list[ArrayView] = [v for v in (getattr(x, name) for x in found) if v is not None]
+        if not views:
+            continue
+        pointer, (m, n), (row, column) = 0, views[0].shape, views[0].strides
+        for v in views:
+            pointer |= v.pointer  # as aligned as all are
+            row, column = (a if a == b or a % 16 else b for a, b in zip((row, column), v.strides))
+        step = -(-max(m * row, n * column, 1) // 16) * 16
+        made[name] = views[0]._replace(
+            pointer=pointer, shape=(len(found), m, n), strides=(step, row, column), keep=None
+        )  # fmt: skip
+    return found[0]._replace(**made)
+
+
+def matrices_of(
+    plan: Gemm, call: str, A: object, B: object, C: object, D: object, alpha: float, beta: float, bias: object,
+    stream: object, options: CallOptions, split: Split, problem: Sequence[int] | None = None,
+) -> Matrices:  # fmt: skip
+    """Return the arguments of equal products of a plan, whose matrices are lists.  Raises OpError."""
+    if plan.epilogue_visitor is not None and not callable(plan.epilogue_visitor):
+        raise EpilogueError(f"{call}: expected no traced epilogue where matrices lie anywhere")
+    found, results = products_of(
+        call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
+    )
+    operation = plan.operation_for(as_batch(found) if len(found) > 1 else found[0])
+    return Matrices(operation, found, results, stream, options, split, call)
+
+
+def explained_products(
+    plan: Gemm, call: str, A: object, B: object, C: object = None, D: object = None, *,
+    problem: Sequence[int] | None = None, others: int = 4,
+) -> Explanation:  # fmt: skip
+    """Return which kernel computes equal products of a plan, and by how many launches."""
+    from cute_dialect.op.plans.report import explained
+
+    with_c = 0.0 if C is None else 1.0
+    found, _ = products_of(call, plan.kinds, A, B, C, D, alpha=1.0, beta=with_c, problem=problem)
+    many = as_batch(found)
+    why = apart(plan.operation_for(many), found)
+    told = explained(plan, many.a, many.b, others)
+    return told._replace(operation=call, launches=(len(found) if why else 1, why))
