@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, ShapeError
 from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord
@@ -89,7 +90,7 @@ def matrices_of(
     stream: object, options: CallOptions, split: Split, problem: Sequence[int] | None = None,
 ) -> Matrices:  # fmt: skip
     """Return the arguments of equal products of a plan, whose matrices are lists.  Raises OpError."""
-    if plan.epilogue_visitor is not None and not callable(plan.epilogue_visitor):
+    if isinstance(plan.epilogue_visitor, Traced):
         raise EpilogueError(f"{call}: expected no traced epilogue where matrices lie anywhere")
     found, results = products_of(
         call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
