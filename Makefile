@@ -37,10 +37,10 @@ demo: $(VENV)/.cuda  ## run the first example (GPU, or the CPU interpreter), sho
 
 test: $(VENV)/.test  ## install the test extras, run lit and pytest
 	$(BIN)/lit -q test examples
-	$(BIN)/python -m pytest -q -n auto test
+	$(BIN)/python -m pytest -q -n auto --dist loadfile test
 
 unit: $(VENV)/.test  ## pytest only; of one folder: make unit T=test/unit/interp
-	$(BIN)/python -m pytest -q -n auto $(T)
+	$(BIN)/python -m pytest -q -n auto --dist loadfile $(T)
 
 lit: $(VENV)/.test  ## lit only; of one folder: make lit T=test/filecheck/passes
 	$(BIN)/lit -v $(T)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.compilation import Compilation
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
     from cute_dialect.runtime.launch import Lowered
 
-__all__ = ["cloning", "lowered_again", "lowered_when_asked", "reading"]
+__all__ = ["cloning", "is_kernel", "lowered_again", "lowered_when_asked", "reading"]
 
 
 def lowered_when_asked(module: Callable[[], ModuleOp], pipeline: str = "nvptx") -> Lowered:
@@ -29,11 +31,12 @@ def lowered_again(read: Callable[[Compilation], ModuleOp], pipeline: str) -> Low
 
     def lowered(kernel: str | None) -> ModuleOp:
         if kernel not in kept:
-            work = Compilation(pipeline, {}, None)
-            module = read(work)
-            if kernel is not None:
-                _drop_others(module, kernel)
-            kept[kernel] = work.run_cute(module, None)
+            with collector_paused():
+                work = Compilation(pipeline, {}, None)
+                module = read(work)
+                if kernel is not None:
+                    _drop_others(module, kernel)
+                kept[kernel] = work.run_cute(module, None)
         return kept[kernel]
 
     return lowered
@@ -49,18 +52,19 @@ def cloning(module: ModuleOp) -> Callable[[Compilation], ModuleOp]:
     return lambda _: module.clone()
 
 
+def is_kernel(op: Operation) -> bool:
+    """Tell whether an op is a kernel that is not lowered."""
+    names = (*op.attributes, *op.properties)
+    return op.name == "gpu.func" and ("kernel" in names or "gpu.kernel" in names)
+
+
 def _drop_others(module: ModuleOp, kernel: str) -> None:
     """Take out the other kernels, and what launches kernels."""
     for op in list(module.ops):
         if op.name == "gpu.module":
             for inner in [o for b in op.regions[0].blocks for o in b.ops]:
-                known = {**inner.attributes, **inner.properties}
-                name = getattr(known.get("sym_name"), "data", kernel)
-                if (
-                    inner.name == "gpu.func"
-                    and not known.keys().isdisjoint(("kernel", "gpu.kernel"))
-                    and name != kernel
-                ):
+                name = getattr({**inner.attributes, **inner.properties}.get("sym_name"), "data", kernel)
+                if is_kernel(inner) and name != kernel:
                     inner.detach()
                     inner.erase(safe_erase=False)
         elif op.name == "func.func" and any(inner.name == "gpu.launch_func" for inner in op.walk()):

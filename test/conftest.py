@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
@@ -20,7 +22,16 @@ def ir() -> ModuleType:
     return pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _settled() -> Iterator[None]:
+    """Have the collector not look again at what a module leaves: compiled kernels, which Python keeps by the million."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_finish() -> None:
     """Refuse test modules that import upstream MLIR: collection stays quick; a test that needs it takes ``ir``."""
     if "mlir.ir" in sys.modules and not MLIR_WAS_THERE:
         raise pytest.UsageError("a test module imports upstream's mlir while tests are collected")
+    gc.freeze()

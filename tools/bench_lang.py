@@ -88,14 +88,14 @@ def run(*, runs: int, say: Callable[[str], None], long: bool = False) -> dict[st
     for name, limit in (("elementwise", 0.008), ("Hopper GEMM", 0.040)):
         add(f"trace: {name}", _times(kinds[name][0], runs), limit)
     for name, limit in (("elementwise", 0.25), ("Hopper GEMM", 0.45)):
-        add(f"to PTX: {name}", _times(kinds[name][1], max(3, runs // 2)), limit)
+        add(f"to PTX: {name}", _times(kinds[name][1], min(runs, max(3, runs // 2))), limit)
     with tempfile.TemporaryDirectory() as folder:
         again = ["-c", FROM_DISK, str(EXAMPLES / "elementwise_add.py"), device]
         # As an installed package is: Python's own compiled files are there.
         kept = {"CUTE_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/python"}
         _process(*again, **kept)
         _process(*again, **kept)
-        add("from disk", [_process(*again, **kept) for _ in range(max(3, runs // 2))], 0.060)
+        add("from disk", [_process(*again, **kept) for _ in range(min(runs, max(3, runs // 2)))], 0.060)
     _calls(device, add, runs)
     result: dict[str, object] = {"rows": rows, "device": device}
     if long:
@@ -242,10 +242,10 @@ def growth(count: int, say: Callable[[str], None]) -> dict[str, object]:
     start, at = 0, perf_counter()
     for i in range(1, count + 1):
         cute.compile(shifted, x, x, x, i, device="cpu", cache=False)
-        if i == max(1, count // 10):
-            start = _resident()
         if i % max(1, count // 10) == 0:
-            say(f"  {i} compilations: {_resident() / 2**20:.1f} MiB, {(perf_counter() - at) / i * 1e3:.1f} ms each")
+            now = _resident()
+            start = start or now
+            say(f"  {i} compilations: {now / 2**20:.1f} MiB, {(perf_counter() - at) / i * 1e3:.1f} ms each")
     return {"count": count, "bytes": _resident() - start}
 
 

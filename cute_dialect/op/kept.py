@@ -20,7 +20,6 @@ from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.cache import Cache
-    from cute_dialect.pipelines.compilation import Emit
 
 __all__ = ["compiled_text"]
 
@@ -29,7 +28,7 @@ _FORMAT = 1
 
 
 def compiled_text(
-    text: partial[str], filename: str, *, emit: Emit = "auto", chip: str | None = None, elsewhere: bool = False
+    text: partial[str], filename: str, *, chip: str | None = None, elsewhere: bool = False
 ) -> CompiledModule:
     """Return the module that ``text()`` becomes, from the compile cache where it is there, else compiled, or
     (``elsewhere``, for the usual chip) compiled in another process.
@@ -38,22 +37,22 @@ def compiled_text(
     messages call it.  Raises CompileError.
     """
     disk = default_cache()
-    place = None if disk is None else _place(text, emit, chip)
+    place = None if disk is None else _place(text, "auto", chip)
     if disk is not None and place is not None:
         found = _found(disk, place, text, filename)
         if found is not None:
             return found
     made = text()
-    if elsewhere and chip is None and emit == "auto":
+    if elsewhere and chip is None:
         from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
 
         module = compile_text_elsewhere(made, filename)
     else:
         from cute_dialect.pipelines import compile
 
-        module = compile(made, emit=emit, filename=filename, chip=chip)
+        module = compile(made, filename=filename, chip=chip)
     if disk is not None and place is not None:
-        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), emit), (made, filename)))
+        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), "auto"), (made, filename)))
         entry = {"format": _FORMAT, "artifact": key, "tools": tools()}
         disk.put_files(place, {_FILE: (json.dumps(entry, indent=1) + "\n").encode()})
     return module

@@ -1,0 +1,78 @@
+"""Compilation for the interpreter, of each kernel when it is first run: of the variants of a kernel a call needs one.
+
+The manifest, which a launch reads, needs of a kernel its parameters and its shared memory, not what it does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.pipelines.collector import collector_paused
+from cute_dialect.pipelines.compilation import Compilation, CompileError
+from cute_dialect.pipelines.lowered_again import cloning, is_kernel, lowered_again
+from cute_dialect.runtime.artifact import Artifact
+from cute_dialect.runtime.launch import CompiledModule
+
+if TYPE_CHECKING:  # pragma: no cover
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Region
+
+__all__ = ["compile_on_demand"]
+
+_SHARED = ("cute.memref.alloc_smem", "cute.smem_base")
+"""What of a kernel's body the manifest depends on."""
+
+
+def compile_on_demand(text: str, filename: str, *, chip: str | None = None) -> CompiledModule:
+    """Compile a text as ``cute_dialect.pipelines.compile(text, emit="base")`` does, but lower each kernel when it is
+    first run; what the passes find wrong with it is said then.
+
+    Raises :class:`cute_dialect.pipelines.stages.CompileError`.
+    """
+    from cute_dialect.pipelines.build_manifest import build_manifest
+    from cute_dialect.runtime.manifest import ManifestError
+
+    with collector_paused():
+        work = Compilation("nvptx", {} if chip is None else {"chip": chip}, None)
+        module, _ = work.read(text, filename)
+        outlines = work.run_cute(_outlines(module), None)
+        try:
+            manifest = build_manifest(
+                outlines,
+                work.context,
+                chip=work.option("attach-nvvm-target", "chip", DEFAULT_CHIP),
+                features=work.option("attach-nvvm-target", "features", ""),
+                opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),
+            )
+        except ManifestError as e:
+            raise CompileError(f"{filename}: error: {e}") from e
+        return CompiledModule(Artifact(manifest, (), ()), lowered=lowered_again(cloning(module), "nvptx"))
+
+
+def _outlines(module: ModuleOp) -> ModuleOp:
+    """Return a copy of a module whose kernels do nothing, but have the shared memory that they have."""
+    bodies = {op: op.regions[0] for op in module.walk() if is_kernel(op)}
+    try:
+        for function, body in bodies.items():
+            function.detach_region(body)
+            function.add_region(_outline(body))
+        return module.clone()
+    finally:
+        for function, body in bodies.items():
+            for region in list(function.regions):
+                function.detach_region(region)
+            function.add_region(body)
+
+
+def _outline(body: Region) -> Region:
+    """Return the body of a kernel that only has shared memory."""
+    from xdsl.dialects.gpu import ReturnOp
+    from xdsl.ir import Block, Region
+
+    given = body.blocks[0].args
+    block = Block(arg_types=[x.type for x in given])
+    for arg, like in zip(block.args, given):
+        arg.name_hint, arg.location = like.name_hint, like.location
+    block.add_ops([*(op.clone() for op in body.walk() if op.name in _SHARED), ReturnOp([])])
+    return Region(block)

@@ -1,0 +1,53 @@
+"""Kernels that are lowered when they are first run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.pipelines.on_demand import compile_on_demand
+from cute_dialect.pipelines.stages import CompileError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["gemm_sm90", "transpose", "sgemm_smem"])
+def test_what_a_launch_reads_is_the_same(name: str) -> None:
+    """Shared memory of all kinds, several kernels; each is lowered by itself, as it is among the others."""
+    text = (EXAMPLES / f"{name}.mlir").read_text()
+    whole, made = compile_cute(text, emit="base", cache=False), compile_on_demand(text, name)
+    assert made.manifest == {k: v for k, v in whole.manifest.items() if k != "remarks"}
+    functions: dict[str, str] = {}
+    for kernel in made.names:
+        module: Any = made.lowered(kernel)
+        functions |= {
+            str(f.sym_name): str(f) for f in module.walk() if f.name == "llvm.func" and kernel in str(f)[:200]
+        }
+    wanted: Any = whole.lowered()
+    assert functions == {
+        str(f.sym_name): str(f) for f in wanted.walk() if f.name == "llvm.func" and str(f.sym_name) in functions
+    }
+    assert len(functions) == len(made.names)
+
+
+def test_what_is_wrong_with_a_kernel_is_said_when_it_runs() -> None:
+    text = """
+gpu.module @m {
+  gpu.func @f(%a: !cute.memref<f32, gmem, "(4):(1)">) kernel {
+    %s = cute.memref.alloc_smem() : !cute.memref<f32, smem, "(4):(1)">
+    gpu.return
+  }
+  gpu.func @wrong(%a: !cute.memref<f32, gmem, "(4):(1)">) kernel {
+    cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
+    gpu.return
+  }
+}
+"""
+    made = compile_on_demand(text, "x.mlir")
+    assert made.names == ["f", "wrong"]
+    made.lowered("f")
+    with pytest.raises(CompileError, match="expected a kernel with known_block_size around setmaxnreg"):
+        made.lowered("wrong")
