@@ -24,7 +24,7 @@ def ir() -> ModuleType:
 
 @pytest.fixture(scope="module", autouse=True)
 def _settled() -> Iterator[None]:
-    """Have the collector not look again at what a module leaves: compiled kernels, which Python keeps by the million."""
+    """Have the collector not look again at what a module leaves: compiled kernels, millions of objects."""
     yield
     gc.collect()
     gc.freeze()
