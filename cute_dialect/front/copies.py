@@ -92,17 +92,17 @@ def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: A
 
 def copy(
     atom: CopyAtom | TiledCopy, src: Tensor, dst: Tensor, *, pred: Tensor | None = None, thread: Any = None,
-    tma_bar_ptr: Any = None, mcast_mask: Any = None, cache_policy: Any = None, partial: bool = False,
-    unroll_factor: int | None = None,
+    tma_bar_ptr: Any = None, mcast_mask: Any = None, cache_policy: Any = None, im2col_offsets: Any = None,
+    partial: bool = False, unroll_factor: int | None = None,
 ) -> None:  # fmt: skip
     """Copy a tensor to one of equal size, by an atom or a tiled copy.
 
     ``pred``: a register tensor of Boolean, a flag an element, or with stride 0 or size 1 in mode 0 a flag an access.
     ``thread``: ``src`` and ``dst`` are whole tiles of a tiled copy, of which this thread moves its part.
     ``tma_bar_ptr``: the mbarrier that counts the bytes of a TMA load; ``mcast_mask``: the blocks of the cluster that a
-    multicast writes to; ``cache_policy``: an L2 cache policy.  ``partial``: threads may pass the end of a tensor that
-    the tile does not divide.  A copy that one thread issues (TMA, bulk) is issued by one thread of the warp, unless a
-    tiled copy gives it to several.
+    multicast writes to; ``cache_policy``: an L2 cache policy; ``im2col_offsets``: how far, W first, a load of columns
+    moves all pixels.  ``partial``: threads may pass the end of a tensor that the tile does not divide.  A copy that one
+    thread issues (TMA, bulk) is issued by one thread of the warp, unless a tiled copy gives it to several.
     """
     del unroll_factor  # copies are unrolled as far as their layouts ask
     found = copy_atom_of(atom, "cute.copy")
@@ -115,6 +115,7 @@ def copy(
     check_target(found.op.name, found.op.chip)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
+    state["im2col_offsets"] = im2col_offsets
     shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # each of its threads issues what is its own
     if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
         from cute_dialect.front.elected import one_of_the_warp

@@ -15,6 +15,17 @@ from cute_dialect.op.choosing.choice import (
     Choice as Choice,
     Problem as Problem,
 )
+from cute_dialect.op.conv.functions import (
+    conv1d as conv1d,
+    conv1d_input as conv1d_input,
+    conv1d_weight as conv1d_weight,
+    conv2d as conv2d,
+    conv2d_input as conv2d_input,
+    conv2d_weight as conv2d_weight,
+    conv3d as conv3d,
+    conv3d_input as conv3d_input,
+    conv3d_weight as conv3d_weight,
+)
 from cute_dialect.op.errors import (
     AlignmentError as AlignmentError,
     DeviceError as DeviceError,

@@ -95,10 +95,10 @@ def text(case: Case) -> str:
         tid = cute.arch.thread_idx().x
         tile = buffer(case, cute.make_layout((case.channels, case.pixels)))
         bar = barrier()
-        load.set("im2col_offsets", tap(case))
         if tid == 0:
             cute.arch.mbarrier_arrive_and_expect_tx(bar, 2 * n)
-            cute.copy(load, pixels(case, case.channels, tuple(-p for p in case.padding)), tile, tma_bar_ptr=bar)
+            first = pixels(case, case.channels, tuple(-p for p in case.padding))
+            cute.copy(load, first, tile, tma_bar_ptr=bar, im2col_offsets=tap(case))
         cute.arch.mbarrier_wait(bar, 0)
         for i in range(tid, n, 32):
             Y[i, cute.arch.block_idx().x] = tile[i]

@@ -97,7 +97,7 @@ def launch(
         matrices=places.shape[1] if c.array else C.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
-    grid = WORK[_work(config)].grid(raster, k_tiles, parts)
+    grid = WORK[work_of(config)].grid(raster, k_tiles, parts)
     gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
@@ -115,7 +115,7 @@ def gemm(
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     # This block's tiles: every n-th one, n the number of clusters.
     tiles = Tiles(c, raster, places)
-    work = WORK[_work(config)](config, tiles, k_tiles, shared)
+    work = WORK[work_of(config)](config, tiles, k_tiles, shared)
     if cute.arch.thread_idx().x == 0:
         for atom, _ in (tma_a, tma_b, *tmas_c.values()):
             cpasync.prefetch_descriptor(atom)
@@ -173,7 +173,7 @@ def gemm(
 class Loads:
     """The producer's side: one thread fills the ring."""
 
-    def __init__(self, c: GemmConfig, a: Operand, b: Operand, producer: Any, tiles: Tiles, k_tiles: Any):
+    def __init__(self, c: GemmConfig, a: Any, b: Any, producer: Any, tiles: Tiles, k_tiles: Any):
         self.c, self.operands, self.producer, self.tiles, self.k_tiles = c, (a, b), producer, tiles, k_tiles
 
     def early(self, item: Any) -> None:
@@ -281,7 +281,8 @@ WORK = {"whole": Whole, "stream": Stream, "split": Parts}
 ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
 
 
-def _work(config: Any) -> str:
+def work_of(config: Any) -> str:
+    """Return how a configuration shares work among blocks: the key of :data:`WORK`."""
     return "split" if isinstance(config, SplitConfig) else "stream" if config.stream_k else "whole"
 
 

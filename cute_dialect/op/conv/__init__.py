@@ -1,0 +1,1 @@
+"""Convolutions: forward, and the gradients of image and filter."""

@@ -1,0 +1,122 @@
+"""Which kernel computes a convolution, and what it has to be given.
+
+>>> from cute_dialect.op.conv.geometry import geometry
+>>> g = geometry("conv2d", "fprop", (32, 56, 56, 64), (64, 3, 3, 64), 1, 1, 1, 1)
+>>> chosen(Asked(g, "f16", "f16")).name
+'fprop-f16-f16-3x3-p1x1-256x64-c1d'
+>>> chosen(Asked(g, "f32", "f32")) is None
+True
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import gcd
+from typing import NamedTuple
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.elements import FACTORS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.model import Costs, costs_of, ranked
+from cute_dialect.op.conv.geometry import Geometry
+
+__all__ = ["Asked", "choice_of", "chosen", "chosen_with_time", "problem_of", "width_of"]
+
+
+class Asked(NamedTuple):
+    """A convolution, its types and arithmetic, and what becomes of its sums; ``parts``: blocks that shall share the
+    sums of a tile, 0 for any number.
+    """
+
+    geometry: Geometry
+    element: str
+    output: str
+    sums: str = ""
+    epilogue: Epilogue = Epilogue()
+    parts: int = 0
+
+
+def width_of(geometry: Geometry, bits: int) -> int:
+    """Return how many channels a load brings: 128 bytes, fewer of few channels, and of groups what divides them."""
+    most, least = 1024 // bits, 128 // bits
+    channels = geometry.filter[-1]
+    if geometry.kind != FPROP:
+        return most
+    if geometry.groups > 1:
+        return gcd(most, channels)
+    padded = -(-channels // least) * least
+    return padded if padded in (least, 2 * least, 4 * least) and geometry.taps > 1 else most
+
+
+def problem_of(asked: Asked) -> Problem:
+    """Return the product that a convolution is, with the steps of K that the kernel does."""
+    g, bits = asked.geometry, BITS[asked.element]
+    rows, columns = g.matrix
+    step = 1024 // bits
+    groups = g.groups
+    if g.kind == WGRAD:
+        k = g.result[0]
+        for n in g.result[1:-1]:
+            k *= n
+        columns = -(-g.filter[-1] // step) * step * g.taps
+        return Problem(rows, columns, k, asked.element, asked.output, "m", "n", 1, asked.sums)
+    if g.kind == DGRAD:
+        k = -(-g.result[-1] // step) * step * g.taps
+        residues = 1
+        for u in g.window.strides:
+            residues *= u
+        major = "n" if bits == 16 else "k"
+        return Problem(
+            -(-rows // residues), columns, -(-k // residues), asked.element, asked.output, "k", major, residues,
+            asked.sums,
+        )  # fmt: skip
+    width = width_of(g, bits)
+    k = -(-g.filter[-1] // width) * width * g.taps
+    return Problem(rows, columns // groups, k, asked.element, asked.output, "k", "k", groups, asked.sums)
+
+
+def choice_of(config: ConvConfig) -> Choice:
+    """Return the product's kernel, of which a convolution's differs in its producer."""
+    return Choice(config.base, config.parts)
+
+
+def _config(asked: Asked, choice: Choice) -> ConvConfig | None:
+    """Return a product's kernel with the producer of a convolution; None where there is none."""
+    g, c = asked.geometry, choice.config
+    if choice.skinny is not None or choice.swapped or c.stream_k:
+        return None
+    if asked.parts and choice.parts != asked.parts:
+        return None
+    config = ConvConfig(
+        c._replace(epilogue=asked.epilogue), g.window, g.kind, width_of(g, c.bits), g.groups > 1, choice.parts
+    )  # fmt: skip
+    try:
+        config.check()
+    except ValueError:
+        return None
+    return config
+
+
+def chosen(asked: Asked, gpu: str = "", sms: int = 132) -> ConvConfig | None:
+    """Return the kernel that is predicted to be the fastest; None where im2col loads do not serve."""
+    found = chosen_with_time(asked, costs_of(gpu, sms))
+    return None if found is None else found[1]
+
+
+@lru_cache(maxsize=4096)
+def chosen_with_time(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
+    """Return the same with the microseconds that its product is predicted to take."""
+    g = asked.geometry
+    if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
+        return None
+    if g.kind == WGRAD or (g.kind == DGRAD and set(g.window.strides) != {1}):
+        return None
+    if g.groups > 1 and (g.kind != FPROP or width_of(g, BITS[asked.element]) * BITS[asked.element] < 128):
+        return None
+    for time, choice in ranked(problem_of(asked), costs):
+        found = _config(asked, choice)
+        if found is not None:
+            return time, found
+    return None

@@ -1,0 +1,140 @@
+"""What a convolution is of: extents, window, groups; read from a call's arguments, and checked.
+
+>>> found = geometry("conv2d", "fprop", (8, 56, 56, 64), (128, 3, 3, 64), 2, 1, 1, 1)
+>>> found.result, found.flops
+((8, 28, 28, 128), 924844032)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple, cast
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
+from cute_dialect.op.errors import ShapeError, UnsupportedError
+
+__all__ = ["Geometry", "geometry"]
+
+MODES = ("cross_correlation", "convolution")
+
+
+class Geometry(NamedTuple):
+    """A convolution: ``image`` (N, …, C), ``filter`` (K, …, C / groups), ``result`` (N, …, K)."""
+
+    kind: str
+    image: tuple[int, ...]
+    filter: tuple[int, ...]
+    result: tuple[int, ...]
+    window: Window
+    groups: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The extents of the image."""
+        return self.image[1:-1]
+
+    @property
+    def taps(self) -> int:
+        """Taps of the filter."""
+        return prod(self.window.taps)
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """The shape of what is computed."""
+        return {FPROP: self.result, DGRAD: self.image, WGRAD: self.filter}[self.kind]
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """The same as a matrix: a row for each pixel, or each filter."""
+        shape = self.output
+        return (shape[0], prod(shape[1:])) if self.kind == WGRAD else (prod(shape[:-1]), shape[-1])
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * prod(self.result) * self.taps * self.filter[-1]
+
+
+def _numbers(call: str, name: str, value: object, rank: int, least: int) -> tuple[int, ...]:
+    """Return a number for each dimension, of one for all or a sequence."""
+    found = (value,) * rank if isinstance(value, int) else value
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        given = tuple(cast("Sequence[object]", found))
+        given = given * rank if len(given) == 1 else given
+        if len(given) == rank and all(isinstance(x, int) and not isinstance(x, bool) and x >= least for x in given):
+            return tuple([int(cast(int, x)) for x in given])
+    raise ShapeError(f"{call}: expected {name} of one number or {rank}, from {least} on, got {value!r}")
+
+
+def _padding(
+    call: str, value: object, taps: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the padding before and after: of numbers, of pairs (before, after), of "same" or "valid"."""
+    rank = len(taps)
+    if isinstance(value, str):
+        if value == "valid":
+            return (0,) * rank, (0,) * rank
+        if value != "same":
+            raise ShapeError(f'{call}: expected padding of numbers, pairs, "same" or "valid", got {value!r}')
+        if set(stride) != {1}:
+            raise ShapeError(f'{call}: expected stride 1 with padding "same", got {tuple(stride)}')
+        whole = [d * (t - 1) for t, d in zip(taps, dilation)]
+        return tuple([n // 2 for n in whole]), tuple([n - n // 2 for n in whole])
+    given: object = value
+    if isinstance(given, Sequence) and len(cast("Sequence[object]", given)) == rank:
+        pairs = [cast("Sequence[object]", x) for x in cast("Sequence[object]", given) if isinstance(x, Sequence)]
+        if len(pairs) == rank and all(len(x) == 2 for x in pairs):
+            before, after = ([x[i] for x in pairs] for i in range(2))
+            return _numbers(call, "padding", before, rank, 0), _numbers(call, "padding", after, rank, 0)
+    both = _numbers(call, "padding", value, rank, 0)
+    return both, both
+
+
+def geometry(
+    call: str, kind: str, image: tuple[int, ...], filter: tuple[int, ...], stride: object, padding: object,
+    dilation: object, groups: object, mode: str = "cross_correlation",
+) -> Geometry:  # fmt: skip
+    """Return a convolution of an image (N, …, C) and a filter (K, …, C / groups).  Raises ShapeError."""
+    rank = len(image) - 2
+    taps = filter[1:-1]
+    strides, dilations = _numbers(call, "stride", stride, rank, 1), _numbers(call, "dilation", dilation, rank, 1)
+    before, after = _padding(call, padding, taps, strides, dilations)
+    if mode not in MODES:
+        raise UnsupportedError(f"{call}: expected mode of {' or '.join(MODES)}, got {mode!r}")
+    if not isinstance(groups, int) or groups < 1:
+        raise ShapeError(f"{call}: expected groups of 1 or more, got {groups!r}")
+    channels, filters = image[-1], filter[0]
+    if channels % groups or filters % groups:
+        raise ShapeError(
+            f"{call}: expected channels and filters in {groups} groups, got {channels} channels and {filters} filters"
+        )
+    if filter[-1] != channels // groups:
+        raise ShapeError(
+            f"{call}: expected f with C / groups = {channels // groups} channels, got {filter[-1]} (x has {channels} "
+            f"channels, groups = {groups})"
+        )
+    if 0 in taps:
+        raise ShapeError(f"{call}: expected a filter of one tap or more, got {_by(taps)}")
+    window = Window(taps, before, after, strides, dilations)
+    if mode == "convolution":
+        window = window._replace(flip=True)
+    extents = image[1:-1]
+    found = window.result(extents)
+    if any(n < 1 for n in found):
+        pads = _by(before) if before == after else f"{_by(before)} before and {_by(after)} after"
+        raise ShapeError(
+            f"{call}: a filter of {_by(taps)}, dilation {_of_all(dilations)}, does not fit an input of {_by(extents)} "
+            f"with padding {pads if len(set(before + after)) > 1 else before[0]}"
+        )
+    if kind == DGRAD and set(strides) != {1}:
+        window = window._replace(left=tuple([n % u for n, u in zip(extents, strides)]))
+    return Geometry(kind, image, filter, (image[0], *found, filters), window, groups)
+
+
+def _by(numbers: Sequence[int]) -> str:
+    return " x ".join(map(str, numbers))
+
+
+def _of_all(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(set(numbers)) == 1 else _by(numbers)

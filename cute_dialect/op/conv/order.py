@@ -1,0 +1,112 @@
+"""The order of an array's dimensions: channels last, as kernels want them, and as a caller gives them.
+
+>>> last((0, 1, 2, 3), True), first((0, 1, 2, 3), True)
+((0, 2, 3, 1), (0, 3, 1, 2))
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeVar
+
+from cute_dialect.op.arrays import Library
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+
+__all__ = [
+    "as_rows",
+    "channels_first",
+    "dense",
+    "first",
+    "last",
+    "lines_suit",
+    "merged",
+    "strides_of",
+    "turned",
+    "views_last",
+]
+
+_T = TypeVar("_T")
+
+_CHANNELS_LAST = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
+_CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+def channels_first(call: str, data_format: object, rank: int, library: str) -> bool:
+    """Tell whether shapes are given with channels before the image's extents.  Raises UnsupportedError."""
+    if data_format is None:
+        return library == "torch"
+    if data_format not in (_CHANNELS_FIRST[rank], _CHANNELS_LAST[rank]):
+        raise UnsupportedError(
+            f"{call}: expected data_format of {_CHANNELS_FIRST[rank]} or {_CHANNELS_LAST[rank]}, got {data_format!r}"
+        )
+    return data_format == _CHANNELS_FIRST[rank]
+
+
+def last(x: tuple[_T, ...], turn: bool) -> tuple[_T, ...]:
+    """Return what stands for each dimension with the channels last."""
+    return (x[0], *x[2:], x[1]) if turn else x
+
+
+def first(x: tuple[_T, ...], turn: bool) -> tuple[_T, ...]:
+    """Return what stands for each dimension with the channels first, of what has them last."""
+    return (x[0], x[-1], *x[1:-1]) if turn else x
+
+
+def views_last(x: ArrayView, turn: bool) -> ArrayView:
+    """Return an array with the channels as its last dimension."""
+    return x._replace(shape=last(x.shape, turn), strides=last(x.strides, turn))
+
+
+def turned(array: Any, axes: tuple[int, ...]) -> Any:
+    """Return an array with its dimensions in another order, in the same memory."""
+    for name in ("permute", "transpose"):
+        if hasattr(array, name):
+            return getattr(array, name)(*axes) if name == "transpose" else array.permute(axes)
+    raise UnsupportedError(f"expected an array whose dimensions can be turned, got {type(array).__name__}")
+
+
+def strides_of(shape: tuple[int, ...], unit: int = 1) -> tuple[int, ...]:
+    """Return strides without gaps; of lines of a multiple of ``unit`` elements."""
+    line = -(-shape[-1] // unit) * unit
+    return (*[line * prod(shape[i + 1 : -1]) for i in range(len(shape) - 1)], 1)
+
+
+def merged(x: ArrayView, start: int, stop: int) -> int | None:
+    """Return the stride of some dimensions taken for one, from ``start`` to before ``stop``; None where they do not go
+    on in each other.
+
+    >>> x = ArrayView(0, (2, 3, 4, 5), (60, 20, 5, 1), "f16", -1, "numpy", None)
+    >>> merged(x, 0, 3), merged(x._replace(strides=(90, 30, 5, 1)), 0, 3)
+    (5, None)
+    """
+    pairs = [(n, step) for n, step in zip(x.shape[start:stop], x.strides[start:stop]) if n != 1]
+    for (_, outer), (n, inner) in pairwise(pairs):
+        if outer != n * inner:
+            return None
+    return pairs[-1][1] if pairs else prod(x.shape[stop:])
+
+
+def as_rows(x: ArrayView) -> ArrayView | None:
+    """Return an array (…, C) as a matrix of rows of C; None where that is none."""
+    step = merged(x, 0, len(x.shape) - 1)
+    if step is None:
+        return None
+    return x._replace(shape=(prod(x.shape[:-1]), x.shape[-1]), strides=(step, x.strides[-1]))
+
+
+def dense(library: Library, x: ArrayView, unit: int = 1, element: str = "") -> ArrayView:
+    """Return a copy without gaps, in lines of multiples of ``unit`` elements."""
+    return library.copied(x, strides_of(x.shape, unit), element)
+
+
+def lines_suit(x: ArrayView) -> bool:
+    """Tell whether TMA reads an array's lines along its last dimension: all steps are multiples of 16 bytes."""
+    item = numpy_dtype(x.dtype).itemsize
+    steps = [step for n, step in zip(x.shape[:-1], x.strides[:-1]) if n != 1]
+    inner = x.strides[-1] == 1 or x.shape[-1] == 1
+    return x.pointer % 16 == 0 and inner and all(step > 0 and step * item % 16 == 0 for step in steps)

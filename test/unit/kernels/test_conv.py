@@ -1,0 +1,96 @@
+"""The Hopper convolutions, kernel by kernel: exact integers under every check, of all ways to share and to load."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from conv_reference import How, forward, gradients, small
+
+from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig, Window
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.pipelines import compile
+
+CHECKS = ("race", "uninit", "sync", "oob")
+BASE = GemmConfig(tile=(64, 64, 64), sms=2, cluster_m=1)
+
+
+class Case(NamedTuple):
+    base: GemmConfig
+    window: Window
+    image: tuple[int, ...]
+    filters: int
+    width: int = 64
+    kind: str = FPROP
+
+
+CASES = {
+    "deferred": Case(BASE, Window((3, 3), (1, 1), (1, 1)), (2, 5, 7, 72), 72),
+    "uneven padding, stride, dilation; two blocks share the filter": Case(
+        BASE._replace(cluster_m=2, sms=4), Window((3, 2), (1, 0), (0, 2), (2, 1), (1, 2)), (1, 9, 8, 64), 64
+    ),
+    "two blocks share the image; consumers take turns": Case(
+        BASE._replace(cluster_n=2, deferred=False, schedule="pingpong", sms=4),
+        Window((1, 1), (0, 0), (0, 0), (2, 2)), (3, 8, 8, 72), 136,
+    ),
+    "16 channels": Case(BASE, Window((3, 3), (1, 1), (1, 1), (2, 2)), (2, 7, 7, 16), 40, 16),
+    "8 channels": Case(BASE, Window((3, 3), (1, 1), (1, 1)), (1, 7, 7, 8), 40, 8),
+    "32 channels, backwards": Case(
+        BASE, Window((3, 3), (1, 1), (1, 1))._replace(dilation=(1, 2)), (1, 7, 7, 32), 40, 32
+    ),
+    "one dimension": Case(BASE, Window((5,), (2,), (1,)), (3, 30, 64), 64),
+    "three dimensions": Case(BASE, Window((2, 3, 1), (1, 0, 0), (0, 2, 0)), (1, 3, 4, 6, 64), 64),
+    "gradient": Case(
+        BASE._replace(major_b="n"), Window((3, 2), (1, 0), (0, 2), (), (1, 2)), (2, 5, 7, 72), 72, kind=DGRAD
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_convolution(name: str) -> None:
+    case = CASES[name]
+    w, rng = case.window, np.random.default_rng(len(name))
+    config = ConvConfig(case.base, w, case.kind, case.width)
+    kernel = compile(conv_text(config), filename="conv.mlir", emit="base").kernel("launch")
+    x = small(rng, *case.image)
+    f = small(rng, case.filters, *w.taps, case.image[-1])
+    h = How(w.before, w.after, w.strides, w.dilations)
+    want = forward(x, f, h)
+    if case.kind == DGRAD:
+        image = small(rng, *want.shape)
+        want = gradients(x, f, image, h)[0]
+        other = f.reshape(case.filters, -1, case.image[-1]).transpose(2, 0, 1)
+    else:
+        image, other = x, f.reshape(case.filters, -1)
+        other = other if config.flat else f.reshape(case.filters, -1, case.image[-1]).transpose(0, 2, 1)
+    got = np.full((want.size // want.shape[-1], want.shape[-1]), np.nan, np.float16)
+    kernel(image.transpose(), other, got, device="cpu", checks=CHECKS)
+    assert (got.reshape(want.shape) == want).all()
+
+
+BAD = {
+    "expected a convolution of fprop, dgrad, wgrad, got 'backwards'": {"kind": "backwards"},
+    "expected loads of 16, 32, 64 or 128 bytes of channels, got 24 channels": {"width": 24},
+    r"expected taps at most 255 pixels from the first one, got 300": {
+        "window": Window((2,), (0,), (300,), (1,), (300,))
+    },
+    "lower corner": {"window": Window((3, 3), (200, 200), (200, 200))},
+    "as element stride": {"window": Window((3, 3), (1, 1), (1, 1), (9, 9))},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_what_there_is_no_kernel_for(message: str) -> None:
+    config = ConvConfig(BASE, Window((3, 3), (1, 1), (1, 1)))._replace(**BAD[message])
+    with pytest.raises(ValueError, match=message):
+        config.check()
+
+
+def test_no_register_is_spilled() -> None:
+    found = compile(conv_text(ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1)))), filename="conv.mlir")
+    assert "168 registers, 0 bytes spilled" in found.report
+    assert ".im2col" in found.ptx and not found.remarks

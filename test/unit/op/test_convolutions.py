@@ -1,0 +1,172 @@
+"""Convolutions as functions, on the interpreter: forward and both gradients, against a loop over taps."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from conv_reference import How, forward, gradients, how, small
+
+from cute_dialect import op
+
+CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any]] = {
+    "f16, 72 channels": ((1, 4, 5, 72), (64, 3, 3, 72), how(), np.float16),
+    "f16, 3 channels, stride": ((1, 5, 5, 3), (8, 3, 3, 3), how(1, 2), np.float16),
+    "f32, odd channels": ((1, 3, 4, 5), (6, 2, 2, 5), How((1, 0), (0, 1), (1, 1), (1, 2), 1, True), np.float32),
+    "f64, groups": ((1, 4, 4, 4), (4, 3, 3, 2), how(1, 2, groups=2), np.float64),
+    "f16, groups of 16": ((1, 4, 4, 32), (64, 3, 3, 16), how(groups=2), np.float16),
+    "f16, one tap": ((1, 5, 5, 64), (72, 1, 1, 64), how(0), np.float16),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_and_gradients(name: str) -> None:
+    of_x, of_f, h, dtype = CASES[name]
+    rng = np.random.default_rng(3)
+    x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape, dtype=dtype)
+    dx, df = gradients(x, f, y, h)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+
+
+def test_what_becomes_of_the_sums() -> None:
+    """Of im2col loads and of columns: bias, activation, c, numbers; and an epilogue with a sum of each channel."""
+    rng = np.random.default_rng(5)
+    x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 64)
+    bias, c = np.arange(64, dtype=np.float32) - 30, small(rng, 1, 4, 4, 64)
+    sums = forward(x, f, how())
+    got = op.conv2d(x, f, bias, padding=1, alpha=2.0, c=c, beta=0.5, activation="relu", **CHECKS)
+    assert (got == np.maximum(2 * sums + 0.5 * c + bias, 0)).all()
+    exact = op.conv2d(*(t.astype(np.float32) for t in (x, f)), bias, padding=1, c=c.astype(np.float32), device="cpu")
+    assert (exact == sums + c + bias).all()
+
+    def residual(accum: Any, bias: Any, c: Any) -> Any:
+        D = op.epilogue.relu(accum + bias) + c
+        total = op.epilogue.sum(D, -2)
+        return D, total
+
+    d, total = op.conv2d(x, f, padding=1, epilogue=residual, args={"bias": bias, "c": c}, **CHECKS)
+    want = np.maximum(sums + bias, 0) + c
+    assert (d == want).all() and d.shape == want.shape
+    assert (total == want.sum((0, 1, 2))).all() and total.shape == (1, 1, 1, 64)
+
+
+def test_torch() -> None:
+    """Tensors have channels first; a result has them last in memory, whatever the operands have."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(7)
+    x, f = small(rng, 1, 4, 4, 16), small(rng, 8, 3, 3, 16)
+    want = forward(x, f, how())
+    given = [torch.from_numpy(t).permute(0, 3, 1, 2) for t in (x, f)]
+    for tensors in (given, [t.contiguous() for t in given]):
+        got = op.conv2d(*tensors, padding=1, **CHECKS)
+        assert got.is_contiguous(memory_format=torch.channels_last)
+        assert (got.permute(0, 2, 3, 1).numpy() == want).all()
+    out = torch.full((1, 8, 4, 4), float("nan"), dtype=torch.float16)
+    assert op.conv2d(*given, padding=1, out=out, **CHECKS) is out
+    assert (out.permute(0, 2, 3, 1).numpy() == want).all()
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return np.full(shape, 7, np.float16)
+
+
+X, F = half(2, 7, 7, 64), half(32, 3, 3, 64)
+ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
+    "conv2d: expected f with C / groups = 32 channels, got 64 (x has 64 channels, groups = 2)": (
+        op.ShapeError, lambda: op.conv2d(X, F, groups=2)
+    ),
+    "conv2d: a filter of 5 x 5, dilation 2, does not fit an input of 7 x 7 with padding 0": (
+        op.ShapeError, lambda: op.conv2d(X, half(32, 5, 5, 64), dilation=2)
+    ),
+    "conv2d: expected x of rank 4, got (7, 7, 64)": (op.ShapeError, lambda: op.conv2d(X[0], F)),
+    "conv2d: expected f of f16, as x, got f32": (op.DtypeError, lambda: op.conv2d(X, F.astype(np.float32))),
+    "conv2d: expected stride of one number or 2, from 1 on, got 0": (
+        op.ShapeError, lambda: op.conv2d(X, F, stride=0)
+    ),
+    "conv2d: expected padding of one number or 2, from 0 on, got -1": (
+        op.ShapeError, lambda: op.conv2d(X, F, padding=-1)
+    ),
+    'conv2d: expected stride 1 with padding "same", got (2, 2)': (
+        op.ShapeError, lambda: op.conv2d(X, F, stride=2, padding="same")
+    ),
+    'conv2d: expected padding of numbers, pairs, "same" or "valid", got \'full\'': (
+        op.ShapeError, lambda: op.conv2d(X, F, padding="full")
+    ),
+    "conv2d: expected channels and filters in 3 groups, got 64 channels and 32 filters": (
+        op.ShapeError, lambda: op.conv2d(X, F, groups=3)
+    ),
+    "conv2d: expected groups of 1 or more, got 0": (op.ShapeError, lambda: op.conv2d(X, F, groups=0)),
+    "conv2d: expected a filter of one tap or more, got 0 x 3": (op.ShapeError, lambda: op.conv2d(X, F[:, :0])),
+    "conv2d: expected a bias of (32,), got (64,)": (op.ShapeError, lambda: op.conv2d(X, F, half(64))),
+    "conv2d: expected out of (2, 5, 5, 32), got (2, 5, 5, 33)": (
+        op.ShapeError, lambda: op.conv2d(X, F, out=half(2, 5, 5, 33))
+    ),
+    "conv2d: out shares memory with x; only c may be out": (
+        op.LayoutError, lambda: op.conv2d(X, half(64, 1, 1, 64), out=X)
+    ),
+    "conv2d: expected dtype f16, as out has, got f32": (
+        op.DtypeError, lambda: op.conv2d(X, F, out=half(2, 5, 5, 32), dtype="f32")
+    ),
+    "conv2d: expected c of (2, 5, 5, 32), or what expands to it, got (2, 5, 4, 32)": (
+        op.ShapeError, lambda: op.conv2d(X, F, c=half(2, 5, 4, 32))
+    ),
+    "conv2d: expected data_format of NCHW or NHWC, got 'HWNC'": (
+        op.UnsupportedError, lambda: op.conv2d(X, F, data_format="HWNC")
+    ),
+    "conv2d: expected mode of cross_correlation or convolution, got 'both'": (
+        op.UnsupportedError, lambda: op.conv2d(X, F, mode="both")
+    ),
+    "conv2d: expected a number for alpha, got 'two'": (op.DtypeError, lambda: op.conv2d(X, F, alpha=cast(Any, "two"))),
+    "conv2d: expected epilogue alone (it has all of alpha, c, bias, activation), got bias too": (
+        op.EpilogueError, lambda: op.conv2d(X, F, half(32), epilogue=lambda accum: accum)
+    ),
+    "conv2d: expected c of (2, 5, 5, 32), a value a channel or a number, got (2, 1, 1, 32)": (
+        op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum, c: accum + c, args={"c": half(2, 1, 1, 32)})
+    ),
+    "conv2d: expected a result of as many columns as the sums: no pairs()": (
+        op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum: op.epilogue.pairs(accum)[0])
+    ),
+    "conv2d: expected out for the result, got D in args": (
+        op.EpilogueError, lambda: op.conv2d(X, F, epilogue=lambda accum: accum, args={"D": half(2, 5, 5, 32)})
+    ),
+    "conv2d_input: expected grad_y of (2, 5, 5, 32), got (2, 4, 5, 32)": (
+        op.ShapeError, lambda: op.conv2d_input(X.shape, F, half(2, 4, 5, 32))
+    ),
+    "conv2d_input: expected input_size of 4 numbers, got (7, 7)": (
+        op.ShapeError, lambda: op.conv2d_input((7, 7), F, half(2, 5, 5, 32))
+    ),
+    "conv2d_weight: expected grad_y of (2, 5, 5, 32), got (2, 4, 5, 32)": (
+        op.ShapeError, lambda: op.conv2d_weight(X, F.shape, half(2, 4, 5, 32))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_errors(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is compiled or written."""
+    from cute_dialect.op.conv import compute
+
+    def failing(*_: object, **__: object) -> None:
+        raise AssertionError("something is computed")
+
+    monkeypatch.setattr(compute, "_launch", failing)
+    kind, call = ERRORS[message]
+    with pytest.raises(kind) as caught:
+        _on_the_cpu(call, monkeypatch)
+    assert str(caught.value) == message
+
+
+def _on_the_cpu(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call functions with ``device="cpu"``."""
+    for name in ("conv2d", "conv2d_input", "conv2d_weight"):
+        function = getattr(op, name)
+        monkeypatch.setattr(op, name, lambda *a, _f=function, **k: _f(*a, device="cpu", **k), raising=False)
+    call()
