@@ -15,6 +15,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, Where, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
+from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.choice import Asked, chosen
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.geometry import Geometry, geometry
@@ -33,6 +34,7 @@ from cute_dialect.op.conv.order import (
 from cute_dialect.op.conv.unfolded import unfolded
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, traced_of
+from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, OpError, ShapeError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_activation, matrix
@@ -343,7 +345,9 @@ def _launch(
     kernel = conv_runner(config, call.where.cpu)
     call.told(kernel(image, other, given_result, *operands, **call.options))
     if parts and found is not None:
-        found.combine({i: library.native(x) for i, x in parts.items()})
+        for x in found.reduced:
+            for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
+                call.told(combiner(step.config, call.where.cpu)(step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result)
 
@@ -376,8 +380,10 @@ def _operands(
         parts: dict[int, ArrayView] = {}
         if found.graph.reduces:
             at_once = conv_runner_columns(config)
-            for i, shape in found.parts(result.shape[0], result.shape[1], at_once, False).items():
-                parts[i] = library.strided(shape, (shape[1], 1), "f32", result)
+            for x in found.reduced:
+                extents = x.extents(result.shape[0], result.shape[1], at_once, False)
+                made = library.strided((prod(extents),), (1,), "f32", result)
+                parts[x.place] = memory_of(made, extents, 1)
         operands = [parts.get(i, view_of(x) if hasattr(x, "shape") else x) for i, x in enumerate(found.operands)]
         return operands, parts
     epilogue, operands = config.base.epilogue, list[Any]()
