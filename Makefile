@@ -58,7 +58,8 @@ check: lint types test  ## all that a commit must pass
 gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q test/gpu
 
-slow: $(VENV)/.test  ## millions of random cases against independent oracles, fuzzing
+slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones against independent oracles, fuzzing
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
 	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
 	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
 	$(BIN)/python test/oracle/artifact_fuzz.py --count 100000

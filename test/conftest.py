@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from slow_cases import is_slow, without_a_case
 
 os.environ["CUTE_CACHE"] = "0"
+
+gc.set_threshold(100_000, 20, 20)  # compilations make objects by the hundred thousand, most of which stay for a while
 
 MLIR_WAS_THERE = "mlir.ir" in sys.modules
 """Before any test was collected: pytest may run in a process that has compiled."""
@@ -20,6 +23,23 @@ MLIR_WAS_THERE = "mlir.ir" in sys.modules
 def ir() -> ModuleType:
     """Upstream's ``mlir.ir``; where it is not installed, the test is skipped."""
     return pytest.importorskip("mlir.ir", reason="upstream's mlir package is not installed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--slow``: run the cases of ``slow_cases.py``, which are left out else."""
+    parser.addoption("--slow", action="store_true", help="run the cases that are left out else, and no others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow cases, or all others."""
+    names = [item.nodeid.removeprefix("test/") for item in items]
+    if not any("::" in argument for argument in config.args):
+        unused = without_a_case(names, sorted({name.partition("::")[0] for name in names}))
+        if unused:
+            raise pytest.UsageError(f"slow_cases.py: no such cases: {', '.join(unused)}")
+        chosen = [is_slow(name) == config.getoption("--slow") for name in names]
+        config.hook.pytest_deselected(items=[item for item, kept in zip(items, chosen) if not kept])
+        items[:] = [item for item, kept in zip(items, chosen) if kept]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -160,7 +160,7 @@ def build_types(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from typed_products import texts
 
-    jobs = [("types", name, text, folder, chip) for name, text in texts()]
+    jobs = [("types", name, text(), folder, chip) for name, text in texts()]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         return list(pool.map(_compiled, jobs))
 

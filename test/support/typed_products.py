@@ -132,8 +132,8 @@ SCALED = [
 """M, N, K, how scales are given, whether tensor cores add up all."""
 
 
-def texts() -> Iterator[tuple[str, str]]:
-    """Names and texts of the kernels."""
+def texts() -> Iterator[tuple[str, Callable[[], str]]]:
+    """Names of the kernels, and what makes their texts."""
     found: dict[str, Callable[[], str]] = {}
     for case in CASES:
         way = case.explained()
@@ -156,5 +156,4 @@ def texts() -> Iterator[tuple[str, str]]:
     for order in ORDERS:
         for row in (True, False):
             found[f"split-{order}-{'row' if row else 'column'}"] = partial(split_text, order, row_major=row)
-    for name, text in found.items():
-        yield name, text()
+    yield from found.items()

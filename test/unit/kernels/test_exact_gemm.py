@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.on_demand import compile_on_demand
+from cute_dialect.runtime.launch import CompiledModule
 
 CHECKS = ("race", "uninit", "sync", "oob")
+
+
+@cache
+def compiled(config: ExactConfig) -> CompiledModule:
+    """Return a kernel for the interpreter, its variants lowered when they run."""
+    return compile_on_demand(exact_gemm_text(config), config.name)
+
+
+@cache
+def assembled(major_a: str, major_b: str) -> CompiledModule:
+    """Return a kernel for the GPU."""
+    return compile(exact_gemm_text(ExactConfig(major_a, major_b)))
 
 
 def data(m: int, n: int, k: int, matrices: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -37,7 +53,7 @@ def near(got: np.ndarray, a: np.ndarray, b: np.ndarray) -> bool:
     ],
 )  # fmt: skip
 def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kernel: str) -> None:
-    module = compile(exact_gemm_text(ExactConfig(major_a, major_b)))
+    module = assembled(major_a, major_b)
     assert module.report.count("0 bytes spilled, 0 bytes stack") == (2 if (major_a, major_b) == ("k", "n") else 1)
     a, b = data(*shape)
     c = np.full(shape[:2], np.nan, np.float32)
@@ -51,7 +67,7 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 def test_batches(shape: tuple[int, int, int], shared: str) -> None:
     m, n, k = shape
-    kernel = compile(exact_gemm_text(ExactConfig(batch=True)), emit="base").kernel("launch")
+    kernel = compiled(ExactConfig(batch=True)).kernel("launch")
     a, b = data(m, n, k, 3)
     a, b = a[:1] if shared == "a" else a, b[:1] if shared == "b" else b
     c = np.full((3, m, n), np.nan, np.float32)
@@ -67,7 +83,7 @@ def test_what_becomes_of_the_sums(shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(1)
     source, bias = (rng.integers(-9, 9, s).astype(np.float32) for s in ((m, n), (n,)))
     c = np.full((m, n), np.nan, np.float32)
-    kernel = compile(exact_gemm_text(ExactConfig(epilogue=epilogue)), emit="base").kernel("launch")
+    kernel = compiled(ExactConfig(epilogue=epilogue)).kernel("launch")
     kernel(a[0], with_major(b, False)[0], c, source, bias, 0.5, 2.0, device="cpu", checks=CHECKS)
     exact = a[0].astype(np.float64) @ b[0].astype(np.float64).T
     assert (c == np.maximum(0.5 * exact + 2 * source + bias, 0)).all()

@@ -1,0 +1,63 @@
+"""Cases that only ``make slow`` runs: of tests that are run for a grid, those beyond a sample of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+CASES = (
+    "unit/interp/test_random_memory.py::*[[]40]",
+    "unit/interp/test_random_async.py::*[[]80]",
+    "unit/interp/test_random_async.py::*[[]120]",
+    "unit/interp/test_random_sync.py::*[[][68]0]",
+    "unit/interp/test_random_sync.py::*[[]100]",
+    "unit/kernels/test_ampere_gemm.py::test_a_batch[[](33, 67, 37)-*-[13]]",
+    "unit/kernels/test_ampere_gemm.py::test_majors[[](65, 67, 37)-('mn', 'k')]",
+    "unit/kernels/test_exact_gemm.py::test_batches[[]*-shape1]",
+    "unit/kernels/test_gemm_types.py::test_integers_are_exact[[]ui8*-f16]",
+    "unit/kernels/test_gemm_types.py::test_integers_are_exact[[]ui8*-bf16]",
+    "unit/kernels/test_gemm_types.py::test_integers_are_exact[[]i8*-f32]",
+    "unit/kernels/test_gemm_types.py::test_integers_are_exact[[]*_*-i32]",
+    "unit/kernels/test_random_graphs.py::test_a_random_graph[[][12]?]",
+    "unit/kernels/test_row_kernels.py::test_numbers_of_rows[[]sum-bf16]",
+    "unit/kernels/test_row_kernels.py::test_numbers_of_rows[[]m*-f32]",
+    "unit/kernels/test_row_kernels.py::test_numbers_of_rows[[]logsumexp-f32]",
+    "unit/kernels/test_row_kernels.py::test_rows_of_a_block[[]*softmax-f32-2057]",
+    "unit/kernels/test_row_kernels.py::test_rows_of_a_block[[]*norm-bf16-5120]",
+    "unit/kernels/test_row_kernels.py::test_rows_of_any_length[[]*softmax-bf16]",
+    "unit/kernels/test_row_kernels.py::test_rows_of_any_length[[]*norm-f32]",
+    "unit/kernels/test_warp_gemm.py::test_products_are_exact[[]*-kmn]",
+    "unit/kernels/test_warp_gemm.py::test_products_are_exact[[]f[86]*-mnk]",
+    "unit/lang/test_differential.py::test_random_functions[[][6-9]]",
+    "unit/op/test_arrays_on_the_cpu.py::test_alpha_is_zero[[]48-80-float8*]",
+    "unit/op/test_arrays_on_the_cpu.py::test_alpha_is_zero[[]47-79-float[13]*]",
+    "unit/op/test_descriptions.py::test_plans_share_k[[]column-split[023]]",
+    "unit/op/test_descriptions.py::test_plans_share_k[[]column-stream]",
+    "unit/op/test_plans.py::test_batches[[]80-shapes[02]]",
+    "unit/op/test_plans.py::test_layouts[[]f32-*-row]",
+    "unit/op/test_products_on_the_cpu.py::test_what_is_copied[[]dtype0-*]",
+    "unit/op/test_row_functions.py::test_beside_torch[[]64-torch.bfloat16]",
+    "unit/op/test_row_gradients.py::test_gradients[[]64-torch.float32]",
+    "unit/op/test_row_gradients.py::test_gradients[[]7-torch.bfloat16]",
+    "unit/op/test_torch_operators.py::test_activations[[]gelu_tanh]",
+    "unit/op/test_torch_operators.py::test_activations[[]si*]",
+    "unit/op/test_torch_operators.py::test_batches[[]?-1]",
+    "unit/op/test_torch_operators.py::test_compile[[]False-eager]",
+    "unit/op/test_torch_operators.py::test_compile[[]True-aot_eager]",
+    "unit/op/test_torch_operators.py::test_what_is_added[[]False-shape[124]]",
+    "unit/op/test_torch_operators.py::test_what_is_added[[]True-shape[03]]",
+    "unit/op/test_typed_products.py::test_any_rows_and_majors[[]1-1-1]",
+)
+"""Patterns of names, as ``pytest`` prints them."""
+
+
+def is_slow(name: str) -> bool:
+    """Tell whether a case is one of these; ``name``: from the folder ``test`` on."""
+    return any(fnmatchcase(name, pattern) for pattern in CASES)
+
+
+def without_a_case(names: Iterable[str], files: Sequence[str]) -> list[str]:
+    """Return the patterns that none of the names fits, of some files."""
+    names = list(names)
+    of_files = [p for p in CASES if p.partition("::")[0] in files]
+    return [p for p in of_files if not any(fnmatchcase(name, p) for name in names)]
