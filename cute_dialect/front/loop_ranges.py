@@ -72,7 +72,8 @@ def loop_range(
 ) -> LoopRange | UnrolledRange:
     """Return a range that becomes one loop when the kernel runs, static bounds or not.
 
-    ``unroll``: copies of the body a turn; ``unroll_full``: all of them, as Python's own loop (static bounds).
+    ``unroll``: copies of the body a turn, 1 for one only (else ``ptxas`` decides); ``unroll_full``: all of them, as
+    Python's own loop (static bounds).
     Raises F142 for hints that nothing would follow.
     """
     start, stop, step = _bounds(args)

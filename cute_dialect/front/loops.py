@@ -176,17 +176,24 @@ class For(Rolled):
 
     def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
         """Make the ``scf.for``."""
-        from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
+        from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i32
         from xdsl.ir import Region
 
         tracer = self.tracer
         tracer.op("scf.yield", self.outgoing(out, heap), ())
+        if self.numbers.unroll == 1:  # ptxas makes copies of short loops unless the first of a turn says this
+            said = {"ptxCode": StringAttr('.pragma "nounroll";')}
+            pragma = tracer.op("nvvm.inline_ptx", [], [], said, segments=[0, 0, 0])
+            pragma.detach()
+            first = self.body.first_op
+            assert first is not None
+            self.body.insert_op_before(pragma, first)
         tracer.block = self.saved
         del regions(tracer)[self.depth :]
         operands = [self.first.ssa, self.last.ssa, self.step.ssa, *self.initial()]
         types = [v.type for v in operands[3:]]
         properties = {} if self.kind.signed else {"unsignedCmp": UnitAttr()}
-        attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i32)} if self.numbers.unroll else None
+        attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i32)} if self.numbers.unroll > 1 else None
         op = tracer.op("scf.for", operands, types, properties, regions=[Region(self.body)], attributes=attributes)
         self.finished(op.results)
 

@@ -50,6 +50,9 @@ from cute_dialect.op.gemm import (
 from cute_dialect.op.mm_array import (
     mm_array as mm_array,
 )
+from cute_dialect.op.grouped.functions import (
+    grouped_mm as grouped_mm,
+)
 from cute_dialect.op.choosing.report import (
     Explanation as Explanation,
     explain as explain,

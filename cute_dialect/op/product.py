@@ -25,6 +25,17 @@ from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.overlap import overlap
+from cute_dialect.op.views import (
+    copied,
+    expanded,
+    folded,
+    goes_on,
+    kernel_order,
+    one_matrix,
+    turn,
+    vector,
+    zeros,
+)  # fmt: skip
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 
@@ -32,7 +43,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Progress, RunReport
     from cute_dialect.runtime.launch import CallOptions, Kernel
 
-__all__ = ["Interpreted", "by_rows", "product"]
+__all__ = ["Interpreted", "by_rows", "options_of", "product"]
 
 
 SCALES = ("scale_a", "scale_b")
@@ -141,14 +152,14 @@ def _product(
         return _returned(found, result)
     nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
     if nothing:
-        views |= _zeros(library, a, b, sums_of)
+        views |= zeros(library, a, b, sums_of)
     narrow = FAST.get(extras.math)
     if narrow is not None:
-        views |= {n: _copied(library, views[n], int(matrix(views[n]).along(1)), narrow) for n in ("a", "b")}
+        views |= {n: copied(library, views[n], int(matrix(views[n]).along(1)), narrow) for n in ("a", "b")}
     alpha = 1.0 if nothing else extras.alpha
     c = views.pop("c", None)
     if c is not None and extras.beta != 0.0:
-        views["c"] = _expanded(c, shape)
+        views["c"] = expanded(c, shape)
     epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
         epilogue = Epilogue(graph=found.graph)
@@ -173,7 +184,7 @@ def _product(
                 f"{name}: expected matrices whose addresses and rows are multiples of 16 bytes, and an even number of "
                 "columns, for a hook"
             )
-        factors = (_turned(views["b"]), _turned(views["a"])) if flipped else (views["a"], views["b"])
+        factors = (turn(views["b"]), turn(views["a"])) if flipped else (views["a"], views["b"])
         of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
         given = {n: library.native(v) for n, v in of_sums.items()}
         if found is not None and kind == "f64":
@@ -250,8 +261,8 @@ def by_rows(
     """Return a product whose result has contiguous rows: of one with columns the transposed, ``b^T a^T``."""
     if matrix(views["out"]).along(1):
         return views, epilogue
-    turned = views | {"a": _turned(views["b"]), "b": _turned(views["a"])}
-    turned |= {n: _turned(views[n]) for n in ("out", "c") if n in views}
+    turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
+    turned |= {n: turn(views[n]) for n in ("out", "c") if n in views}
     return turned, None if epilogue is None else epilogue.transposed()
 
 
@@ -279,18 +290,18 @@ def _launch(
     assert a is not None and b is not None and out is not None
     in_place = not way.copied
     if way.folded and len(out.shape) == 3:
-        if c is not None and not _goes_on(c):
-            in_place, c = False, _copied(library, c, 1, out.dtype)
-        a, out = _folded(a), _folded(out)
+        if c is not None and not goes_on(c):
+            in_place, c = False, copied(library, c, 1, out.dtype)
+        a, out = folded(a), folded(out)
         b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
-        c = None if c is None else _folded(c)
+        c = None if c is None else folded(c)
     else:  # one for all is one matrix to the kernel
-        a, b = _one(a), _one(b)
+        a, b = one_matrix(a), one_matrix(b)
     if way.parts:
-        in_place, a, b = False, _split(call, a, "a"), _turned(_split(call, _turned(b), "b"))
+        in_place, a, b = False, _split(call, a, "a"), turn(_split(call, turn(b), "b"))
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
-    a = _copied(library, a, along[0]) if "a" in way.copied else a
-    b = _copied(library, b, along[1]) if "b" in way.copied else b
+    a = copied(library, a, along[0]) if "a" in way.copied else a
+    b = copied(library, b, along[1]) if "b" in way.copied else b
     target = out
     if "out" in way.copied:
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
@@ -301,15 +312,15 @@ def _launch(
     elif epilogue is not None:
         if c is not None:
             if not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
-                in_place, c = False, _copied(library, c, 1, out.dtype)
-            more.append(_kernel_order(c))
+                in_place, c = False, copied(library, c, 1, out.dtype)
+            more.append(kernel_order(c))
         if bias is not None:
-            flat = _vector(bias)
+            flat = vector(bias)
             if flat.strides[0] != 1 or flat.pointer % 16:
                 in_place, flat = False, library.copied(flat, (1,))
             more.append(flat)
         more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
-    given = (*(_kernel_order(x) for x in (a, _turned(b), target)), *more)
+    given = (*(kernel_order(x) for x in (a, turn(b), target)), *more)
     kernel = way.kernel(call.where.cpu)
     report = kernel(*given, **_options(call))
     if report is not None and "report" in call.run:
@@ -326,7 +337,7 @@ def _split(call: _Call, x: ArrayView, order: str) -> ArrayView:
     strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
     parts = call.where.library.strided(shape, strides, "f32", x)
     kernel = splitter(order, matrix(x).along(1), len(shape) == 3, call.where.cpu)
-    report = kernel(_kernel_order(x), _kernel_order(parts), **_options(call))
+    report = kernel(kernel_order(x), kernel_order(parts), **_options(call))
     if report is not None and "report" in call.run:
         call.run["report"](report)
     return parts
@@ -334,71 +345,16 @@ def _split(call: _Call, x: ArrayView, order: str) -> ArrayView:
 
 def _options(call: _Call) -> dict[str, Any]:
     """Return how a kernel is called."""
-    if call.where.cpu:
-        return {"device": "cpu", **{key: value for key, value in call.run.items() if key != "report"}}
+    return options_of(call.where, call.stream, call.run)
+
+
+def options_of(where: Where, stream: object, run: Interpreted) -> dict[str, Any]:
+    """Return how a kernel is called where a call is computed."""
+    if where.cpu:
+        return {"device": "cpu", **{key: value for key, value in run.items() if key != "report"}}
     found: dict[str, Any] = {}
-    if call.where.library.name == "numpy" and call.where.device is not None:
-        found["device"] = call.where.device
-    if call.stream is not None and call.where.library.name not in ("torch", "cupy"):  # there it is the current one
-        found["stream"] = call.stream
+    if where.library.name == "numpy" and where.device is not None:
+        found["device"] = where.device
+    if stream is not None and where.library.name not in ("torch", "cupy"):  # there it is the current one
+        found["stream"] = stream
     return found
-
-
-# ------------------------------------------------------------------------------------------------------------- views
-
-
-def _zeros(library: Library, a: ArrayView, b: ArrayView, shape: Sequence[int]) -> dict[str, ArrayView]:
-    """Return factors whose product is zeros, one matrix for all of a batch."""
-    k = 16 // numpy_dtype(a.dtype).itemsize
-    x, y = library.zeros((shape[-2], k), a.dtype, a), _turned(library.zeros((shape[-1], k), b.dtype, b))
-    return {"a": _expanded(x, (*shape[:-2], *x.shape)), "b": _expanded(y, (*shape[:-2], *y.shape))}
-
-
-def _turned(x: ArrayView) -> ArrayView:
-    """Return a matrix, or those of a batch, with rows for columns."""
-    (*more, m, n), (*steps, row, column) = x.shape, x.strides
-    return x._replace(shape=(*more, n, m), strides=(*steps, column, row))
-
-
-def _expanded(x: ArrayView, shape: Sequence[int]) -> ArrayView:
-    """Return an array as it is when it expands to a shape."""
-    missing = len(shape) - len(x.shape)
-    old, steps = (*(1,) * missing, *x.shape), (*(0,) * missing, *x.strides)
-    strides = tuple([0 if n == 1 and wide > 1 else step for n, step, wide in zip(old, steps, shape)])
-    return x._replace(shape=tuple(shape), strides=strides)
-
-
-def _goes_on(x: ArrayView) -> bool:
-    """Tell whether the rows of a batch go on from matrix to matrix."""
-    (_, m, _), (step, row, _) = x.shape, x.strides
-    return m == 1 or step == row * m
-
-
-def _folded(x: ArrayView) -> ArrayView:
-    """Return a batch whose rows go on from matrix to matrix as one matrix."""
-    (matrices, m, n), (step, row, column) = x.shape, x.strides
-    return x._replace(shape=(matrices * m, n), strides=(row if m > 1 else step, column))
-
-
-def _one(x: ArrayView) -> ArrayView:
-    """Return the one matrix of a batch in which one is for all, or what was given."""
-    return x._replace(shape=(1, *x.shape[1:])) if len(x.shape) == 3 and x.strides[0] == 0 else x
-
-
-def _kernel_order(x: ArrayView) -> ArrayView:
-    """Return a batch (L, rows, columns) as kernels take it, (rows, columns, L); a matrix as it is."""
-    if len(x.shape) == 2:
-        return x
-    return x._replace(shape=(*x.shape[1:], x.shape[0]), strides=(*x.strides[1:], x.strides[0]))
-
-
-def _vector(x: ArrayView) -> ArrayView:
-    """Return (N,), (1, N) or (M, 1) as a vector."""
-    size, stride = max(zip(x.shape, x.strides), key=lambda pair: pair[0])
-    return x._replace(shape=(size,), strides=(stride if size > 1 else 1,))
-
-
-def _copied(library: Library, x: ArrayView, mode: int, element: str = "") -> ArrayView:
-    """Return a copy that TMA reads, contiguous along a mode."""
-    item = numpy_dtype(element or x.dtype).itemsize
-    return library.copied(x, aligned_strides(x.shape, mode, item), element)

@@ -8,6 +8,7 @@
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
     CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
     CUTE_ASSERT=1            kernels in Python are compiled with their asserts, and with checks of coordinates
+    CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it
     CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
     CUTE_TRACEBACK=full      tracebacks of errors in kernels in Python show the frames of the compiler too
     CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error

@@ -196,7 +196,7 @@ def parse(
         end = body.find(";")
         one = (body if end < 0 else body[:end]).strip()
         body = "" if end < 0 else body[end + 1 :].lstrip()
-        if one:
+        if one and not one.startswith(".pragma"):  # of which nothing that is computed depends
             _statement(c, one, registers if depth else c.ptx_registers, statements)
     return Text(c, op, statements, operands, outputs, predicate, registers, tied or {})
 

@@ -185,11 +185,14 @@ class Epilogue(NamedTuple):
         kind = cute.Float64 if output == "f64" else cute.Float32
         return found | {name: kind(0.0) for name in ("alpha", "beta") if getattr(self, name) == "arg"}
 
-    def check_shapes(self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False) -> None:
+    def check_shapes(
+        self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False, groups: Any = None
+    ) -> None:  # fmt: skip
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`; ``array``: of
-        matrices that lie anywhere.
+        matrices that lie anywhere; ``groups``: how many there are of what is one each a matrix, if C is one matrix.
         """
         m, n, *matrices = C.shape
+        matrices = matrices or ([] if groups is None else [groups])
         if self.graph is not None:
             _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), matrices)
             return

@@ -238,8 +238,7 @@ class Cooperative:
     def _deferred(self, first: Any) -> None:
         """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""
         consumer, products, result = self.consumer, self.products, self.result
-        zero = cute.Int32(0) if self.c.batch else None
-        before = Place(cute.Int32(0), cute.Int32(0), zero, (zero,) * 4)
+        before = self.tiles.nowhere()
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
             slot = consumer.wait_and_advance()

@@ -79,6 +79,11 @@ class Tiles:
         """Return how many there are, of a cluster each."""
         return self.raster.count()
 
+    def nowhere(self) -> Place:
+        """Return a place that stands for none."""
+        zero = cute.Int32(0) if self.c.batch else None
+        return Place(cute.Int32(0), cute.Int32(0), zero, (zero,) * 4)
+
     def place(self, tile: Any) -> Place:
         """Return this block's part of a cluster's tile."""
         row, column, *matrix = self.raster.place(tile)

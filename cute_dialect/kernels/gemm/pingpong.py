@@ -20,9 +20,9 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.parts import Products, Tiles
 from cute_dialect.kernels.gemm.result import Result
 
-__all__ = ["Pingpong"]
+__all__ = ["TURN", "Pingpong"]
 
-_TURN = 2
+TURN = 2
 """The first of two named barriers."""
 
 
@@ -36,7 +36,7 @@ class Pingpong:
         """Multiply and store every other one of this block's tiles from ``first`` on."""
         consumer, products, result, tiles = self.consumer, self.products, self.result, self.tiles
         group = result.group
-        mine, other = group + _TURN, (group ^ 1) + _TURN
+        mine, other = group + TURN, (group ^ 1) + TURN
         if group == 1:  # the other one's first turn is at once
             cute.arch.barrier_arrive(other, 256)
         consumer.state.skip(group * self.k_tiles)

@@ -54,17 +54,29 @@ class ChunkStore:
         """Return the registers of a chunk, from the given one on."""
         return cute.make_tensor(values.iterator + first, self.values)
 
-    def store(self, values: Any, here: Any, there: Any) -> None:
-        """Store the registers of a chunk through a buffer; ``there()``: the first element's place in C."""
+    def store(self, values: Any, here: Any, there: Any, leave: Any = None) -> None:
+        """Store the registers of a chunk through a buffer; ``there()``: the first element's place in C; ``leave``:
+        what stores it from shared memory, in place of TMA.
+        """
         cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_warp()
-        if self.lane == 0:
-            _leave(self.atom, self.coords, here, (16, self.chunk), there())
+        if leave is not None:
+            leave(self, here)
+        elif self.lane == 0:
+            self.by_tma(here, there())
+
+    def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
+        """Begin the store of a buffer to its place in C, by one thread."""
+        _leave(self.atom, self.coords, here, (16, self.chunk), at)
+
+    def storing(self) -> Any:
+        """Tell whether this is the thread that begins stores."""
+        return self.lane == 0
 
     def wait(self, under_way: int) -> None:
         """Wait until at most so many stores have not read their buffers."""
-        if self.lane == 0:
+        if self.storing():
             cute.arch.cp_async_bulk_wait_group(under_way, read=True)
 
 
@@ -93,14 +105,14 @@ class RowStore(ChunkStore):
             start, cute.make_layout((16, width, 4, buffers), stride=(width, 1, size // 4, size))
         )  # fmt: skip
 
-    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
         """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers; ``at``: the
-        place of the warp group's first element in C.
+        place of the warp group's first element in C; ``leave``: as of :meth:`store`.
         """
         self.wait(under_way)
         cute.arch.sync_warp()
         row, *others = at
-        self.store(values, self.staged[None, None, self.warp, buffer], lambda: (row + self.warp * 16, *others))
+        self.store(values, self.staged[None, None, self.warp, buffer], lambda: (row + self.warp * 16, *others), leave)
 
 
 class ColumnStore(ChunkStore):
@@ -116,12 +128,11 @@ class ColumnStore(ChunkStore):
         start, shape = cute.recast_ptr(memory, swizzle_of(128), self.atom.value_type), (16, 4, width, buffers)
         self.staged = cute.make_tensor(start, cute.make_layout(shape, stride=(1, 16, 64, BUFFER // 2)))
 
-    def wait(self, under_way: int) -> None:
-        """Wait until at most so many stores have not read their buffers."""
-        if self.leads:
-            cute.arch.cp_async_bulk_wait_group(under_way, read=True)
+    def storing(self) -> Any:
+        """Tell whether this is the thread that begins stores."""
+        return self.leads
 
-    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
         """Store the registers of a chunk; as a :class:`RowStore` does."""
         self.wait(under_way)
         cute.arch.barrier(self.barrier, 128)
@@ -129,9 +140,15 @@ class ColumnStore(ChunkStore):
         cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(self.barrier, 128)
-        if self.leads:
-            whole = cute.group_modes(self.staged[None, None, None, buffer], 0, 2)
-            _leave(self.atom, self.coords, whole, (64, self.chunk), at)
+        whole = cute.group_modes(self.staged[None, None, None, buffer], 0, 2)
+        if leave is not None:
+            leave(self, whole)
+        elif self.leads:
+            self.by_tma(whole, at)
+
+    def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
+        """Begin the store of a buffer to its place in C, by one thread."""
+        _leave(self.atom, self.coords, here, (64, self.chunk), at)
 
 
 class Result:

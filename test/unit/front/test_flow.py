@@ -401,3 +401,16 @@ def test_unroll_is_an_attribute_of_the_loop() -> None:
         return b
 
     assert "{cute.unroll = 4 : i32}" in text_of(Traced(f, [Int32, Int32]).module)
+
+
+def test_a_loop_without_copies_says_so_to_ptxas() -> None:
+    from tracing import text_of
+
+    def f(a: int) -> int:
+        total = 0
+        for i in loop_range(a, unroll=1):
+            total = total + i
+        return total
+
+    text = text_of(Traced(f, [Int32]).module)
+    assert "nounroll" in text.partition("scf.for")[2] and "cute.unroll" not in text

@@ -1,0 +1,403 @@
+"""Grouped GEMM on Hopper, ``C_g = A_g B_g^T``: the GEMM of :mod:`~cute_dialect.kernels.gemm.hopper` whose tiles are
+those of all groups, one list.
+
+Where groups begin and end is in global memory, and only the kernel knows it: the host launches as many blocks as run at
+once, each takes every n-th tile.  At its beginning a block adds up the tiles of the groups to a table in shared memory,
+in which each warp finds the group of a tile.  Groups begin anywhere: TMA's coordinates are elements.
+
+    form   A (rows, K)       B (columns, K)    C
+    m      (T, K)            (N, K, G)         (T, N)         rows begin .. end of A and C are a group's
+    n      (M, K, G)         (T, K)            (M, T)         columns
+    k      (M, T)            (N, T)            (M, N, G)      steps of K
+    rows   (M, K, G)         (N, K, G)         (M, N, G)      the first rows of each matrix
+
+Rows of a tile behind its group's end are another's: they are multiplied, since no row of a product depends on another
+one, and not stored.  A warp whose rows are all of the group stores them by TMA, else element by element.  Of K what
+lies behind the end is set to zero in shared memory, in both operands: a NaN times zero is one.
+
+    launch(a, b, c, ends)                                        # arrays; compiled at the first call of a kind
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false, reportAttributeAccessIssue=false
+
+from functools import partial
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.gemm.epilogue import Addends
+from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.gemm.grouped_parts import GroupOperand, Groups, GroupTiles, Place
+from cute_dialect.kernels.gemm.hopper import REGISTERS, Cooperative
+from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
+from cute_dialect.kernels.gemm.parts import Products, Scales
+from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
+from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.lang import hopper, pipeline
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
+
+__all__ = ["arguments_of", "grouped_gemm", "grouped_text", "launch", "layouts_of"]
+
+DEFAULT = GroupedConfig()
+
+
+class GroupResult(Result):
+    """The rows of a warp group on their way to C, of which only a group's are stored; ``C``: the matrix itself."""
+
+    def __init__(self, config: GroupedConfig, C: Any, *given: Any):
+        super().__init__(config.base, *given)
+        self.config, self.C = config, C
+
+    def row(self, place: Any, atom: int) -> Any:
+        """Return the first of this warp group's 64 rows of an instruction."""
+        first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
+        return place.row + first * 64
+
+    def at(self, place: Any, atom: int, column: Any) -> tuple[Any, ...]:
+        """Return where the element of such a row and a column of the tile lies in C."""
+        first = place.column if self.twice == 1 else place.column // self.twice
+        found = (self.row(place, atom), first + column)
+        return (*found, place.matrix) if cute.rank(self.C) == 3 else found
+
+    def put(
+        self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int
+    ) -> None:  # fmt: skip
+        """Store the registers of a chunk: by TMA if all is the group's, else what of it is."""
+        at = self.at(place, atom, column)
+        slot = self.group * self.c.buffers + buffer
+        leave = None if self.config.form == "k" else partial(self._leave, place, at)
+        self.stores[width].put(values, slot, at, under_way, leave)
+
+    def _leave(self, place: Place, at: tuple[Any, ...], store: Any, here: Any) -> None:
+        """Store a chunk from shared memory: by TMA if all is the group's, else what of it is."""
+        by_rows, cut = self.c.major_c == "n", 1 if self.config.form == "n" else 0
+        row, column, *matrix = at
+        if by_rows:  # a warp its 16 rows, else a warp group 64
+            row = row + cute.arch.warp_idx() % 4 * 16
+        end = place.end if cut == 0 or self.twice == 1 else place.end // self.twice
+        (height, width), first = (16 if by_rows else 64, store.chunk), (row, column)
+        if first[cut] + (height, width)[cut] <= end:
+            if store.storing():
+                store.by_tma(here, (row, column, *matrix))
+        else:
+            C = self.C[None, None, place.matrix] if matrix else self.C
+            limits = (end, C.shape[1]) if cut == 0 else (C.shape[0], end)
+            self._some(here, C, first, (height, width), limits, contiguous=int(by_rows), cut=cut)
+            if store.storing():  # waits count groups of stores, one for each chunk
+                cute.arch.cp_async_bulk_commit_group()
+
+    def _some(self, here: Any, C: Any, first: Any, box: Any, limits: Any, *, contiguous: int, cut: int) -> None:
+        """Store what of a chunk lies before the limits: 16 bytes at once where lines are whole but for their end."""
+        thread, threads = (cute.arch.lane_idx(), 32) if contiguous else (cute.arch.thread_idx().x % 128, 128)
+        v = 1 if contiguous == cut else 128 // self.kind.width
+        length = box[contiguous] // v
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.kind, num_bits_per_copy=v * self.kind.width)
+        for i in cute.range(thread, box[0] * box[1] // v, threads, unroll=1):  # pyright: ignore
+            line, piece = i // length, i % length * v
+            at = (line, piece) if contiguous else (piece, line)
+            there = [x + y for x, y in zip(first, at)]
+            if there[1 - contiguous] < limits[1 - contiguous]:
+                if there[contiguous] + v <= limits[contiguous]:
+                    there[contiguous] = cute.assume(there[contiguous], divby=v)
+                    cute.copy(copy, self._line(here, at, contiguous, v), self._line(C, there, contiguous, v))
+                elif v > 1:
+                    for e in cute.range(limits[contiguous] - there[contiguous], unroll=1):  # pyright: ignore
+                        more = (0, e) if contiguous else (e, 0)
+                        one = [x + y for x, y in zip(at, more)]
+                        C[there[0] + more[0], there[1] + more[1]] = here[one[0], one[1]]
+
+    @staticmethod
+    def _line(t: Any, at: Any, contiguous: int, v: int) -> Any:
+        """Return so many elements of a line, from one on."""
+        line = t[at[0], None] if contiguous else t[None, at[1]]
+        return cute.flat_divide(line, (v,))[None, at[contiguous] // v]
+
+
+class GroupProducts(Products):
+    """The sums of a warp group, where each group has its own steps of K."""
+
+    def __init__(self, c: GemmConfig, mma: Any, sA: Any, sB: Any, thread: Any, group: Any):
+        super().__init__(c, mma, sA, sB, thread, Scales())
+        self.stages, self.group = (sA, sB), group
+
+    def of_group(self, consumer: Any, steps: Any, place: Place, issued: Any = None) -> None:
+        """Multiply all of a tile; of its last step what lies behind the group's end counts as zeros.  ``issued``: is
+        called when the last product is under way.
+        """
+        if self.promote:
+            self.sums.fill(0.0)
+            for i in range(steps):
+                slot = consumer.wait_and_advance()
+                self._clear_last(slot, i, steps, place)
+                self.begin(slot, accumulate=False)
+                self.end(slot)
+                for r in range(cute.size(self.acc)):  # registers: the passes unroll it
+                    self.sums[r] = self.sums[r] + self.acc[r]
+            return
+        if steps != 0:
+            slot = consumer.wait_and_advance()
+            self._clear_last(slot, 0, steps, place)
+            self.begin(slot, accumulate=False)
+            for i in range(1, steps):
+                following = consumer.wait_and_advance()
+                self._clear_last(following, i, steps, place)
+                self.begin(following, accumulate=True)
+                warpgroup.wait_group(1)
+                slot.release()
+                slot = following
+            if issued is not None:
+                issued()
+            self.end(slot)
+        else:
+            self.sums.fill(0.0)
+            if issued is not None:
+                issued()
+
+    def _clear_last(self, slot: Any, i: Any, steps: Any, place: Place) -> None:
+        """Set what lies behind a group's end to zero, in its last step."""
+        if i == steps - 1:
+            live = place.end - place.k - i * self.c.tile[2]
+            if live < self.c.tile[2]:
+                self._clear_from(slot.index, live)
+
+    def _clear_from(self, slot: Any, live: Any) -> None:
+        """Set what of a stage lies behind ``live`` of K to zero."""
+        c, threads = self.c, 128 * self.c.sharers
+        thread = cute.arch.thread_idx().x % threads if c.sharers == 1 else cute.arch.thread_idx().x - 128
+        zero = cute.make_rmem_tensor(128 // c.bits, number(c.element))
+        zero.fill(0)
+        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), number(c.element), num_bits_per_copy=128)
+        for stages, rows, major in zip(self.stages, c.tile[:2], (c.major_a, c.major_b)):
+            stage, k = stages[None, None, slot], c.tile[2]
+            if major == "k":  # the end is anywhere in a row
+                for i in range(thread, rows * k, threads):
+                    if i % k >= live:
+                        stage[i // k, i % k] = number(c.element)(0)
+            else:  # 16 bytes of a line at once
+                v = 128 // c.bits
+                pieces = rows // v
+                for i in range(thread, pieces * k, threads):
+                    if i // pieces >= live:
+                        line = cute.flat_divide(stage[None, i // pieces], (v,))
+                        cute.copy(copy, zero, line[None, i % pieces])
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.barrier(1 if c.sharers > 1 else 7 + self.group, threads)
+
+
+class GroupLoads:
+    """The producer's side: one thread fills the ring."""
+
+    def __init__(self, config: GroupedConfig, a: Any, b: Any, producer: Any, tiles: GroupTiles, k_tiles: Any):
+        self.config, self.a, self.b, self.producer, self.tiles = config, a, b, producer, tiles
+        self.k_tiles = k_tiles
+
+    def whole(self) -> None:
+        """Bring this block's tiles."""
+        k = self.config.base.tile[2]
+        for tile in range(self.tiles.first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            steps = self.tiles.steps(place) if self.config.form == "k" else self.k_tiles
+            for i in range(steps):
+                slot = self.producer.acquire_and_advance()
+                at = place.k + i * k
+                self.a.fetch(slot.index, slot.barrier, place.row, at, place.matrix)
+                self.b.fetch(slot.index, slot.barrier, place.column, at, place.matrix)
+
+
+class InTurn(Cooperative):
+    """The consumers share a tile, of which each group has its own steps of K."""
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store this block's tiles from ``first`` on."""
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            self.products.of_group(self.consumer, self.tiles.steps(place), place)
+            self.result.convert(place)
+            self.result.store(place)
+        self.result.finish()
+
+
+class Turns(Pingpong):
+    """The consumers take turns with a tile each, of which each group has its own steps of K."""
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store every other one of this block's tiles from ``first`` on."""
+        tiles, group = self.tiles, self.result.group
+        mine, other = group + TURN, (group ^ 1) + TURN
+        if group == 1:  # the other one's first turn is at once
+            cute.arch.barrier_arrive(other, 256)
+            self._skip(first)
+        for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
+            place = tiles.place(tile)
+            cute.arch.barrier(mine, 256)
+            pass_on = partial(self._pass_on, tile + tiles.step, other)
+            self.products.of_group(self.consumer, tiles.steps(place), place, pass_on)
+            self.result.convert(place)
+            self.result.store(place)
+            self._skip(tile + tiles.step)
+        self.result.finish()
+
+    def _pass_on(self, following: Any, other: Any) -> None:
+        """Give the other warp group its turn, if it has a tile."""
+        if following < self.tiles.count():
+            cute.arch.barrier_arrive(other, 256)
+
+    def _skip(self, tile: Any) -> None:
+        """Go past the stages of the other one's tile."""
+        if tile < self.tiles.count():
+            self.consumer.state.skip(self.tiles.steps(self.tiles.place(tile)))
+
+
+OF_STEPS = {"cooperative": InTurn, "pingpong": Turns}
+ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
+
+
+@cute.jit
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, ends: cute.Tensor, begins: cute.Tensor | None = None,
+    source: cute.Tensor | None = None, bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None,
+    beta: cute.Float32 | None = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch the kernel of a configuration."""
+    config.check()
+    c = config.base
+    addends = Addends(source, bias, alpha, beta, operands)
+    _check(config, A, B, C, ends, begins)
+    c.epilogue.check_shapes(C, addends, groups=cute.size(ends))
+    if c.element == "tf32":
+        A, B = (cute.recast_tensor(x, cute.TFloat32) if x.element_type is cute.Float32 else x for x in (A, B))
+    m, n, k = c.tile
+    mma = hopper.make_trivial_tiled_mma(
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), number(c.sums), (c.sharers, 1, 1), (64, n)
+    )
+    rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
+    a, b, d = (c._replace(batch=batch) for batch in config.batched)
+    tma_a, tma_b = load_map(a, A, (m, k), c.cluster_n), load_map(b, B, (n, k), c.cluster_m)
+    tmas_c = {width: store_map(d, C, width) for width in store_widths(c)}
+    groups = Groups(ends, begins, A.shape[1] if config.form == "k" else C.shape[1 if config.form == "n" else 0])
+    extents = C.shape[0], B.shape[0]
+    across, along = (cute.ceil_div(x, y) for x, y in zip(extents, (m * c.cluster_m, n * c.cluster_n)))
+    number_of = cute.size(ends)
+    most = across * along * number_of if config.form in ("k", "rows") else (
+        (across + number_of) * along if config.form == "m" else across * (along + number_of)
+    )  # fmt: skip
+    grid = cute.max(cute.min(cute.assume(most, range=(0, None)), c.at_once // c.cluster), 1) * c.cluster
+    k_tiles = cute.ceil_div(A.shape[1], k)
+    grouped_gemm(tma_a, tma_b, tmas_c, mma, rings, groups, extents, k_tiles, C, addends, config).launch(
+        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1)
+    )
+
+
+def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any) -> None:
+    """Refuse arguments that are not the configuration's; assert in a host function that shapes fit."""
+    c = config.base
+    for name, x, element, major, batch in zip(
+        "ABC", (A, B, C), elements_of(c), (c.major_a == "k", c.major_b == "k", c.major_c == "n"), config.batched
+    ):
+        kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (number(element),)
+        if x.element_type not in kinds or cute.rank(x) != 2 + batch:
+            raise ValueError(f"expected {name} of {element}, {'a batch' if batch else 'a matrix'}, got {x}")
+        if x.leading_dim != major:
+            raise ValueError(f"expected {name} contiguous along mode {int(major)}, got {x}")
+    if (begins is not None) != config.begins:
+        raise ValueError(f"expected {'beginnings' if config.begins else 'no beginnings'} of groups, got {begins}")
+    assert A.shape[1] == B.shape[1], "A and B must have the same K"
+    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    if c.epilogue.half:
+        assert B.shape[0] == C.shape[1] * 2, "B must have twice the N of C"
+    else:
+        assert B.shape[0] == C.shape[1], "B and C must have the same N"
+    for name, x in zip("ABC", (A, B, C)):
+        if cute.rank(x) == 3:
+            assert x.shape[2] == cute.size(ends), f"{name} must have a matrix for each group"
+    if begins is not None:
+        assert cute.size(begins) == cute.size(ends), "there must be a beginning for each end"
+
+
+@cute.kernel(min_blocks=1)
+def grouped_gemm(
+    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, groups: Groups, extents: Any,
+    k_tiles: cute.Int32, C: Any, addends: Addends, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute this block's tiles."""
+    c = config.base
+    m, n, k = c.tile
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    if cute.arch.thread_idx().x == 0:
+        for atom, _ in (tma_a, tma_b, *tmas_c.values()):
+            cpasync.prefetch_descriptor(atom)
+    sA, sB = (
+        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
+        for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
+    )
+    staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
+    tiles = GroupTiles(config, groups, extents)
+    of_a, of_b = tiles.sharers()
+    a = GroupOperand(tma_a, sA, (m, k), c.cluster_n, tiles.of_n, k_major=c.major_a == "k", mask=of_a)
+    b = GroupOperand(
+        tma_b, sB, (n, k), c.cluster_m, tiles.of_m, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b
+    )
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.sharing * c.sharers),
+        tx_count=c.stage_bytes, cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
+    )  # fmt: skip
+    producer, consumer = pipe.make_participants()
+    blocks = cute.make_layout(c.cluster)
+    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
+    tiles.prepare()
+    pipeline.pipeline_init_wait(blocks)
+
+    # Warp group 0 produces, the others consume.
+    if warp_group == 0:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        if warp == 0 and cute.arch.elect_one():
+            GroupLoads(config, a, b, producer, tiles, k_tiles).whole()
+    else:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        group = warp_group - 1
+        products = GroupProducts(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, group)
+        fused = Fused(
+            c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer, batch=config.batched[2]
+        )
+        result = GroupResult(config, C, tmas_c, staging, products.sums, group, fused)
+        role = (OF_STEPS if config.form == "k" else ROLES)[c.schedule]
+        role(c, consumer, products, result, tiles, k_tiles).whole(tiles.first)
+    if c.cluster > 1:
+        cute.arch.cluster_arrive()
+        cute.arch.cluster_wait()
+
+
+def layouts_of(config: GroupedConfig) -> list[str]:
+    """Return the layouts of A, B and C that TMA reads.
+
+    >>> layouts_of(GroupedConfig())
+    ['(?,?):(?{div=8},1)', '(?,?,?):(?{div=8},1,?{div=8})', '(?,?):(?{div=8},1)']
+    """
+    from cute_dialect.kernels.gemm.host import layouts_of
+
+    return [layouts_of(config.base._replace(batch=batch))[i] for i, batch in enumerate(config.batched)]
+
+
+def arguments_of(config: GroupedConfig) -> dict[str, Any]:
+    """Return what the launch takes behind C, and the annotations of that."""
+    c, found = config.base, {"ends": cute.Tensor[cute.Int32, "?:1"]}
+    if config.begins:
+        found["begins"] = cute.Tensor[cute.Int32, "?:1"]
+    return found | c.epilogue.arguments(c.output, batch=config.batched[2], row_major=c.major_c == "n")
+
+
+def grouped_text(config: GroupedConfig) -> str:
+    """Return the kernel and its host function ``@launch`` as text: A, B, C, then :func:`arguments_of`.
+
+    Raises ValueError for a bad configuration.
+    """
+    config.check()
+    kinds = zip(elements_of(config.base), layouts_of(config))
+    matrices = [cute.Tensor[number(e), layout, "align<16>"] for e, layout in kinds]
+    return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)

@@ -1,0 +1,118 @@
+"""Kernels around a grouped product: rows that are no group's become zeros, the group of each row becomes where groups
+begin and end.
+
+    zero_rest(out, ends)               # rows (or columns) behind the last end; of each matrix those behind its own
+    bounds(row_groups, begins, ends)   # of sorted groups; -1 is none
+"""
+
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.elements import number
+
+__all__ = ["BoundsConfig", "ZeroConfig", "bounds_text", "zero_text"]
+
+_THREADS = 256
+_WIDE = 1024
+
+
+class ZeroConfig(NamedTuple):
+    """What is zeroed: ``form``: ``m`` or ``n``, rows or columns of a matrix behind the last end; ``rows``: of each
+    matrix of a batch; ``groups``: rows whose group is -1.  ``output``: the type of the elements.
+    """
+
+    output: str = "f16"
+    form: str = "m"
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"zero-{self.output}-{self.form}"
+
+
+_DEFAULT = ZeroConfig()
+
+
+class BoundsConfig(NamedTuple):
+    """Where groups begin and end; there is one such kernel."""
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return "group-bounds"
+
+
+@cute.kernel
+def zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any]):
+    """Set what is no group's to zero: a block some rows."""
+    rows, columns, *matrices = C.shape
+    thread, block, blocks = cute.arch.thread_idx().x, cute.arch.block_idx().x, cute.arch.grid_dim().x
+    first_column = cute.Int32(0)
+    if config.form == "n":
+        first_column = cute.max(ends[cute.size(ends) - 1], 0)
+    for row in range(block, rows, blocks):
+        if matrices:
+            for matrix in range(matrices[0]):
+                if row >= ends[matrix]:
+                    for column in range(thread, columns, _THREADS):
+                        C[row, column, matrix] = C.element_type(0)
+        else:
+            free = cute.Boolean(True)
+            if config.form == "m":
+                free = row >= ends[cute.size(ends) - 1]
+            elif config.form == "groups":
+                free = ends[row] < 0
+            if free:
+                for column in range(first_column + thread, columns, _THREADS):
+                    C[row, column] = C.element_type(0)
+
+
+@cute.jit
+def launch_zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any] = _DEFAULT):
+    """Launch it."""
+    zero(C, ends, config).launch(grid=cute.max(cute.min(C.shape[0], 1056), 1), block=_THREADS)
+
+
+def zero_text(config: ZeroConfig) -> str:
+    """Return the kernel and its host function ``@launch``: the matrix, and ends, lengths, or the group of each row."""
+    layout = "(?,?,?):(?,1,?)" if config.form == "rows" else "(?,?):(?,1)"
+    C = cute.Tensor[number(config.output), layout]
+    text = cute.trace(launch_zero, C, cute.Tensor[cute.Int32, "?:1"], config=config).mlir(aliases=True, comments=True)
+    return text.replace("@launch_zero", "@launch")
+
+
+@cute.kernel
+def bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
+    """Find where groups begin and end, by one block; those without rows begin and end at 0."""
+    thread = cute.arch.thread_idx().x
+    rows = cute.size(row_groups)
+    groups = cute.size(ends)
+    for group in range(thread, groups, _WIDE):
+        begins[group] = 0
+        ends[group] = 0
+    cute.arch.sync_threads()
+    for row in range(thread, rows, _WIDE):
+        group = row_groups[row]
+        before, after = row_groups[cute.max(row - 1, 0)], row_groups[cute.min(row + 1, rows - 1)]
+        if (group >= 0) & (group < groups):
+            if (row == 0) | (before != group):
+                begins[group] = cute.Int32(row)
+            if (row == rows - 1) | (after != group):
+                ends[group] = cute.Int32(row + 1)
+
+
+@cute.jit
+def launch_bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
+    """Launch it."""
+    bounds(row_groups, begins, ends).launch(grid=1, block=_WIDE)
+
+
+def bounds_text(config: BoundsConfig) -> str:
+    """Return the kernel and its host function ``@launch``: the group of each row, begins, ends."""
+    numbers = cute.Tensor[cute.Int32, "?:1"]
+    text = cute.trace(launch_bounds, numbers, numbers, numbers).mlir(aliases=True, comments=True)
+    return text.replace("@launch_bounds", "@launch")

@@ -1,0 +1,1 @@
+"""Products of groups of rows, columns or steps of K: one launch for all."""

@@ -1,0 +1,337 @@
+"""Compute a grouped product: its arguments are read and checked, a kernel is chosen and launched."""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple, cast
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.group_rows import BoundsConfig, ZeroConfig
+from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.wanted import Wanted, kernel_for
+from cute_dialect.op.choosing.ways import gpu_of, here
+from cute_dialect.op.dtypes import (
+    arithmetic_of,
+    both,
+    can_mix,
+    check_types,
+    element_name,
+    element_of,
+    result_of,
+    tf32_allowed,
+)  # fmt: skip
+from cute_dialect.op.epilogue.bound import alone, traced_of
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.grouped.choosing import as_grouped, average, choose
+from cute_dialect.op.grouped.combination import combined, of_graph
+from cute_dialect.op.grouped.kernels import kernel_of
+from cute_dialect.op.grouped.shapes import Shapes, shapes_of
+from cute_dialect.op.known import Extras
+from cute_dialect.op.operands import check_result, matrix
+from cute_dialect.op.product import Interpreted, options_of
+from cute_dialect.op.views import copied, expanded, kernel_order, turn
+from cute_dialect.runtime import settings
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+from cute_dialect.runtime.call_options import check_options
+
+__all__ = ["SCHEDULES", "Given", "computed", "problem_of"]
+
+SCHEDULES = ("auto", "device", "host")
+RESTS = ("keep", "zero")
+
+
+class Given(NamedTuple):
+    """What a call says: ``groups``: offs, lengths or row_groups, those that there are."""
+
+    a: Any
+    b: Any
+    groups: Mapping[str, Any]
+    out: Any = None
+    c: Any = None
+    bias: Any = None
+    alpha: Any = 1.0
+    beta: Any = 1.0
+    activation: str = ""
+    epilogue: Any = None
+    args: Mapping[str, Any] | None = None
+    rest: str = "keep"
+    schedule: str = "auto"
+    dtype: object = None
+    math: str = "default"
+    accumulator: object = None
+    kernel: object = None
+
+
+class _Call(NamedTuple):
+    """A call that is being computed."""
+
+    name: str
+    where: Where
+    stream: object
+    run: Interpreted
+
+    @property
+    def library(self) -> Library:
+        return self.where.library
+
+    def launch(self, config: Any, *given: Any) -> None:
+        """Launch a kernel."""
+        report = kernel_of(config, self.where.cpu)(*given, **options_of(self.where, self.stream, self.run))
+        if report is not None and "report" in self.run:
+            self.run["report"](report)
+
+
+def computed(
+    name: str, g: Given, device: object = None, stream: object = None, run: Any = None
+) -> Any:  # fmt: skip
+    """Compute a grouped product.  Raises subclasses of OpError, and what a kernel raises."""
+    run = cast("Interpreted", run or {})
+    options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
+    check_options(cast("Any", {"device": "gpu" if device is None else device, **options}))
+    if g.rest not in RESTS:
+        raise UnsupportedError(f"{name}: expected rest of {', '.join(RESTS)}, got {g.rest!r}")
+    on_host = {n: x for n, x in g.groups.items() if isinstance(x, list | tuple)}
+    if g.schedule == "host" and not on_host:
+        raise UnsupportedError(f'{name}: expected numbers on the host for schedule="host", a list, got an array')
+    arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
+    arrays |= {n: x for n, x in g.groups.items() if n not in on_host}
+    for n, x in arrays.items():
+        if n in g.groups:
+            _check_numbers(name, n, x, g.a)
+    where, views = read_all(name, arrays, device, stream)
+    on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
+    try:
+        with on:
+            for n, x in on_host.items():
+                views[n] = _uploaded(name, n, x, where, views["a"])
+            return _computed(_Call(name, where, stream, run), g, views)
+    except OpError as e:
+        if str(e).startswith(f"{name}: "):
+            raise
+        raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+
+
+def _check_numbers(call: str, name: str, x: Any, a: Any) -> None:
+    """Check the type of offs, lengths or row_groups, and where they are.  Raises DtypeError, DeviceError."""
+    found = element_name(getattr(x, "dtype", type(x)))
+    if found != "i32":
+        raise DtypeError(f"{call}: expected {name} of i32, or a list, got {found}")
+    there, mine = (getattr(getattr(t, "device", None), "type", None) for t in (a, x))
+    if there == "cuda" and mine == "cpu":
+        raise DeviceError(f'{call}: expected {name} on {a.device} (or a list: schedule="host"), got it on the CPU')
+
+
+def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> ArrayView:
+    """Return numbers of the host where the operands are."""
+    import numpy as np
+
+    values = np.asarray(x)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise DtypeError(f"{call}: expected {name} as a list of integers, got {x!r}")
+    numbers = np.ascontiguousarray(values, np.int32)
+    if where.library.name == "torch":
+        import torch
+
+        keep: Any = like.keep
+        return view_of(torch.from_numpy(numbers).to(keep.device, non_blocking=True))
+    made = where.library.strided((max(1, numbers.size),), (1,), "i32", like)
+    if where.library.name == "numpy":
+        cast(Any, made.keep)[: numbers.size] = numbers
+    else:
+        cast(Any, made.keep)[: numbers.size].set(numbers)
+    return made._replace(shape=(numbers.size,))
+
+
+def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
+    """Check a grouped product, and compute it."""
+    name, library = call.name, call.library
+    a, b = views["a"], views["b"]
+    of_groups = {n: views[n] for n in g.groups}
+    s = shapes_of(
+        name, a.shape, b.shape, {n: x.shape for n, x in of_groups.items()},
+        views["out"].shape if "out" in views else None,
+    )  # fmt: skip
+    problem = problem_of(name, s, views, g, library.name == "torch")
+    _check_operands(name, views)
+    if call.where.cpu or settings.flag("CUTE_OP_CHECK", False):
+        check_groups(name, s, {n: _on_host(library, x) for n, x in of_groups.items()})
+    traced = None
+    if g.epilogue is not None:
+        if not isinstance(g.alpha, int | float):
+            raise UnsupportedError(f"{name}: expected epilogue alone, got alpha too")
+        alone(name, Extras(g.alpha, g.beta, g.c, g.bias, g.activation))
+        traced = traced_of(name, g.epilogue, g.args or {}, s.result)
+    elif g.args:
+        raise UnsupportedError(f"{name}: expected args with an epilogue only")
+    shape = s.result if traced is None else traced.shape_of(s.result)
+    if "out" in views:
+        check_result(name, views, shape, None if g.dtype is None else element_name(g.dtype))
+    result = g.out
+    if result is None:
+        result = library.empty(name, shape, problem.output, g.a)
+        views["out"] = view_of(result)
+    if 0 in shape or s.groups == 0:
+        if 0 not in shape and g.rest == "zero":
+            library.native(views["out"])[...] = 0
+        return result
+    epilogue, operands = _epilogue(name, s, g, traced, result)
+    gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    a, b, out = views["a"], views["b"], views["out"]
+    if (isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0:  # what a and b hold does not matter
+        a, b = _zeros(library, a, b, s)
+    begins = "row_groups" in of_groups
+    majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
+    if BITS[problem.element] != 16:
+        majors = "k", "k"
+    problem = problem._replace(major_a=majors[0], major_b=majors[1])
+    config = _config(problem, s, begins, epilogue, g.kernel, gpu, sms)
+    a = a if _readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
+    b = b if _readable(b, majors[1] == "n") else copied(library, b, int(majors[1] == "n"))
+    target = out
+    if not _readable(out, True):
+        strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
+        target = library.strided(out.shape, strides, out.dtype, out)
+        if s.form != "k":  # what is not written stays
+            library.native(target)[...] = library.native(out)
+    stretches = _stretches(call, s, of_groups)
+    given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
+    call.launch(config, *given, *operands)
+    if g.rest == "zero" and s.form != "k":
+        form = "groups" if begins else s.form
+        ends = of_groups["row_groups"] if begins else stretches[0]
+        call.launch(ZeroConfig(target.dtype, form), kernel_order(target), ends)
+    if target is not out:
+        library.native(out)[...] = library.native(target)
+    return result
+
+
+def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_torch: bool) -> Problem:
+    """Return the product of a group of average size, majors aside.  Raises DtypeError, UnsupportedError."""
+    a, b = views["a"], views["b"]
+    if not can_mix(a.dtype, b.dtype):
+        raise DtypeError(f"{name}: expected b of {a.dtype}, as a, got {b.dtype}")
+    kind = both(a.dtype, b.dtype)
+    output = views["out"].dtype if "out" in views else None
+    if output is None:
+        output = result_of(a.dtype) if g.dtype is None else element_name(g.dtype)
+    allowed = kind == "f32" and g.math == "default" and of_torch and tf32_allowed()
+    arithmetic = arithmetic_of(kind, g.math, g.accumulator, allowed)
+    check_types(kind, output, arithmetic)
+    element = element_of(kind, arithmetic)
+    if element in ("f32", "f64") or arithmetic == "3xtf32":
+        raise UnsupportedError(f'{name}: expected f16, bf16, f32 with math="tf32" or 8 bits, got {kind}')
+    return average(s, element, output, ("k", "k"), "" if arithmetic == "tf32" else arithmetic)
+
+
+def _check_operands(name: str, views: Mapping[str, ArrayView]) -> None:
+    """Check that operands have a contiguous mode.  Raises LayoutError."""
+    for n in ("a", "b"):
+        m = matrix(views[n])
+        if not m.along(1) and not m.along(0) and 0 not in views[n].shape:
+            raise LayoutError(
+                f"{name}: expected {n} with a contiguous mode, got strides {tuple(views[n].strides[-2:])}"
+            )
+
+
+def check_groups(name: str, s: Shapes, numbers: Mapping[str, list[int]]) -> None:
+    """Check where groups end, or how long they are, or the group of each row.  Raises ShapeError."""
+    for what, x in numbers.items():
+        before = 0
+        for i, n in enumerate(x):
+            if what == "lengths":
+                if not 0 <= n <= s.m:
+                    raise ShapeError(f"{name}: expected lengths between 0 and {s.m}, got lengths[{i}] = {n}")
+            elif what == "row_groups":
+                if not -1 <= n < s.groups:
+                    raise ShapeError(f"{name}: expected groups of -1 to {s.groups - 1}, got row_groups[{i}] = {n}")
+                if 0 <= n < before:
+                    raise ShapeError(f"{name}: expected sorted row_groups, got row_groups[{i}] = {n} behind {before}")
+                before = max(before, n)
+            else:
+                if i == 0 and len(x) == s.groups + 1 and n != 0:
+                    raise ShapeError(f"{name}: expected offs of {len(x)} to begin with 0, got offs[0] = {n}")
+                if n < before:
+                    at = f"offs[{i - 1}] = {before}" if i else "0"
+                    raise ShapeError(f"{name}: expected rising offs, got offs[{i}] = {n} < {at}")
+                if n > s.cut:
+                    raise ShapeError(f"{name}: expected offs up to {s.cut}, got offs[{i}] = {n}")
+                before = n
+
+
+def _on_host(library: Library, x: ArrayView) -> list[int]:
+    """Return numbers; waits for them where they are on a GPU."""
+    return [int(n) for n in library.native(x).tolist()] if 0 not in x.shape else []
+
+
+def _epilogue(
+    name: str, s: Shapes, g: Given, traced: Traced | None, result: Any
+) -> tuple[Epilogue | None, tuple[Any, ...]]:  # fmt: skip
+    """Return what becomes of the sums, and what the launch takes for it."""
+    if traced is not None:
+        found = of_graph(name, s, traced, g.args or {}, result)
+        graph, operands = found.graph, tuple(found.operands)
+    else:
+        made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation)
+        if made is None:
+            return None, ()
+        graph, operands = made
+    given = tuple([view_of(x) if hasattr(x, "shape") else x for x in operands])
+    return Epilogue(graph=graph), given
+
+
+def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[ArrayView, ArrayView]:
+    """Return operands whose products are zeros."""
+    k = 16 // numpy_dtype(a.dtype).itemsize
+    x = library.zeros((a.shape[-2], k), a.dtype, a)
+    y = turn(library.zeros((b.shape[-1], k), b.dtype, b))
+    of_a, of_b = ((t.shape[0],) if len(t.shape) == 3 else () for t in (a, b))
+    return expanded(x, (*of_a, *x.shape)), expanded(y, (*of_b, *y.shape))
+
+
+def _readable(x: ArrayView, rows: bool) -> bool:
+    """Tell whether TMA can read or write a matrix, or those of a batch, along rows or columns."""
+    m = matrix(x)
+    if not m.along(1 if rows else 0):
+        return False
+    line = x.strides[-2] if rows else x.strides[-1]
+    step = x.strides[0] if len(x.shape) == 3 and x.shape[0] > 1 else 0
+    whole = line * m.item % 16 == 0 and line > 0 and (len(x.shape) == 2 or x.shape[0] == 1 or step > 0)
+    return m.address % 16 == 0 and whole and step * m.item % 16 == 0
+
+
+def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[ArrayView, ...]:
+    """Return where groups end (or how long they are), and where they begin if that is to be said."""
+    ((name, x),) = given.items()
+    if x.strides[0] != 1 and x.shape[0] > 1:
+        x = call.library.copied(x, (1,))
+    if name == "row_groups":
+        begins, ends = (call.library.strided((s.groups,), (1,), "i32", x) for _ in range(2))
+        call.launch(BoundsConfig(), x, begins, ends)
+        return ends, begins
+    if name == "offs" and x.shape[0] == s.groups + 1:
+        return (view_of(call.library.native(x)[1:]),)
+    return (x,)
+
+
+def _config(
+    p: Problem, s: Shapes, begins: bool, epilogue: Epilogue | None, kernel: object, gpu: str, sms: int
+) -> GroupedConfig:  # fmt: skip
+    """Return the kernel: the one that a call wants, or the fastest."""
+    if kernel is None:
+        return choose(p, s.form, begins, epilogue, gpu, sms)
+    if isinstance(kernel, GroupedConfig):
+        choice = Choice(kernel.base._replace(batch=True))
+    else:
+        choice = kernel_for(p, Wanted(kernel), gpu, sms)
+    try:
+        return as_grouped(choice, s.form, begins, epilogue)
+    except ValueError as e:
+        raise UnsupportedError(f"kernel: {choice.name} computes no groups: {e}") from None

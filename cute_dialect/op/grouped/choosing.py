@@ -1,0 +1,99 @@
+"""Which kernel for which grouped product: the fastest by the model, for groups of average size.
+
+A group has as many rows as there are for each on average, and half of a tile more is computed for nothing: groups end
+anywhere.
+"""
+
+# What numpy makes of numbers or arrays has no type that pyright knows.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.menu import TURNS, WHOLE, menu
+from cute_dialect.op.choosing.model import Asked, costs_of, times
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.grouped.shapes import Shapes
+
+__all__ = ["as_grouped", "average", "choose", "ranked"]
+
+
+def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:
+    """Return the product of a group of average size, and how many of them there are.
+
+    >>> average(Shapes("m", 8, 4096, 1024, 512), "bf16", "bf16", ("k", "n")).key
+    'bf16-bf16-kn 8x512x1024x512'
+    """
+    groups = max(1, min(s.groups, s.cut)) if s.form != "rows" else max(1, s.groups)
+    each = max(1, -(-s.cut // (2 if s.form == "rows" else groups)))  # of a batch half of the rows, who knows
+    m, n, k = (each if x in (s.form, {"rows": "m"}.get(s.form)) else y for x, y in zip("mnk", (s.m, s.n, s.k)))
+    return Problem(max(1, m), max(1, n), max(1, k), element, output, *majors, max(2, groups), sums)
+
+
+def as_grouped(choice: Choice, form: str, begins: bool, epilogue: Epilogue | None = None) -> GroupedConfig:
+    """Return a kernel as one of groups, with as many stages as fit.  Raises ValueError where it is none."""
+    if choice.skinny is not None or choice.parts > 1 or choice.swapped:
+        raise ValueError(f"expected a kernel whose blocks share no tile, of rows of C, got {choice.name}")
+    config = choice.config._replace(batch=False, early=False, serpentine=False, epilogue=epilogue or Epilogue())
+    found = GroupedConfig(config, form, begins)
+    for stages in range(config.stages, 1, -1):
+        found = found._replace(base=config._replace(stages=stages))
+        try:
+            found.check()
+        except ValueError as e:
+            if "shared memory" not in str(e) or stages == 2:
+                raise
+            continue
+        break
+    return found
+
+
+def ranked(
+    p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132,
+    count: int = 1,
+) -> list[tuple[float, GroupedConfig]]:  # fmt: skip
+    """Return the first ``count`` kernels for groups of such a size with their predicted microseconds, the fastest
+    first.  Raises UnsupportedError where there is none.
+    """
+    found = menu(p, sms)
+    fits = ((found.way == WHOLE) | (found.way == TURNS)) & ~found.swapped
+    if form == "k":
+        fits &= ~found.deferred
+    found = found.some(np.flatnonzero(fits))
+    asked = Asked.of(p)
+    if form in ("m", "rows"):
+        asked = asked._replace(m=p.m + found.rows * found.cluster_m / 2)
+    elif form == "n":
+        asked = asked._replace(n=p.n + found.columns * found.cluster_n / 2)
+    else:
+        asked = asked._replace(k=p.k + found.base.tile[2] / 2)
+    taken = times(found, asked, costs_of(gpu, sms))
+    kept: list[tuple[float, GroupedConfig]] = []
+    for i in np.argsort(taken, kind="stable"):
+        try:
+            kept.append((float(taken[i]), as_grouped(found.choice(int(i)), form, begins, epilogue)))
+        except ValueError:
+            continue
+        if len(kept) == count:
+            break
+    if not kept:
+        raise UnsupportedError(f"expected a problem that some grouped kernel serves, got {p.key}")
+    return kept
+
+
+@lru_cache(maxsize=1024)
+def choose(
+    p: Problem, form: str, begins: bool = False, epilogue: Epilogue | None = None, gpu: str = "", sms: int = 132
+) -> GroupedConfig:
+    """Return the kernel for groups of such a size that is predicted to be the fastest.
+
+    >>> choose(average(Shapes("m", 8, 8192, 14336, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[:2]
+    (128, 256)
+    """
+    return ranked(p, form, begins, epilogue, gpu, sms)[0][1]

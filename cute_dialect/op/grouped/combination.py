@@ -1,0 +1,144 @@
+"""What becomes of the sums of groups, ``activation(alpha * sums + beta * c + bias)``, as a graph; alpha and bias may be
+one each a group.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from inspect import Parameter, Signature
+from typing import Any
+
+from cute_dialect.kernels.epilogue_graph import Graph, Input
+from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.bound import Bound, bound
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
+from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.grouped.shapes import Shapes
+
+__all__ = ["combined", "of_graph"]
+
+_EXTENTS = {"l": 4, "m": 128, "n": 256}
+"""Extents that stand for any: a graph does not know them."""
+
+
+def combined(
+    call: str, s: Shapes, result: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: str
+) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
+    """Return the graph of a combination and its operands; None where nothing becomes of the sums.
+
+    Raises ShapeError, DtypeError, EpilogueError.
+    """
+    if not isinstance(beta, int | float):
+        raise DtypeError(f"{call}: expected a number for beta, got {beta!r}")
+    if activation and activation not in PLAIN:
+        raise EpilogueError(f"{call}: {unknown_activation(activation)}")
+    args: dict[str, Any] = {}
+    each: set[str] = set()
+    if not isinstance(alpha, int | float):
+        shape = tuple(getattr(alpha, "shape", ()))
+        if not hasattr(alpha, "dtype") or shape not in ((), (1,), (s.groups,)) or element_name(alpha.dtype) != "f32":
+            raise ShapeError(f"{call}: expected alpha as a number, or f32 of (1,) or ({s.groups},), got {shape}")
+        each |= {"alpha"} if shape == (s.groups,) and s.groups > 1 else set()
+        args["alpha"] = alpha[:1] if "alpha" in each else alpha.reshape(1)
+    elif alpha != 1.0:
+        args["alpha"] = float(alpha)
+    if c is not None and beta != 0.0:
+        if broadcast_kind(tuple(c.shape), s.result) is None:
+            raise ShapeError(f"{call}: expected c of {s.result}, or what expands to it, got {tuple(c.shape)}")
+        args["C"] = c
+        if beta != 1.0:
+            args["beta"] = float(beta)
+    if bias is not None:
+        args["bias"] = _bias(call, s, bias)
+        if s.form in ("m", "k", "rows") and tuple(bias.shape) == (s.groups, s.n) and s.groups > 1:
+            each.add("bias")
+    if not args and not activation:
+        return None
+    traced = _traced(tuple([(n, _like(x, s)) for n, x in args.items()]), len(s.result), activation)
+    found = bound(traced, args, result, s.result, lambda shape, kind: result)
+    graph, operands = found.graph, list(found.operands)
+    inputs = list(graph.inputs)
+    for i, name in enumerate(found.reads):
+        if name in each and bias is not None and name == "bias":
+            line = bias.T
+            pairs = inputs[i].pairs and _strides(line)[1] % 2 == 0
+            inputs[i], operands[i] = inputs[i]._replace(batch=True, pairs=pairs), line
+        elif name in each:
+            inputs[i], operands[i] = Input("matrix", "f32", order="n" if _strides(alpha)[0] == 1 else ""), alpha
+    return _any_column(graph._replace(inputs=tuple(inputs)), s), tuple(operands)
+
+
+def of_graph(call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], result: Any) -> Bound:
+    """Return a traced epilogue with its arrays.  Raises EpilogueError, UnsupportedError."""
+    if len(traced.results) > 1:
+        raise UnsupportedError(
+            f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: rows of a tile may be "
+            "another group's"
+        )
+    found = bound(traced, args, result, s.result, lambda shape, kind: result)
+    return found._replace(graph=_any_column(found.graph, s))
+
+
+def _any_column(graph: Graph, s: Shapes) -> Graph:
+    """Return a graph whose columns begin anywhere, where groups are columns: nothing is read in pairs."""
+    if s.form != "n":
+        return graph
+    return graph._replace(inputs=tuple([x._replace(pairs=False) for x in graph.inputs]))
+
+
+def _bias(call: str, s: Shapes, bias: Any) -> Any:
+    """Return a bias as a graph reads it.  Raises ShapeError."""
+    shape = tuple(bias.shape)
+    if shape in ((s.n,), (1, s.n), (s.m, 1)):
+        return bias
+    if s.form in ("k", "rows") and shape in ((s.groups, 1, s.n), (s.groups, s.m, 1)):
+        return bias
+    if s.form != "n" and shape == (s.groups, s.n):
+        return bias[:1]
+    more = "" if s.form == "n" else f", ({s.groups}, {s.n})"
+    raise ShapeError(f"{call}: expected a bias of ({s.n},), (1, {s.n}){more} or ({s.m}, 1), got {shape}")
+
+
+def _like(x: Any, s: Shapes) -> Any:
+    """Return what stands for an argument in a trace, whatever its extents."""
+    if isinstance(x, float):
+        return 1.5
+    shape = tuple(x.shape)
+    kind = broadcast_kind(shape, s.result)
+    if kind is None or all(n == 1 for n in shape):
+        return FakeTensor(element_name(x.dtype), (1,))
+    full = (*(1,) * (len(s.result) - len(shape)), *shape)
+    there = tuple([1 if n == 1 else _EXTENTS[e] for n, e in zip(full, "lmn"[-len(full) :])])
+    return FakeTensor(element_name(x.dtype), there)
+
+
+@lru_cache(maxsize=256)
+def _traced(kinds: tuple[tuple[str, Any], ...], rank: int, activation: str) -> Traced:
+    """Return a combination of arguments of some kinds."""
+    from cute_dialect.op import epilogue
+
+    function: Any = getattr(epilogue, activation) if activation else None
+
+    def combination(**x: Any) -> Any:
+        value = x["accum"]
+        if "alpha" in x:
+            value = x["alpha"] * value
+        if "C" in x:
+            value = value + (x["beta"] * x["C"] if "beta" in x else x["C"])
+        if "bias" in x:
+            value = value + x["bias"]
+        return value if function is None else function(value)
+
+    names = ["accum", *(name for name, _ in kinds)]
+    combination.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
+    sums = FakeTensor("f32", tuple(_EXTENTS.values())[-rank:])
+    return trace(combination, {"accum": sums, **dict(kinds)}, runtime=["alpha", "beta"])
+
+
+def _strides(t: Any) -> tuple[int, ...]:
+    return tuple(t.stride()) if hasattr(t, "stride") else tuple([n // t.itemsize for n in t.strides])

@@ -1,0 +1,78 @@
+"""``grouped_mm``: products of groups of rows with a matrix each, of groups of columns, of steps of K; one launch."""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cute_dialect.op.gemm import bmm
+from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
+
+__all__ = ["grouped_mm"]
+
+
+def grouped_mm(
+    a: Any,
+    b: Any,
+    offs: Any = None,
+    *,
+    lengths: Any = None,
+    row_groups: Any = None,
+    out: Any = None,
+    c: Any = None,
+    bias: Any = None,
+    alpha: Any = 1.0,
+    beta: float = 1.0,
+    activation: str = "",
+    epilogue: Any = None,
+    args: Mapping[str, Any] | None = None,
+    rest: str = "keep",
+    schedule: str = "auto",
+    dtype: object = None,
+    math: str = "default",
+    accumulator: object = None,
+    kernel: object = None,
+    device: object = None,
+    stream: object = None,
+    **run: Any,
+) -> Any:
+    """Return the products of groups, ``activation(alpha * a_g @ b_g + beta * c + bias)``, in one launch.
+
+    What groups are the ranks say: rows of ``a`` (T, K) with their own matrix of ``b`` (G, K, N), as in a layer of
+    experts: (T, N); columns of ``b`` (K, T) with theirs of ``a`` (G, M, K): (M, T); or steps of K of both, (M, T) and
+    (T, N): (G, M, N).  ``offs``: where each ends, (G,) int32 where the arrays are, rising, any numbers; (G + 1,) begins
+    with 0.  The host never looks at them: nothing waits, and a CUDA graph is replayed with other ones.  Empty groups
+    are fine.  ``row_groups``, (T,) int32, says the group of each row instead, sorted, -1 for none; ``lengths``, (G,)
+    int32, how many of its rows each matrix of ``a`` (G, M, K) uses.  Any of them may be a list (``schedule="host"``
+    wants that; other schedules are the interpreter's).  ``rest``: rows of no group ``keep`` what they hold, or become
+    ``zero``.
+
+    ``bias``: (N,), (M, 1), or (G, N), one each a group; ``alpha``: a number, or f32 of one element or of (G,).
+    ``epilogue``: a function of the sums, of one result.  The rest is as in :func:`cute_dialect.op.gemm.mm`.  What a
+    matrix holds behind a group's end, a NaN, say, does not reach the group.
+
+    On the interpreter, and where ``CUTE_OP_CHECK=1`` is set (which waits for the GPU), groups that do not rise or
+    reach beyond the operands are reported; else what they give is not defined.  Raises subclasses of OpError.
+    """
+    if schedule not in SCHEDULES:  # the interpreter's
+        schedule, run = "auto", {**run, "schedule": schedule}
+    groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+    if not groups and len(getattr(a, "shape", ())) == 3 and len(getattr(b, "shape", ())) == 3:
+        more: dict[str, Any] = {
+            "alpha": alpha,
+            "beta": beta,
+            "c": c,
+            "bias": bias,
+            "activation": activation,
+            "epilogue": epilogue,
+        }
+        more |= {"args": args, "dtype": dtype, "math": math, "accumulator": accumulator, "kernel": kernel}
+        return bmm(a, b, out, device=device, stream=stream, **more, **run)
+    given = Given(
+        a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math, accumulator,
+        kernel,
+    )  # fmt: skip
+    return computed("grouped_mm", given, device, stream, run)

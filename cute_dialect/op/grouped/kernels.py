@@ -1,0 +1,52 @@
+"""The kernels of grouped products, compiled: each once, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from cute_dialect.kernels.gemm.grouped import grouped_text
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.group_rows import BoundsConfig, ZeroConfig, bounds_text, zero_text
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.compiled import Libraries, by_name
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.launch import CompiledModule, Kernel
+
+__all__ = ["Config", "kernel_of", "library_of", "name_of", "text_of"]
+
+Config: TypeAlias = "GroupedConfig | ZeroConfig | BoundsConfig"
+
+_LIBRARIES = Libraries()
+
+
+def name_of(config: Config) -> str:
+    """Return the name of a kernel.
+
+    >>> name_of(GroupedConfig(form="k"))
+    'f16-f16-kk-128x256-c2d-ragged-k'
+    """
+    if isinstance(config, GroupedConfig):
+        return f"{Choice(config.base).name}-ragged-{config.form}{'-begins' * config.begins}"
+    return config.name
+
+
+def text_of(config: Config) -> str:
+    """Return the kernel's file."""
+    if isinstance(config, GroupedConfig):
+        return grouped_text(config)
+    return zero_text(config) if isinstance(config, ZeroConfig) else bounds_text(config)
+
+
+def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+    """Return the compiled kernel; ``elsewhere``: compiled in another process, ``cpu``: for the interpreter."""
+    make: Callable[[], CompiledModule] = lambda: by_name(name_of(config), lambda: text_of(config), elsewhere, cpu)  # noqa: E731
+    return _LIBRARIES.get((type(config), config, cpu), make)
+
+
+@cache
+def kernel_of(config: Config, cpu: bool = False) -> Kernel:
+    """Return the kernel, ready to be called."""
+    return library_of(config, cpu=cpu).kernel("launch")

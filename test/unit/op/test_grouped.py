@@ -1,0 +1,189 @@
+"""``op.grouped_mm`` on the interpreter, against products of float64: small integers, so that results are exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op.grouped.choosing import average, choose
+from cute_dialect.op.grouped.shapes import Shapes
+
+CHECKS = ["race", "uninit", "oob", "sync"]
+SIZES = (5, 0, 70, 33, 1, 0)
+ENDS = np.cumsum(SIZES).astype(np.int32)
+PARTS = [slice(e - n, e) for n, e in zip(SIZES, ENDS.tolist())]
+G, T, K, N = len(SIZES), 115, 72, 40  # six rows are of no group
+
+
+def numbers(*shape: int, dtype: Any = np.float16) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).integers(-2, 3, shape).astype(dtype)
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64)
+
+
+def rows(a: np.ndarray, b: np.ndarray, parts: list[slice] = PARTS) -> np.ndarray:
+    """Products of rows; NaN where there is none."""
+    found = np.full((len(a), b.shape[2]), np.nan)
+    for g, part in enumerate(parts):
+        found[part] = wide(a[part]) @ wide(b[g])
+    return found
+
+
+def experts() -> tuple[np.ndarray, np.ndarray]:
+    a, b = numbers(T, K), numbers(G, K, N)
+    a[ENDS[-1] :] = np.nan
+    return a, b
+
+
+def test_rows_and_the_rest() -> None:
+    a, b = experts()
+    kept = np.full((T, N), np.nan, np.float16)
+    assert op.grouped_mm(a, b, ENDS, out=kept, device="cpu", checks=CHECKS) is kept
+    assert np.array_equal(kept, rows(a, b), equal_nan=True)
+    with_zero = np.concatenate([[0], ENDS]).astype(np.int32)
+    assert np.array_equal(op.grouped_mm(a, b, with_zero, rest="zero", device="cpu"), np.nan_to_num(rows(a, b)))
+    turned = np.ascontiguousarray(b.transpose(0, 2, 1)).transpose(0, 2, 1)
+    found = op.grouped_mm(a, turned, ENDS.tolist(), schedule="host", rest="zero", dtype="f32", device="cpu")
+    assert found.dtype == np.float32 and np.array_equal(found, np.nan_to_num(rows(a, b)))
+
+
+def test_what_becomes_of_the_sums() -> None:
+    a, b = experts()
+    bias, c = numbers(G, N), numbers(T, N)
+    alpha = np.arange(1, G + 1, dtype=np.float32)
+    found = op.grouped_mm(
+        a, b, ENDS, alpha=alpha, bias=bias, c=c, beta=2.0, activation="relu", rest="zero", device="cpu", checks=CHECKS
+    )
+    sums = rows(a, b)
+    want = np.zeros((T, N))
+    for g, part in enumerate(PARTS):
+        want[part] = np.maximum(alpha[g] * sums[part] + 2 * wide(c[part]) + wide(bias[g]), 0)
+    assert np.array_equal(found, want)
+
+    def gated(accum: Any) -> Any:
+        gate, up = op.epilogue.pairs(accum)
+        return gate * up
+
+    found = op.grouped_mm(a, b, ENDS, epilogue=gated, out=np.zeros((T, N // 2), np.float16), device="cpu")
+    assert np.array_equal(found, np.nan_to_num(sums[:, ::2] * sums[:, 1::2]).astype(np.float16))
+    found = op.grouped_mm(a.T, c, ENDS, bias=numbers(G, 1, N), alpha=alpha, dtype="f32", device="cpu")
+    want = [alpha[g] * (wide(a[p]).T @ wide(c[p])) + numbers(G, 1, N)[g] for g, p in enumerate(PARTS)]
+    assert np.array_equal(found, want)
+
+
+def test_steps_columns_and_rows_in_use() -> None:
+    a, b = experts()
+    grad = numbers(T, N)
+    grad[ENDS[-1] :] = np.inf
+    found = op.grouped_mm(a.T, grad, ENDS, device="cpu", checks=CHECKS)
+    assert all(np.array_equal(found[g], wide(a[p]).T @ wide(grad[p])) for g, p in enumerate(PARTS))
+    found = op.grouped_mm(b.transpose(0, 2, 1), a.T, ENDS, rest="zero", device="cpu", checks=CHECKS)
+    assert np.array_equal(found, np.nan_to_num(rows(a, b)).T)
+    lengths = np.array([0, 7, 40], np.int32)
+    x, bias = numbers(3, 40, K), numbers(3, 1, N)
+    x[1, 7:] = np.nan
+    found = op.grouped_mm(x, b[:3], lengths=lengths, bias=bias, rest="zero", device="cpu", checks=CHECKS)
+    for g, n in enumerate(lengths.tolist()):
+        assert np.array_equal(found[g, :n], wide(x[g, :n]) @ wide(b[g]) + wide(bias[g]))
+        assert (found[g, n:] == 0).all()
+
+
+def test_the_group_of_each_row() -> None:
+    a, b = experts()
+    groups = np.full(T, -1, np.int32)
+    groups[3:10], groups[16:80] = 1, 4
+    found = op.grouped_mm(a, b, row_groups=groups, rest="zero", device="cpu", checks=CHECKS)
+    parts = [slice(0, 0), slice(3, 10), slice(0, 0), slice(0, 0), slice(16, 80), slice(0, 0)]
+    assert np.array_equal(found, np.nan_to_num(rows(a, b, parts)))
+
+
+@pytest.mark.parametrize("element", ["bfloat16", "float8_e4m3fn", "int8", "tf32"])
+def test_types(element: str) -> None:
+    kind = np.float32 if element == "tf32" else np.int8 if element == "int8" else getattr(ml_dtypes, element)
+    a, b = numbers(24, 36, dtype=kind), numbers(3, 36, 20, dtype=kind)  # rows of any length: they are copied
+    ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
+    math = "tf32" if element == "tf32" else "default"
+    found = op.grouped_mm(a, b, ends, math=math, rest="zero", device="cpu", checks=CHECKS)
+    assert np.array_equal(wide(found), np.nan_to_num(rows(a, b, parts)))
+    if element == "float8_e4m3fn":  # one that lies behind a group's end is not zero
+        found = op.grouped_mm(a.T, a[:, :20], ends, dtype="f32", device="cpu", checks=CHECKS)
+        assert all(np.array_equal(found[g], wide(a[p]).T @ wide(a[p, :20])) for g, p in enumerate(parts))
+
+
+def test_nothing() -> None:
+    a, b = experts()
+    none = np.zeros(G, np.int32)
+    out = np.full((T, N), 7, np.float16)
+    assert (op.grouped_mm(a, b, none, out=out, device="cpu") == 7).all()
+    assert op.grouped_mm(a[:0], b, none, device="cpu").shape == (0, N)
+    assert (op.grouped_mm(a.T[:, :0], a[:0], none, device="cpu") == 0).all()
+    bias = numbers(N)
+    found = op.grouped_mm(a[:, :0], b[:, :0], ENDS, bias=bias, rest="zero", device="cpu")
+    assert (found[: ENDS[-1]] == bias).all() and (found[ENDS[-1] :] == 0).all()
+    found = op.grouped_mm(a * np.float16(np.nan), b, ENDS, alpha=0.0, bias=bias, rest="zero", device="cpu")
+    assert (found[: ENDS[-1]] == bias).all()
+
+
+def of(**given: Any) -> Any:
+    a, b = experts()
+    a = given.pop("a", a)
+    return op.grouped_mm(a, given.pop("b", b), given.pop("offs", ENDS), device="cpu", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"offs": ENDS.astype(np.int64)}, op.DtypeError, "expected offs of i32, or a list, got i64"),
+        ({"offs": ENDS[:5]}, op.ShapeError, r"expected offs of \(6,\) or \(7,\), as b has 6 groups, got \(5,\)"),
+        ({"offs": [5, 3, 7, 7, 7, 7]}, op.ShapeError, r"expected rising offs, got offs\[1\] = 3 < offs\[0\] = 5"),
+        ({"offs": [5, 30, 70, 70, 70, 700]}, op.ShapeError, r"expected offs up to 115, got offs\[5\] = 700"),
+        ({"offs": [1, 5, 30, 70, 70, 70, 70]}, op.ShapeError, r"expected offs of 7 to begin with 0, got offs\[0\] = 1"),
+        ({"offs": [0.5] * 6}, op.DtypeError, "expected offs as a list of integers"),
+        ({"offs": None}, op.UnsupportedError, "expected one of offs, lengths and row_groups, got none of them"),
+        ({"lengths": ENDS}, op.UnsupportedError, "expected one of offs, lengths and row_groups, got offs, lengths"),
+        ({"offs": None, "lengths": ENDS}, op.UnsupportedError, "expected offs or row_groups for a of rank 2"),
+        ({"offs": None, "row_groups": ENDS}, op.ShapeError, r"expected row_groups of \(115,\), a group for each row"),
+        ({"a": numbers(T, 8)}, op.ShapeError, r"expected b of \(G, 8, N\), as a is \(115, 8\), got \(6, 72, 40\)"),
+        ({"a": numbers(T)}, op.ShapeError, r"expected a and b of rank 2 or 3, got \(115,\) and \(6, 72, 40\)"),
+        ({"a": numbers(T, K, dtype=ml_dtypes.bfloat16)}, op.DtypeError, "expected b of bf16, as a, got f16"),
+        ({"rest": "drop"}, op.UnsupportedError, "expected rest of keep, zero, got 'drop'"),
+        ({"schedule": "host"}, op.UnsupportedError, 'expected numbers on the host for schedule="host"'),
+        ({"out": np.zeros((T, 8), np.float16)}, op.ShapeError, r"expected out of \(115, 40\), got \(115, 8\)"),
+        ({"bias": numbers(8)}, op.ShapeError, r"expected a bias of \(40,\), \(1, 40\), \(6, 40\) or \(115, 1\)"),
+        ({"alpha": numbers(3, dtype=np.float32)}, op.ShapeError, r"expected alpha as a number, or f32 of \(1,\) or"),
+        ({"activation": "swish"}, op.EpilogueError, "silu is x"),
+        ({"kernel": "no"}, op.UnsupportedError, "expected a kernel of the menu"),
+    ],
+)  # fmt: skip
+def test_errors(given: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=f"grouped_mm: .*{said}"):
+        of(**given)
+
+
+def test_an_epilogue_of_several_results() -> None:
+    def both(accum: Any) -> Any:
+        D = E = accum * 2
+        return D, E
+
+    with pytest.raises(op.UnsupportedError, match="expected an epilogue of one result, got D, E"):
+        of(epilogue=both)
+
+    def as_it_is(accum: Any) -> Any:
+        return accum
+
+    with pytest.raises(op.EpilogueError, match="expected epilogue alone"):
+        of(epilogue=as_it_is, bias=numbers(N))
+
+
+def test_small_groups_have_small_tiles() -> None:
+    tiles = [
+        choose(average(Shapes("m", 64, 64 * each, 4096, 4096), "bf16", "bf16", ("k", "n")), "m").base.tile[0]
+        for each in (8, 1024)
+    ]
+    assert tiles[0] == 64 and tiles[1] >= 128
