@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.kernels.gemm.grouped import grouped_text
@@ -42,8 +41,9 @@ def text_of(config: Config) -> str:
 
 def library_of(config: Config, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel; ``elsewhere``: compiled in another process, ``cpu``: for the interpreter."""
-    make: Callable[[], CompiledModule] = lambda: by_name(name_of(config), lambda: text_of(config), elsewhere, cpu)  # noqa: E731
-    return _LIBRARIES.get((type(config), config, cpu), make)
+    return _LIBRARIES.get(
+        (type(config), config, cpu), lambda: by_name(name_of(config), partial(text_of, config), elsewhere, cpu)
+    )
 
 
 @cache
