@@ -26,7 +26,7 @@ from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
-from cute_dialect.kernels.staged import Staged, over_k, tile_copy, tile_layout
+from cute_dialect.kernels.staged import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -42,7 +42,8 @@ class AmpereConfig(NamedTuple):
     the L2 cache; ``vectors``: elements that one copy moves, a kernel each; ``batch``: A, B and C have a third mode, of
     matrices, which may be 1 in A or B, for all (of matrices that are given it need not be said); ``epilogue``: what
     becomes of the sums; ``array``: of a ``batch``, whose matrices lie
-    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along K;
+    ``sums``: f32, or f16 of f16; ``step``: K of an instruction, 8 or 16.
     """
 
     element: str = "f16"
@@ -56,6 +57,9 @@ class AmpereConfig(NamedTuple):
     output: str = ""
     epilogue: Epilogue = Epilogue()
     array: bool = False
+    warps_k: int = 1
+    sums: str = "f32"
+    step: int = 16
 
     @property
     def result(self) -> str:
@@ -65,13 +69,16 @@ class AmpereConfig(NamedTuple):
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return 32 * self.warps[0] * self.warps[1]
+        return 32 * self.warps[0] * self.warps[1] * self.warps_k
 
     @property
     def name(self) -> str:
         """``f16-128x128x32-3-kk``"""
         m, n, k = self.tile
         more = "-b" * self.batch + "-v" * self.array
+        warps = (*self.warps, self.warps_k)
+        more += f"-w{'x'.join(map(str, warps))}" if warps != (2, 2, 1) else ""
+        more += "-a" * (self.sums == "f16") + "-k8" * (self.step == 8)
         more += f"-{self.output}" if self.result != self.element else ""
         more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         return f"{self.element}-{m}x{n}x{k}-{self.stages}-{''.join(x[0] for x in self.majors)}{more}"
@@ -140,21 +147,23 @@ def _multiply(
     """Compute one tile; copies move ``vector`` elements."""
     m, n, k = c.tile
     if vector == 1:  # elements on their way are held in registers: not too many at a time
-        k = min(k, 32)
+        k = min(k, max(32, 16 * c.warps_k))
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
-    mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32), (wm, wn, 1), (16 * wm, 16 * wn, 16))
-    size = max((m + n) * k * c.stages, m * n)
+    of_k = WarpsOfK(c.warps_k, 32 * wm * wn, thread)
+    product = warp.MmaF16BF16Op(kind, type_of_mlir(c.sums), (16, 8, c.step))
+    mma = cute.make_tiled_mma(product, (wm, wn, 1), (16 * wm, 16 * wn, 16))
+    size = max((m + n) * k * c.stages, m * n * (2 if c.warps_k > 1 and c.sums == "f32" else 1))
     buffer = cute.smem_tensor(kind, cute.make_layout(size), 1024, cute.make_swizzle(3, 4, 3)).iterator
     a = Staged(A, (m, k), row, buffer, c.stages, vector, thread, c.threads)
     b = Staged(B, (n, k), column, buffer + m * k * c.stages, c.stages, vector, thread, c.threads)
     load_a, load_b = cute.make_tiled_copy_A(a.matrices, mma), cute.make_tiled_copy_B(b.matrices, mma)
-    from_a, from_b = load_a.get_slice(thread).partition_S(a.ring), load_b.get_slice(thread).partition_S(b.ring)
-    part = mma.get_slice(thread)
+    from_a, from_b = (x.get_slice(of_k.lane).partition_S(y.ring) for x, y in ((load_a, a), (load_b, b)))
+    part = mma.get_slice(of_k.lane)
     acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
     acc.fill(0)
 
@@ -162,36 +171,44 @@ def _multiply(
         rA = mma.make_fragment_A(part.partition_A(a.ring[None, None, read]))
         rB = mma.make_fragment_B(part.partition_B(b.ring[None, None, read]))
         to_a, to_b = load_a.retile(rA), load_b.retile(rB)
-        for j in range(k // 16):
-            cute.copy(load_a, from_a[None, None, j, read], to_a[None, None, j])
-            cute.copy(load_b, from_b[None, None, j, read], to_b[None, None, j])
-        for j in range(k // 16):
+        for j in range(k // 16 // c.warps_k):
+            cute.copy(load_a, from_a[None, None, of_k.step(j), read], to_a[None, None, j])
+            cute.copy(load_b, from_b[None, None, of_k.step(j), read], to_b[None, None, j])
+        for j in range(k // c.step // c.warps_k):
             cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
 
     over_k(a, b, A.shape[1], k, c.stages, multiply)
+    of_k.add_up(acc, buffer)
     cute.arch.sync_threads()
     fused, same = Fused(c.epilogue, addends), C.element_type == kind
     if c.epilogue.active or not same:
         ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
-        fused.apply_each(acc, ids, matrix[0] if matrix else None)
+    if c.epilogue.active:
+        acc = fused.taken(acc)
+        if of_k.leads:
+            fused.apply_each(acc, ids, matrix[0] if matrix else None)
     if same:
-        _store(c, C, acc, mma, buffer, (row, column), vector, thread)
+        _store(c, C, acc, mma, buffer, (row, column), vector, thread, of_k)
         return
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
-    for i in range(cute.size(acc)):  # registers: the passes unroll it
-        if cute.elem_less(ids[i], C.shape):
-            target[i] = acc[i].to(C.element_type)
+    if of_k.leads:
+        for i in range(cute.size(acc)):  # registers: the passes unroll it
+            if cute.elem_less(ids[i], C.shape):
+                target[i] = acc[i].to(C.element_type)
 
 
-def _store(c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any) -> None:
+def _store(
+    c: AmpereConfig, C: Any, acc: Any, mma: Any, buffer: Any, where: Any, vector: int, thread: Any, of_k: WarpsOfK
+) -> None:  # fmt: skip
     """Store the sums in the type of C to shared memory, and from there to C."""
     m, n, _ = c.tile
     plain = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), C.element_type)
     sC = cute.make_tensor(buffer, tile_layout(m, n))
     out = cute.make_rmem_tensor_like(acc, C.element_type)
     out.store(acc.load().to(C.element_type))
-    to_smem = cute.make_tiled_copy_C(plain, mma).get_slice(thread)
-    cute.copy(to_smem, to_smem.retile(out), to_smem.partition_D(sC))
+    to_smem = cute.make_tiled_copy_C(plain, mma).get_slice(of_k.lane)
+    if of_k.leads:
+        cute.copy(to_smem, to_smem.retile(out), to_smem.partition_D(sC))
     cute.arch.sync_threads()
     copy = tile_copy(plain, (m, n), 1, vector, c.threads).get_slice(thread)
     ids = copy.partition_S(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), where))

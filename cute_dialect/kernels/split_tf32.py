@@ -19,7 +19,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang import utils
 
-__all__ = ["ORDERS", "launch", "padded", "split_text"]
+__all__ = ["ORDERS", "launch", "padded", "parts_of", "split_text"]
 
 ORDERS = {"a": (1, 0, 0), "b": (0, 1, 0)}
 """Of which operand -> its three parts: 0 for hi, 1 for lo."""
@@ -74,13 +74,13 @@ def split(X: Any, Y: Any, tiles: utils.GroupedRaster, order: cute.Constexpr[str]
         r, k = at // _TILE, at % _TILE
         to, where = column * _TILE + k, row * _TILE + r
         if (where < rows) & (to < part):
-            parts = _parts(held[r, k])
+            parts = parts_of(held[r, k])
             for j, which in enumerate(ORDERS[order]):
                 Y[where, to + part * j] = parts[which]
 
 
-def _parts(x: Any) -> tuple[Any, Any]:
-    """Return hi and lo."""
+def parts_of(x: Any) -> tuple[Any, Any]:
+    """Return hi and lo of an f32, which are f32."""
     hi = x.to(cute.TFloat32).to(cute.Float32)
     bits, limit = x.bitcast(cute.Int32) & 0x7FFFFFFF, 0x7F800000
     # What is next to the largest number would be rounded to infinity; what is infinite or no number has no lo.

@@ -12,7 +12,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["Staged", "contiguous_mode", "over_k", "tile_copy", "tile_layout"]
+__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "tile_copy", "tile_layout"]
 
 
 class Staged:
@@ -105,6 +105,41 @@ class Staged:
         """Write what registers hold to a stage."""
         if held is not None:
             cute.copy(self.copy, held, self.target[None, None, None, stage])
+
+
+class WarpsOfK:
+    """Groups of warps that share the K of a stage: each multiplies every n-th step of it for all of the tile, and the
+    first adds up what all have, in their order.
+
+    ``groups``: how many; ``threads``: of one.  ``lane``: this thread's number in its group, ``leads``: it has the sums.
+    """
+
+    def __init__(self, groups: int, threads: int, thread: Any):
+        self.groups, self.threads = groups, threads
+        self.group, self.lane = (0, thread) if groups == 1 else (thread // threads, thread % threads)
+        self.leads = True if groups == 1 else self.group == 0
+
+    def step(self, i: Any) -> Any:
+        """Return the number in a stage of this group's step ``i``."""
+        return i if self.groups == 1 else i * self.groups + self.group
+
+    def add_up(self, acc: Any, memory: Any) -> None:
+        """Add the sums of all groups to those of the first; through shared memory from ``memory`` on, which nobody
+        needs any more.
+        """
+        if self.groups == 1:
+            return
+        layout = cute.make_layout((cute.size(acc), self.threads), stride=(self.threads, 1))
+        shared = cute.make_tensor(cute.recast_ptr(memory, dtype=acc.element_type), layout)
+        for other in cute.range_constexpr(1, self.groups):
+            cute.arch.sync_threads()
+            if self.group == other:
+                for i in range(cute.size(acc)):  # registers: the passes unroll it
+                    shared[i, self.lane] = acc[i]
+            cute.arch.sync_threads()
+            if self.group == 0:
+                for i in range(cute.size(acc)):  # registers: the passes unroll it
+                    acc[i] = acc[i] + shared[i, self.lane]
 
 
 def contiguous_mode(matrix: Any) -> int:

@@ -22,11 +22,12 @@ of shared memory, whose rows are padded so that a warp's reach all banks once.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded
+from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded, sums_of
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
-from cute_dialect.kernels.staged import Staged, contiguous_mode, over_k
+from cute_dialect.kernels.split_tf32 import parts_of
+from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -41,7 +42,10 @@ class WarpConfig(NamedTuple):
     B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
     memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
     the sums; ``k``: of a stage, 0 for 128 bytes; ``array``: of a ``batch``, whose matrices lie
-    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along
+    K; ``math``: of f32, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of
+    integers stick at the ends of i32; ``simt``: f64 without tensor cores; ``step``: K of an instruction, 0 for the
+    usual one.
     """
 
     element: str = "f64"
@@ -55,11 +59,16 @@ class WarpConfig(NamedTuple):
     epilogue: Epilogue = Epilogue()
     k: int = 0
     array: bool = False
+    warps_k: int = 1
+    math: str = ""
+    saturate: bool = False
+    simt: bool = False
+    step: int = 0
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return 32 * self.warps[0] * self.warps[1]
+        return 32 * self.warps[0] * self.warps[1] * self.warps_k
 
     @property
     def depth(self) -> int:
@@ -72,19 +81,31 @@ class WarpConfig(NamedTuple):
         majors = "".join(x[0] for x in self.majors)
         more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
         usual = WarpConfig()
-        if (self.tile, self.warps, self.stages, self.k) != (usual.tile, usual.warps, usual.stages, 0):
+        warps = (*self.warps, self.warps_k)
+        if (self.tile, warps, self.stages, self.k) != (usual.tile, (*usual.warps, 1), usual.stages, 0):
             shape = "x".join(map(str, (*self.tile, self.depth)))
-            more = f"-{shape}-{'x'.join(map(str, self.warps))}-q{self.stages}{more}"
+            more = f"-{shape}-{'x'.join(map(str, warps[: 2 + (self.warps_k > 1)]))}-q{self.stages}{more}"
+        more += f"-{self.math}" * bool(self.math) + "-s" * self.saturate + "-simt" * self.simt
+        more += f"-k{self.step}" * bool(self.step)
         return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
-        if self.element not in BITS or BITS[self.element] == 16 or self.element in ("f32", "i32"):
+        if (self.element == "f32") != bool(self.math) or self.math not in ("", *_MATHS):
+            raise ValueError(f"expected math of {', '.join(_MATHS)} for f32, none for others, got {self.math!r}")
+        if self.element not in BITS or BITS[self.element] == 16 or self.element == "i32":
             raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
         if self.output not in outputs_of(self.element):
             raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
         if self.depth * BITS[self.element] not in (512, 1024):
             raise ValueError(f"expected 64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
+        if self.saturate and (sums_of(self.element) != "i32" or self.warps_k > 1):
+            raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
+        if self.simt and self.element != "f64":
+            raise ValueError(f"expected f64 without tensor cores, got {self.element}")
+        steps = self.depth // _instruction(self).depth
+        if self.warps_k < 1 or steps % self.warps_k:
+            raise ValueError(f"expected as many steps of K for each warp along K, got {steps} for {self.warps_k}")
         self.epilogue.check()
         e = self.epilogue
         if self.array and (not self.batch or e.graph is not None):
@@ -167,14 +188,24 @@ class _Instruction(NamedTuple):
     kinds: tuple[Any, Any]
 
 
-def _instruction(element: str) -> _Instruction:
+_MATHS = {"fast_f32": cute.TFloat32, "fast_f16": cute.Float16, "fast_bf16": cute.BFloat16}
+"""How f32 is multiplied, and as what."""
+
+
+def _instruction(c: WarpConfig) -> _Instruction:
+    element = c.element
     a, b = (number(x) for x in factors(element))
+    if c.simt:
+        return _Instruction(cute.nvgpu.MmaUniversalOp(cute.Float64), 1, (a, b))
     if element == "f64":
         return _Instruction(warp.MmaF64Op((16, 8, 8)), 8, (a, b))
-    if element == "tf32":
+    if c.math in ("fast_f16", "fast_bf16"):
+        kind, step = _MATHS[c.math], c.step or 16
+        return _Instruction(warp.MmaF16BF16Op(kind, cute.Float32, (16, 8, step)), step, (kind, kind))
+    if element in ("tf32", "f32"):
         return _Instruction(warp.MmaTF32Op((16, 8, 8)), 8, (cute.TFloat32,) * 2)
     if a.is_integer:
-        return _Instruction(warp.MmaI8Op(a, b, (16, 8, 32)), 32, (a, b))
+        return _Instruction(warp.MmaI8Op(a, b, (16, 8, 32), c.saturate), 32, (a, b))
     return _Instruction(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)), 16, (cute.Float16,) * 2)
 
 
@@ -202,52 +233,98 @@ class _Ring(Staged):
         return cute.make_layout((rows, depth, stages), stride=strides)
 
     def __init__(
-        self, matrix: Any, shape: tuple[int, int], tile: Any, stages: int, vector: int, thread: Any, threads: int
+        self, matrix: Any, shape: tuple[int, int], tile: Any, buffer: Any, stages: int, vector: int, thread: Any,
+        threads: int,
     ):  # fmt: skip
         self.kind = matrix.element_type
-        layout = self.layout(self.kind, *shape, contiguous_mode(matrix), stages)
-        buffer = cute.smem_tensor(self.kind, layout, 128).iterator
-        super().__init__(matrix, shape, tile, buffer, stages, vector, thread, threads)
+        super().__init__(matrix, shape, tile, cute.recast_ptr(buffer, dtype=self.kind), stages, vector, thread, threads)
 
     def fragment(self, part: Any, registers: Any, kind: Any) -> None:
         """Bring a part of a stage to registers, as numbers of the type that is multiplied."""
         if self.kind is kind:
             cute.copy(self.matrices, part, registers)
             return
+        registers.store(self.held_of(part, registers).load().to(kind))
+
+    def held_of(self, part: Any, registers: Any) -> Any:
+        """Return a part of a stage in registers of its own type."""
         held = cute.make_rmem_tensor_like(registers, self.kind)
         cute.copy(self.matrices, part, held)
-        registers.store(held.load().to(kind))
+        return held
+
+    def split(self, part: Any, registers: Any) -> tuple[Any, Any]:
+        """Return a part of a stage as two numbers of tf32 for each, which add up to it."""
+        held = self.held_of(part, registers)
+        both = cute.make_rmem_tensor_like(registers), cute.make_rmem_tensor_like(registers)
+        for i in range(cute.size(held)):  # registers: the passes unroll it
+            for x, to in zip(parts_of(held[i]), both):
+                to[i] = x.to(to.element_type)
+        return both
+
+
+class _Narrowed(_Ring):
+    """A or B of f32 of which f16 or bf16 are multiplied: two neighbours along K in a register."""
+
+    @staticmethod
+    def fragments(kind: Any, contiguous: int) -> Any:
+        """Return the atom that brings fragments to registers."""
+        bits = kind.width * (2 if contiguous == 1 else 1)
+        return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=bits)
+
+    @staticmethod
+    def pad(width: int, contiguous: int) -> int:
+        """Return elements between rows: half a warp reads 4 rows of 32 bytes; two lines of K are 32 bytes apart."""
+        return (32 if contiguous == 1 else 16) * 8 // width
 
 
 def _multiply(
     c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, size: int
 ) -> None:  # fmt: skip
     """Compute one tile; copies move ``size`` bytes, or an element."""
-    (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c.element)
+    (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c)
     vector = max(1, size * 8 // A.element_type.width)
     # Elements on their way are held in registers: not too many at a time.
-    depth = min(c.depth, 32) if size == 1 else c.depth
+    depth = min(c.depth, 32 * c.warps_k) if size == 1 else c.depth
     row, column, *matrix = tiles.place(cute.arch.block_idx().x)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
-    mma = cute.make_tiled_mma(instruction.op, (*c.warps, 1))
-    a, b = (
-        _Ring(x, (rows, depth), tile, c.stages, vector, thread, c.threads)
-        for x, rows, tile in ((A, m, row), (B, n, column))
-    )
-    part = mma.get_slice(thread)
-    from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
+    of_k = WarpsOfK(c.warps_k, 32 * c.warps[0] * c.warps[1], thread)
+    # Of FMAs threads lie side by side, 8 along M and 4 along N in a warp.
+    atoms = (c.warps[0] * 8, c.warps[1] * 4, 1) if c.simt else (*c.warps, 1)
+    mma = cute.make_tiled_mma(instruction.op, atoms)
+    given, ring = ((A, m, row), (B, n, column)), _Narrowed if c.math in ("fast_f16", "fast_bf16") else _Ring
+    sizes = [
+        cute.cosize(ring.layout(x.element_type, rows, depth, contiguous_mode(x), c.stages)) * x.element_type.width // 8
+        for x, rows, _ in given
+    ]
+    first = -(-sizes[0] // 128) * 128
     acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
+    sums = m * n * acc.element_type.width // 8 if c.warps_k > 1 else 0
+    memory = cute.smem_tensor(cute.Uint8, max(first + sizes[1], sums), 128).iterator
+    a, b = (
+        ring(x, (rows, depth), tile, memory + at, c.stages, vector, thread, c.threads)
+        for (x, rows, tile), at in zip(given, (0, first))
+    )
+    part = mma.get_slice(of_k.lane)
+    from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc.fill(0)
 
     def multiply(read: Any) -> None:
         rA = mma.make_fragment_A(mma.partition_shape_A((m, depth)))
         rB = mma.make_fragment_B(mma.partition_shape_B((n, depth)))
-        for j in range(depth // instruction.depth):
-            a.fragment(from_a[None, None, j, read], rA[None, None, j], instruction.kinds[0])
-            b.fragment(from_b[None, None, j, read], rB[None, None, j], instruction.kinds[1])
-            cute.gemm(mma, acc, rA[None, None, j], rB[None, None, j], accumulate=True)
+        for i in range(depth // instruction.depth // c.warps_k):
+            source = [x[None, None, of_k.step(i), read] for x in (from_a, from_b)]
+            if c.math == "fast_f32":
+                big_a, small_a = a.split(source[0], rA[None, None, i])
+                big_b, small_b = b.split(source[1], rB[None, None, i])
+                for x, y in ((small_a, big_b), (big_a, small_b), (big_a, big_b)):  # small products first
+                    cute.gemm(mma, acc, x, y, accumulate=True)
+            else:
+                a.fragment(source[0], rA[None, None, i], instruction.kinds[0])
+                b.fragment(source[1], rB[None, None, i], instruction.kinds[1])
+                cute.gemm(mma, acc, rA[None, None, i], rB[None, None, i], accumulate=True)
 
     over_k(a, b, A.shape[1], depth, c.stages, multiply)
+    of_k.add_up(acc, memory)
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
@@ -255,12 +332,14 @@ def _multiply(
         whole = acc.element_type.is_integer and kind.is_integer
         fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
         acc = fused.taken(acc)
-        fused.apply_each(acc, ids, matrix[0] if matrix else None)
+        if of_k.leads:
+            fused.apply_each(acc, ids, matrix[0] if matrix else None)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
-    for i in range(cute.size(acc)):  # registers: the passes unroll it
-        if cute.elem_less(ids[i], C.shape):
-            target[i] = out[i]
+    if of_k.leads:
+        for i in range(cute.size(acc)):  # registers: the passes unroll it
+            if cute.elem_less(ids[i], C.shape):
+                target[i] = out[i]
 
 
 def warp_gemm_text(config: WarpConfig | None = None) -> str:

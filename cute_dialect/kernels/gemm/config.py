@@ -72,7 +72,8 @@ class GemmConfig(NamedTuple):
     each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
     registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
     row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
-    whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
+    whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
+    stick at the ends of i32, they wrap else.
     """
 
     element: str = "f16"
@@ -100,6 +101,7 @@ class GemmConfig(NamedTuple):
     accumulator: str = ""
     scaled: bool = False
     array: bool = False
+    saturate: bool = False
 
     @property
     def sums(self) -> str:
@@ -180,7 +182,9 @@ class GemmConfig(NamedTuple):
     @property
     def smem_bytes(self) -> int:
         """Shared memory of a block, bytes: the ring, the staging buffers of the consumers, the barriers."""
-        return self.stages * self.stage_bytes + self.consumers * self.buffers * 64 * 128 + self.stages * 16
+        m, n, k = self.tile
+        ring = sum(-(-self.stages * rows * k * self.bits // 8 // 1024) * 1024 for rows in (m, n))
+        return ring + self.consumers * self.buffers * 64 * 128 + self.stages * 16
 
     @property
     def registers(self) -> int:
@@ -210,8 +214,12 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected elements of {', '.join(FACTORS)}, got {self.element}")
         if self.output not in outputs_of(self.element):
             raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
-        if k * self.bits != 1024:
-            raise ValueError(f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, got {k}")
+        if k * self.bits not in (512, 1024):
+            raise ValueError(
+                f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, or half of that, got {k}"
+            )
+        if self.saturate and (self.sums != "i32" or self.stream_k):
+            raise ValueError(f"expected sums of integers, of one block each, to saturate, got {self.sums}")
         if self.schedule not in ("cooperative", "pingpong"):
             raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
@@ -237,8 +245,13 @@ class GemmConfig(NamedTuple):
             )
         if not {self.cluster_m, self.cluster_n} <= {1, 2, 4, 8} or self.cluster > 8:
             raise ValueError(f"expected a cluster of 1, 2, 4 or 8 blocks, got {self.cluster_m} x {self.cluster_n}")
-        if m not in (64, 128, 192, 256) or n % 16 or not 16 <= n <= 256:
-            raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and 16 to 256 columns, got {m} x {n}")
+        if m not in (64, 128, 192, 256) or n % 8 or not 8 <= n <= 256:
+            raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and up to 256 columns, got {m} x {n}")
+        if n % 16 and (BITS[self.output] != 32 or self.major_b != "k" or (self.sums == "i32" and n > 24)):
+            raise ValueError(
+                "expected columns in multiples of 16 (of results of 32 bits and B along K also of 8, where sums are "
+                f"integers 8 and 24), got {n}"
+            )
         if BITS[self.output] == 8 and n % 32:
             raise ValueError(f"expected a multiple of 32 columns of {self.output}, got {n}")
         registers = self.registers
@@ -247,6 +260,8 @@ class GemmConfig(NamedTuple):
         for name, size, blocks, major in (
             ("rows", m, self.cluster_n, self.major_a), ("columns", n, self.cluster_m, self.major_b)
         ):  # fmt: skip
+            if major != "k" and part_of((size, k), blocks, k_major=False)[1] < 8:
+                raise ValueError(f"expected 8 of K for each of {blocks} blocks that share {name}, got {k}")
             if major == "k" and size % (8 * blocks):
                 raise ValueError(f"expected {name} in 8s for each of {blocks} blocks that share them, got {size}")
         if self.major_c not in ("m", "n") or (self.major_c == "m" and BITS[self.output] != 16):
@@ -307,6 +322,8 @@ class SplitConfig(NamedTuple):
         base.check()
         if base.epilogue.half:
             raise ValueError("expected no blocks that share K where an epilogue makes one column of two")
+        if base.saturate:
+            raise ValueError("expected no blocks that share K where sums saturate")
         if base.batch or base.promote or base.deferred or base.atoms != 1:
             raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
         if base.accumulator:

@@ -50,7 +50,7 @@ from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
 from cute_dialect.kernels.gemm_any import any_gemm
 from cute_dialect.lang import hopper, pipeline, utils
-from cute_dialect.lang.nvgpu import cpasync
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
 __all__ = ["gemm", "gemm_text", "launch"]
 
@@ -88,6 +88,9 @@ def launch(
     mma = hopper.make_trivial_tiled_mma(
         A.element_type, B.element_type, hopper.major(A), hopper.major(B), number(c.sums), (c.sharers, 1, 1), (64, n)
     )
+    if c.saturate:
+        atom = warpgroup.MmaI8Op(A.element_type, B.element_type, cute.Int32, (64, n, 32), saturate=True)
+        mma = cute.make_tiled_mma(cute.make_mma_atom(atom), (c.sharers, 1, 1))
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
     tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}

@@ -130,9 +130,9 @@ class Choice(NamedTuple):
 
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
         ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the
-        swapped problem); ``a``: sums in f16; ``x``: scales of blocks; ``v``: matrices anywhere; ``q``:
-        stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first;
-        ``u``: staging buffers of a consumer.
+        swapped problem); ``a``: sums in f16; ``x``: scales of blocks; ``v``: matrices anywhere; ``y``: sums saturate;
+        ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first;
+        ``u``: staging buffers of a consumer; ``z``: bytes of K.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -142,10 +142,12 @@ class Choice(NamedTuple):
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
             ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled), ("v", c.array),
+            ("y", c.saturate),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (
             ("q", c.stages, 4), ("g", c.group, 8), ("s", self.parts, 1), ("h", int(c.stream_b), 0), ("u", c.buffers, 2),
+            ("z", c.tile[2] * c.bits // 8, 128),
         )  # fmt: skip
         more += "".join(f"-{key}{value}" for key, value, default in options if value != default)
         more += f"-{(c.epilogue.transposed() if self.swapped else c.epilogue).name}" if c.epilogue.active else ""

@@ -42,12 +42,6 @@ class Arguments:
         self.operation, self.operands, self.D, self.split = operation, operands, D, split
         if operation.by_tma:
             check_tma(call, operands)
-        k, largest = operands.a.shape[-1], operation.largest_k
-        if largest is not None and k > largest:
-            raise UnsupportedError(
-                f"{call}: expected K of at most {largest} for multiply_add_saturate, with which sums cannot leave i32, "
-                f"got {k}: there is no kernel that saturates them yet"
-            )
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
         self.launched: list[Step] = []

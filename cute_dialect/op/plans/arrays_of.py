@@ -28,11 +28,10 @@ __all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "produ
 
 def is_several(array: object) -> bool:
     """Tell whether an operand is a list of matrices, not one."""
-    return (
-        isinstance(array, list | tuple)
-        and not isinstance(array, ArrayView)
-        and not all(isinstance(x, int) for x in cast("list[object]", array))
-    )
+    if not isinstance(array, list | tuple) or isinstance(array, ArrayView) or not array:
+        return False
+    kinds = ("shape", "__dlpack__", "__cuda_array_interface__")
+    return all([any([hasattr(x, kind) for kind in kinds]) for x in cast("list[object]", array)])
 
 
 def products_of(

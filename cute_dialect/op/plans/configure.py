@@ -6,7 +6,7 @@ mma.sync, that of sm_80; ``[1, 1, 1]`` are the kernels without tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
@@ -21,12 +21,12 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.generators import Configured, Simt
 
-__all__ = ["Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
+__all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
 
 
 class Asked(NamedTuple):
     """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
-    that lie anywhere?"""
+    that lie anywhere? how is multiplied."""
 
     element_a: str
     element_b: str
@@ -37,6 +37,7 @@ class Asked(NamedTuple):
     layout_d: str = "row"
     batch: bool = False
     array: bool = False
+    math: str = MathOperation.multiply_add
 
     @property
     def flipped(self) -> bool:
@@ -62,7 +63,12 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     if td.kernel is not None and (swizzle is None or td.kernel.skinny is not None) and not (
         td.kernel.skinny is not None and asked.batch
     ):  # fmt: skip
-        choice = td.kernel._replace(config=td.kernel.config._replace(batch=asked.batch, array=asked.array))
+        i = td.math_instruction
+        saturate = i is not None and i.math_operation == MathOperation.multiply_add_saturate
+        if saturate and td.kernel.skinny is not None:
+            raise UnsupportedError("Gemm: there is no kernel for few rows whose sums saturate yet")
+        changes = {"batch": asked.batch, "array": asked.array, "saturate": saturate}
+        choice = td.kernel._replace(config=td.kernel.config._replace(**changes))
         _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
         return choice
     instruction = td.math_instruction
@@ -87,21 +93,41 @@ def _check_instruction(i: MathInstruction, asked: Asked) -> None:
     """Raise UnsupportedError where the instruction is not one for these operands."""
     arrays = (asked.element_a, asked.element_b)
     for name, said, there in zip("AB", (i.element_a, i.element_b), arrays):
-        if said != there and not (said == "tf32" and there == "f32"):
+        if said != there and {said, there} != {"tf32", "f32"}:
             raise UnsupportedError(f"Gemm: expected {name} of {said}, as the math_instruction, got {there}")
     simt = tuple(i.instruction_shape) == (1, 1, 1)
     if simt != (i.opcode_class == OpcodeClass.Simt):
         what = "[1, 1, 1] for simt, [64, N, K], [16, 8, K] or [8, 8, 4] for tensor_op"
         raise UnsupportedError(f"Gemm: expected an instruction_shape of {what}, got {list(i.instruction_shape)}")
-    if i.math_operation not in (MathOperation.multiply_add, MathOperation.multiply_add_saturate):
-        raise UnsupportedError(f"Gemm: there is no kernel of {i.math_operation} for {_elements(asked)} yet")
+    fast, saturates = i.math_operation in FAST, i.math_operation == MathOperation.multiply_add_saturate
+    if (fast and (simt or set(arrays) != {"f32"})) or (saturates and i.element_accumulator != "i32"):
+        of = "f32 by tensor cores" if fast else "8-bit integers"
+        raise UnsupportedError(f"Gemm: expected {of} for {i.math_operation}, got {_elements(asked)}")
+    if fast and tuple(i.instruction_shape) not in FAST[i.math_operation]:
+        shapes = " or ".join(str(list(s)) for s in FAST[i.math_operation])
+        raise UnsupportedError(
+            f"Gemm: expected an instruction_shape of {shapes} for {i.math_operation}, got {list(i.instruction_shape)}"
+        )
+
+
+FAST: Mapping[str, tuple[tuple[int, int, int], ...]] = {
+    MathOperation.multiply_add_fast_f32: ((16, 8, 8),),
+    MathOperation.multiply_add_fast_f16: ((16, 8, 8), (16, 8, 16)),
+    MathOperation.multiply_add_fast_bf16: ((16, 8, 8), (16, 8, 16)),
+}
+"""How f32 is multiplied by tensor cores otherwise than as tf32, and the instructions that do."""
+
+
+def _as_tf32(element: str) -> str:
+    return "tf32" if element == "f32" else element
 
 
 # ------------------------------------------------------------------------------------------------------------- Hopper
 
 
 def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Choice:
-    element = i.element_a if i.element_a == i.element_b else f"{i.element_a}_{i.element_b}"
+    a, b = _as_tf32(i.element_a), _as_tf32(i.element_b)
+    element = a if a == b else f"{a}_{b}"
     if element not in FACTORS or asked.output not in outputs_of(element):
         raise UnsupportedError(f"Gemm: there is no kernel of wgmma for {_elements(asked)} yet")
     sums = i.element_accumulator
@@ -128,6 +154,7 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
         serpentine=td.parts == 1, accumulator="" if sums == sums_of(element) else sums,
+        saturate=i.math_operation == MathOperation.multiply_add_saturate,
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -201,7 +228,7 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)
-    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, c.sums)
+    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, c.sums, math_operation=asked.math)
     scheduler = "stream_k" if c.stream_k else "split_k" if choice.parts > 1 else "persistent"
     rows = s.consumers if s is not None else c.sharers
     return TileDescription(
@@ -223,41 +250,60 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
     if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
         raise UnsupportedError("Gemm: there is no kernel of mma.sync whose blocks share K yet")
     if a == b and a in ("f16", "bf16"):
-        if shape != (16, 8, 16) or i.element_accumulator != "f32" or asked.output not in ("f16", "bf16", "f32"):
-            raise UnsupportedError(f"{missing}: [16, 8, 16] has sums of f32 and results of f16, bf16 and f32")
+        sums = ("f32", "f16") if a == "f16" else ("f32",)
+        shapes = ((16, 8, 16), (16, 8, 8))
+        if shape not in shapes or i.element_accumulator not in sums or asked.output not in ("f16", "bf16", "f32"):
+            raise UnsupportedError(
+                f"{missing}: [16, 8, 16] and [16, 8, 8] have sums of {' or '.join(sums)}, results of f16, bf16 and f32"
+            )
         return _ampere(td, i, asked, swizzle)
+    fast = i.math_operation if i.math_operation in FAST else ""
+    a, b = (a, b) if fast else (_as_tf32(a), _as_tf32(b))
     element = a if a == b else f"{a}_{b}"
     wanted = {"f64": (((16, 8, 8), (8, 8, 4)), "f64"), "tf32": (((16, 8, 8),), "f32")}.get(a)
-    wanted = wanted or ({"i": (((16, 8, 32),), "i32"), "f": (((16, 8, 16), (16, 8, 32)), "f32")}[a.lstrip("u")[0]])
+    bytes_ = {"i": (((16, 8, 32),), "i32"), "f": (((16, 8, 16), (16, 8, 32)), "f32")}
+    wanted = (FAST[fast], "f32") if fast else wanted or bytes_[a.lstrip("u")[0]]
     shapes, sums = wanted
     if shape not in shapes or i.element_accumulator != sums:
         raise UnsupportedError(f"{missing}: {' or '.join(str(list(s)) for s in shapes)} has sums of {sums}")
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     element = swapped(element) if asked.flipped else element
-    usual = WarpConfig(element, asked.output, majors, asked.batch, array=asked.array)  # type: ignore[arg-type]
+    if element not in BITS or asked.output not in outputs_of(element):
+        raise UnsupportedError(missing)
+    usual = WarpConfig(
+        element, asked.output, majors, asked.batch, array=asked.array,  # type: ignore[arg-type]
+        math=fast.removeprefix("multiply_add_"), step=8 if fast and a == "f32" and shape[2] == 8 else 0,
+        saturate=i.math_operation == MathOperation.multiply_add_saturate,
+    )  # fmt: skip
+    return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # two of 8x8x4 are one of 16x8x8
+
+
+def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -> WarpConfig:
+    """Return a kernel of warps with the description's tile; ``rows``: of an instruction."""
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
-    rows = 16 if shape[0] == 8 else shape[0]  # two of 8x8x4 are one of 16x8x8
     config = usual._replace(
-        tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k
+        tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k, warps_k=wk
     )  # fmt: skip
     if (
-        wk > 1
-        or k not in (usual.depth, usual.depth // 2)
+        k not in (usual.depth, usual.depth // 2)
         or m % (rows * wm)
         or n % (8 * wn)
         or config.stages < 2
-        or wm * wn > 16
+        or wm * wn * wk > 16
     ):
         raise UnsupportedError(
             f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn}, {usual.depth // 2} or {usual.depth} along "
-            f"K, two stages or more and warps along M and N, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
+            f"K, two stages or more and 16 warps at most, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
         )
+    element = usual.element
     lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
     if lines > 163 * 1024:
         raise UnsupportedError(f"Gemm: expected at most 166912 bytes of shared memory, got {lines}: fewer stages")
-    if m * n // config.threads > 128 // (2 if a == "f64" else 1):
-        raise UnsupportedError(f"Gemm: expected fewer sums a thread, got {m * n // config.threads}: more warps")
+    sums = m * n // (32 * wm * wn)
+    if sums > 128 // (2 if element == "f64" else 1):
+        raise UnsupportedError(f"Gemm: expected fewer sums a thread, got {sums}: more warps")
+    _check_copies((m, n), k, BITS[element], config.threads)
     _check(config.check)
     return config
 
@@ -265,17 +311,15 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
 def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> AmpereConfig:
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (2, 2, 1)
-    if wk > 1:
-        raise UnsupportedError(f"Gemm: there is no kernel whose warps share K yet (warp_count {list((wm, wn, wk))})")
-    if m % (16 * wm) or n % (16 * wn) or k % 16 or wm * wn > 16:
+    if m % (16 * wm) or n % (16 * wn) or k % (16 * wk) or wm * wn * wk > 16:
         raise UnsupportedError(
-            f"Gemm: expected a tile of multiples of {16 * wm} x {16 * wn} x 16 for warps of {wm} x {wn}, got "
-            f"{m} x {n} x {k}"
+            f"Gemm: expected a tile of multiples of {16 * wm} x {16 * wn} x {16 * wk} for warps of {wm} x {wn} x {wk}, "
+            f"16 at most, got {m} x {n} x {k}"
         )
     if k not in (32, 64) or m & (m - 1) or n & (n - 1):
         raise UnsupportedError(f"Gemm: expected powers of two, 32 or 64 along K, for mma.sync, got {m} x {n} x {k}")
     stages = td.stages or 3
-    size = max((m + n) * k * stages, m * n) * 2
+    size = max((m + n) * k * stages, m * n * (2 if wk > 1 else 1)) * 2
     if stages < 2 or size > 163 * 1024:
         raise UnsupportedError(
             f"Gemm: expected two stages or more, of 166912 bytes at most, got {stages} of {(m + n) * k * 2} bytes"
@@ -283,12 +327,24 @@ def _ampere(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     sums = m * n // (32 * wm * wn)
     if sums > 128:
         raise UnsupportedError(f"Gemm: expected at most 128 sums a thread, got {sums}: more warps, or a smaller tile")
+    _check_copies((m, n), k, 16, 32 * wm * wn * wk)
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     group = 8 if swizzle is None else swizzle.group
     return AmpereConfig(
         i.element_a, (m, n, k), (wm, wn), stages, majors, group, batch=asked.batch, array=asked.array,  # type: ignore[arg-type]
-        output="" if asked.output == i.element_a else asked.output,
+        output="" if asked.output == i.element_a else asked.output, warps_k=wk, sums=i.element_accumulator,
+        step=i.instruction_shape[2],
     )  # fmt: skip
+
+
+def _check_copies(rows: tuple[int, int], k: int, bits: int, threads: int) -> None:
+    """Raise UnsupportedError where a stage has no 16 bytes for each thread to copy."""
+    for size in rows:
+        if size * k * bits % (128 * threads):
+            raise UnsupportedError(
+                f"Gemm: expected stages of whole 16 bytes for each of {threads} threads, got {size} x {k} elements: "
+                "fewer warps, or a larger tile"
+            )
 
 
 _TILES = (
@@ -304,28 +360,42 @@ def ampere_tiles(asked: Asked) -> list[TileDescription]:
     if a == b and a in ("f16", "bf16"):
         instruction = MathInstruction((16, 8, 16), a, b, "f32")
         return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
+    math = MathOperation(asked.math)
+    if math in FAST and a == b == "f32":
+        instruction = MathInstruction((16, 8, 8), a, b, "f32", math_operation=math)
+        return [TileDescription((m, n, 32), 3, w, instruction) for (m, n), w in _OTHERS]
     depths = {"f64": 8, "tf32": 8, "i8": 32, "ui8": 32, "f8E4M3FN": 16, "f8E5M2": 16}
     element = a if a == b else f"{a}_{b}"
     if a not in depths or element not in BITS:
         raise UnsupportedError(f"Gemm: there is no kernel of mma.sync for {_elements(asked)} yet")
-    instruction = MathInstruction((16, 8, depths[a]), a, b, sums_of(element) if a != "f64" else "f64")
+    sums = sums_of(element) if a != "f64" else "f64"
+    instruction = MathInstruction((16, 8, depths[a]), a, b, sums, math_operation=asked.math)
     usual = WarpConfig(element)
-    tiles = (((128, 128), (4, 2, 1)), ((64, 64), (2, 2, 1)))
-    return [TileDescription((*mn, usual.depth), 3, warps, instruction) for mn, warps in tiles]
+    return [TileDescription((*mn, usual.depth), 3, warps, instruction) for mn, warps in _OTHERS]
+
+
+_OTHERS = (((128, 128), (4, 2, 1)), ((64, 64), (2, 2, 1)))
 
 
 _RUNGS = ("pipelined", "warptile", "vector", "tile2d", "tile1d", "smem")
 
 
-def simt_tiles() -> list[TileDescription]:
-    """Return tiles without tensor cores, the fastest first."""
+def simt_tiles(element: str = "f32") -> list[TileDescription]:
+    """Return tiles without tensor cores, the fastest first; f64 has two."""
+    if element == "f64":
+        of_f64 = MathInstruction((1, 1, 1), "f64", "f64", "f64", OpcodeClass.Simt)
+        return [TileDescription((*mn, 16), 3, warps, of_f64) for mn, warps in _OTHERS]
     instruction = MathInstruction((1, 1, 1), "f32", "f32", "f32", OpcodeClass.Simt)
     return [
         TileDescription(RUNGS[r].tile, RUNGS[r].stages, None, instruction) for r in _RUNGS if r != "tile2d"
     ]  # fmt: skip
 
 
-def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> ExactConfig | Simt:
+def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
+    if {i.element_a, i.element_b, i.element_accumulator, asked.output} == {"f64"}:
+        majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+        usual = WarpConfig("f64", "f64", majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]
+        return _of_warps(td, asked, usual, 8)
     if {i.element_a, i.element_b, i.element_accumulator, asked.output} != {"f32"}:
         raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)} yet")
     shape, stages = tuple(td.threadblock_shape), td.stages

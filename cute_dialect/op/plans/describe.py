@@ -141,14 +141,6 @@ class MathInstruction:
         put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
         put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
 
-    @property
-    def largest_k(self) -> int | None:
-        """The largest K whose sums cannot leave i32, where they are to saturate; None where any K will do."""
-        if self.math_operation != MathOperation.multiply_add_saturate:
-            return None
-        a, b = (255 if element == "ui8" else 128 for element in (self.element_a, self.element_b))
-        return (2**31 - 1) // (a * b)
-
 
 def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
     """Return the member of an enumeration that a value names.  Raises UnsupportedError."""

@@ -18,7 +18,7 @@ from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.plans.configure import Asked, configured
-from cute_dialect.op.plans.describe import Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
 from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled
 from cute_dialect.op.plans.launcher import Launcher
@@ -89,7 +89,9 @@ class GemmOperationUniversal:
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
         asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
-        if (element_a, element_b) != (self.A.element, self.B.element) and (element_a, element_b) != ("tf32", "tf32"):
+        if (element_a, element_b) != (self.A.element, self.B.element) and (element_a, element_b) not in (
+            ("tf32", "tf32"), ("f32", "f32")
+        ):  # fmt: skip
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
         found = configured(self.tile_description, asked, self.swizzling_functor)
@@ -104,10 +106,10 @@ class GemmOperationUniversal:
         return Kinds(a, b, None if c.element == "void" else c, d)
 
     @property
-    def largest_k(self) -> int | None:
-        """The largest K whose sums can be had, where that is bounded."""
+    def saturates(self) -> bool:
+        """Tell whether sums of integers stick at the ends of i32, so that nobody may add up parts of them."""
         i = self.tile_description.math_instruction
-        return None if i is None else i.largest_k
+        return i is not None and i.math_operation == MathOperation.multiply_add_saturate
 
     def variant(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False,
@@ -179,7 +181,7 @@ class GemmOperationUniversal:
         if self.choice is None or len(x.d.shape) == 3:
             return None
         c = self.choice.config
-        steps = -(-x.a.shape[-1] * c.bits // 1024)
+        steps = -(-x.a.shape[-1] // c.tile[2])
         parts = min(split.parts, steps)
         stream = split.mode == "stream"
         if parts < 2:

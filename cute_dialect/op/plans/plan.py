@@ -19,7 +19,7 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.arrays_of import is_several, matrices_of
-from cute_dialect.op.plans.configure import Asked
+from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import (
     GemmCoord,
     IdentitySwizzle8,
@@ -126,9 +126,9 @@ class Gemm:
         """Return what its kernels are for."""
         a, b, _, d = self.kinds
         x, y = a.element, b.element
-        if self._opclass is OpcodeClass.TensorOp:
+        if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
             x, y = ("tf32" if e == "f32" else e for e in (x, y))
-        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch)
+        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
 
     # ------------------------------------------------------------------------------------------------- properties
 
@@ -161,6 +161,8 @@ class Gemm:
     @opclass.setter
     def opclass(self, value: str) -> None:
         before, self._opclass = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
+        if self._math_operation in FAST:
+            self._math_operation = MathOperation.multiply_add
         try:
             self._check()
         except ValueError:
@@ -177,9 +179,15 @@ class Gemm:
     @math_operation.setter
     def math_operation(self, value: str) -> None:
         found = MathOperation(known(MathOperation, value, "math_operation"))
-        if found is not MathOperation.multiply_add:
-            raise UnsupportedError(f"Gemm: there is no kernel of {found} for {self.kinds.a.element} yet")
-        self._math_operation = found
+        elements = {self.kinds.a.element, self.kinds.b.element}
+        if found in FAST and elements != {"f32"}:
+            raise UnsupportedError(f"Gemm: expected f32 for {found}, got {self.kinds.a.element}")
+        if found == MathOperation.multiply_add_saturate and not elements <= {"i8", "ui8"}:
+            raise UnsupportedError(f"Gemm: expected 8-bit integers for {found}, got {self.kinds.a.element}")
+        if found in FAST:
+            self._opclass = OpcodeClass.TensorOp
+        self._math_operation, self._tile = found, None
+        self._reset()
 
     @property
     def tile_description(self) -> TileDescription | None:
@@ -410,7 +418,6 @@ class Gemm:
             entry = Entry(
                 variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
                 (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
-                self.operation_for(x).largest_k,
             )  # fmt: skip
             found.append((entry, module))
         return found

@@ -42,7 +42,6 @@ class ReductionOperation:
     """
 
     needs_hopper = by_tma = False
-    largest_k: int | None = None
 
     def __init__(
         self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",

@@ -25,7 +25,7 @@ __all__ = ["explained"]
 def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
     """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
     a, b, _, d = plan.kinds
-    if is_several(A) and not isinstance(A[0], int):
+    if is_several(A):
         return explained_products(plan, "Gemm", A, B, others=others)
     x, y = _matrix("A", A, a), _matrix("B", B, b)
     if x.shape[-1] != y.shape[-2]:

@@ -33,14 +33,14 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["FORMAT", "Entry", "SavedGemm", "load", "write"]
 
-FORMAT = 2
+FORMAT = 3
 _FILE = "plan.json"
 
 
 class Entry(NamedTuple):
     """A kernel that is saved: its folder, how it is called, and for which calls: ``alpha``, ``beta``: 1 and 0 where
     they are built in, else None; ``bias``: what it is of and its element; ``batch``: of several matrices;
-    ``problems``: (matrices, M, N, K) that it was run for; ``largest_k``: with which its sums are had.
+    ``problems``: (matrices, M, N, K) that it was run for.
     """
 
     folder: str
@@ -50,7 +50,6 @@ class Entry(NamedTuple):
     bias: tuple[str, str]
     batch: bool
     problems: tuple[tuple[int, ...], ...] = ()
-    largest_k: int | None = None
 
     def takes(self, x: Operands) -> bool:
         """Tell whether it computes a call."""
@@ -61,7 +60,6 @@ class Entry(NamedTuple):
             and (self.beta == 0.0) == (x.beta == 0.0)
             and self.bias == bias
             and self.batch == (len(x.d.shape) == 3)
-            and (self.largest_k is None or x.a.shape[-1] <= self.largest_k)
             and (not self.recipe.tma or all(map(fits_tma, views)))
         )
 
@@ -128,7 +126,6 @@ class _Operation:
     """Kernels of a folder, as :class:`~cute_dialect.op.plans.arguments.Arguments` uses an operation."""
 
     by_tma = needs_hopper = False
-    largest_k = None  # entries have theirs
 
     def __init__(self, folder: Path, kinds: Kinds, entries: Sequence[Entry]):
         self._folder, self._entries, self.D = folder, entries, kinds.d

@@ -70,6 +70,8 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
         return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
     if split.parts == 1:
         return [Step(operation.variant_for(x), x)]
+    if operation.saturates:
+        raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
     if split.mode != "parallel":
         shared = operation.sharing(split, x)
         if shared is not None:
@@ -102,6 +104,8 @@ def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) ->
     """Return memory for the sums of parts of K, and the launches that compute them.  Raises UnsupportedError."""
     if len(x.d.shape) == 3:
         raise UnsupportedError("split_k: expected one matrix, got a batch")
+    if operation.saturates:
+        raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
     unit = 128 // SIZES.get(x.a.dtype, 1)
     k = x.a.shape[1]
     steps = -(-k // unit)

@@ -8,13 +8,13 @@ from typing import overload
 import numpy as np
 
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
-from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import Menu, menu, suiting
 from cute_dialect.op.choosing.model import costs_of, times
 from cute_dialect.op.choosing.ways import choose
 from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
-from cute_dialect.op.plans.describe import TileDescription
+from cute_dialect.op.plans.describe import MathOperation, TileDescription
 from cute_dialect.op.plans.planned import fits_tma
 from cute_dialect.op.plans.recipe import Operands
 
@@ -77,17 +77,24 @@ def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
     return True
 
 
+def _alone(choice: Choice) -> bool:
+    """Tell whether no blocks share the K of a tile."""
+    return choice.skinny is None and choice.parts == 1 and not choice.config.stream_k
+
+
 def tiles_of(
     asked: Asked, problem: Sequence[int], *, gpu: str, sms: int, opclass: str, chip: int
 ) -> Sequence[TileDescription]:
     """Return the tiles of kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
     if opclass == "simt":
-        return simt_tiles()
+        return simt_tiles(asked.element_a)
     if chip < 90 or not of_hopper(asked):
         return ampere_tiles(asked)
     p = problem_of(asked, *problem)
     found = menu(p, sms)
     which = np.flatnonzero(suiting(found, p))
+    if asked.math == MathOperation.multiply_add_saturate:  # of blocks that share nothing
+        which = np.array([i for i in which if _alone(found.choice(int(i)))], dtype=which.dtype)
     taken = times(found.some(which), p, costs_of(gpu, sms))
     order: list[int] = which[np.argsort(taken, kind="stable")].tolist()
     return TileDescriptions(found, order, asked)
@@ -99,13 +106,15 @@ def chosen(
     """Return the tile that is taken for a call's operands.  Raises AlignmentError where no kernel can read them."""
     m, n, k = (max(1, extent) for extent in (*x.d.shape[-2:], x.a.shape[-1]))  # any will do where nothing is computed
     if opclass == "simt":
-        return simt_tiles()[0 if chip >= 90 else 1]
+        return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
     views = [v for v in (x.a, x.b, x.d, x.c) if v is not None]
     # Neighbours in a row of C, or of a bias, are read at once.
     pairs = (x.c is not None or x.along == "n") and not asked.flipped
     readable = all(map(fits_tma, views)) and not (n % 2 and pairs)
     if chip >= 90 and of_hopper(asked) and readable:
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
+        if asked.math == MathOperation.multiply_add_saturate:
+            return tiles_of(asked, (m, n, k, matrices), gpu=gpu, sms=sms, opclass=opclass, chip=chip)[0]
         choice = choose(problem_of(asked, m, n, k, matrices), sms, gpu)
         return described(choice, asked)
     if asked.accumulator != "f16":

@@ -39,14 +39,27 @@ TABLE = [
     ([64, 64, 8], "tf32", "tf32", "f32", TENSOR, "f32", [64, 64, 32], 4, [4, 1, 1]),
     ([64, 64, 32], "i8", "ui8", "i32", TENSOR, "i32", [64, 64, 128], 4, [4, 1, 1]),
     ([64, 64, 32], "f8E4M3FN", "f8E5M2", "f32", TENSOR, "bf16", [64, 64, 128], 4, [4, 1, 1]),
+    ([16, 8, 8], "f32", "f32", "f32", TENSOR, "f32", [32, 32, 32], 3, [1, 2, 1]),
+    ([16, 8, 8], "f32", "f32", "f32", TENSOR, "f32", [32, 32, 32], 3, [1, 2, 1], "multiply_add_fast_f32"),
+    ([16, 8, 8], "f32", "f32", "f32", TENSOR, "f32", [32, 32, 32], 3, [1, 1, 2], "multiply_add_fast_f16"),
+    ([16, 8, 8], "f32", "f32", "f32", TENSOR, "f32", [32, 32, 32], 3, [1, 2, 1], "multiply_add_fast_bf16"),
+    ([16, 8, 8], "f16", "f16", "f32", TENSOR, "f16", [32, 32, 32], 3, [2, 1, 1]),
+    ([16, 8, 8], "bf16", "bf16", "f32", TENSOR, "bf16", [32, 32, 64], 3, [1, 1, 4]),
+    ([16, 8, 16], "f16", "f16", "f16", TENSOR, "f16", [32, 64, 32], 3, [1, 2, 2]),
+    ([16, 8, 32], "i8", "i8", "i32", TENSOR, "i32", [64, 64, 64], 3, [2, 2, 1], "multiply_add_saturate"),
+    ([1, 1, 1], "f64", "f64", "f64", SIMT, "f64", [32, 32, 16], 2, [1, 2, 1]),
+    ([64, 8, 32], "i8", "i8", "i32", TENSOR, "i32", [64, 8, 64], 4, [4, 1, 1], "multiply_add_saturate"),
+    ([64, 24, 32], "ui8", "i8", "i32", TENSOR, "i32", [64, 24, 128], 4, [4, 1, 1]),
+    ([64, 32, 16], "f16", "f16", "f32", TENSOR, "f16", [64, 32, 32], 4, [4, 1, 1], "multiply_add", [4, 2, 1]),
 ]
-"""Rows of the seed's table of instructions that there are kernels for, and those of Hopper."""
+"""All rows of the seed's table of instructions, and of Hopper; then a math operation and a cluster."""
 
 
 def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.GemmOperationUniversal:
-    shape, a, b, acc, opclass, c, tile, stages, warps = row
-    instruction = op.MathInstruction(shape, a, b, acc, opclass, op.MathOperation.multiply_add)
-    description = op.TileDescription(tile, stages, warps, instruction)
+    shape, a, b, acc, opclass, c, tile, stages, warps = row[:9]
+    math, cluster = (row[9] if len(row) > 9 else "multiply_add"), (row[10] if len(row) > 10 else [1, 1, 1])
+    instruction = op.MathInstruction(shape, a, b, acc, opclass, math)
+    description = op.TileDescription(tile, stages, warps, instruction, cluster)
     named = ["row" if x == "r" else "column" for x in layouts]
     operands = [op.TensorDescription(e, layout, 8) for e, layout in zip((a, b, c), named)]
     chip = chip or (90 if shape[0] == 64 or shape[0] == 1 else 80)
@@ -54,10 +67,12 @@ def operation(row: Any, layouts: str = "rcr", chip: int = 0, **more: Any) -> op.
     return op.GemmOperationUniversal(chip, description, *operands, functor, **more)
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda r: f"{'x'.join(map(str, r[0]))}-{r[1]}-{r[5]}")
+@pytest.mark.parametrize(
+    "row", TABLE, ids=lambda r: f"{'x'.join(map(str, r[0]))}-{r[1]}-{r[5]}{'-'.join(map(str, r[9:]))}"
+)
 def test_the_table_of_instructions(row: Any) -> None:
     found = operation(row)
-    m, n, k = 40, 72, 80
+    m, n, k = (20, 24, 24) if row[0] == [1, 1, 1] and row[1] == "f64" else (40, 72, 80)  # the slowest on the CPU
     a, b, c = (flat(e, count) for e, count in ((row[1], m * k), (row[2], k * n), (row[5], m * n)))
     d = np.zeros_like(c)
     alpha, beta = (2.0, 1.0)
@@ -199,16 +214,33 @@ def test_no_k_and_no_factor() -> None:
     np.testing.assert_array_equal(plan.run(batch, b, cs, alpha=0.0, device="cpu").D, 0.5 * cs)
 
 
-def test_sums_that_saturate_stay_within_i32() -> None:
-    """Kernels wrap: so many products that they could leave i32 are refused."""
-    instruction = op.MathInstruction([16, 8, 32], "i8", "i8", "i32", TENSOR, op.MathOperation.multiply_add_saturate)
-    description = op.TileDescription([64, 64, 64], 3, [2, 2, 1], instruction)
-    operands = [op.TensorDescription(e, layout, 16) for e, layout in (("i8", "row"), ("i8", "column"), ("i32", "row"))]
-    found = op.GemmOperationUniversal(80, description, *operands, op.LinearCombination("i32", 4, "i32", "i32"))
-    a, b = np.full(16 * 64, -128, np.int8), np.full(16 * 64, -128, np.int8)
-    arguments = op.GemmArguments(found, (16, 16, 64), a, b, None, None, device="cpu")
-    found.run(arguments)
-    assert (np.asarray(arguments.D) == 64 * 128 * 128).all()
-    long = np.zeros(16 * 131072, np.int8)
-    with pytest.raises(op.UnsupportedError, match="K of at most 131071 for multiply_add_saturate"):
-        op.GemmArguments(found, (16, 16, 131072), long, long, None, None, device="cpu")
+def test_sums_that_saturate_are_not_shared() -> None:
+    """The sums of parts of K would stick, and what adds them up would wrap."""
+    for row in [r for r in TABLE if "multiply_add_saturate" in r]:
+        found = operation(row)
+        assert "saturate" in found.ir()
+        a, b = flat("i8", 16 * 256), flat("i8", 16 * 256)
+        arguments = op.GemmArguments(found, (16, 16, 256), a, b, None, None, split_k_slices=2, device="cpu")
+        with pytest.raises(op.UnsupportedError, match="expected no parts of K where sums saturate"):
+            found.run(arguments)
+
+
+def test_plans_say_how_is_multiplied() -> None:
+    a, b = (GENERATOR.standard_normal(shape).astype(np.float32) for shape in ((32, 40), (40, 48)))
+    plan = op.Gemm(element="f32", layout="row")
+    exact = plan.reference(a, b)
+    errors = {"numpy": float(np.abs(a @ b - exact).max())}
+    for math in ("multiply_add_fast_f32", "multiply_add_fast_f16"):
+        plan.math_operation = math
+        assert plan.opclass == "tensor_op" and math in str(plan.tile_descriptions()[0].math_instruction)
+        plan.tile_description = {"threadblock_shape": [32, 32, 32], "warp_count": [1, 2, 1]}
+        errors[math] = float(np.abs(plan.run(a, b, device="cpu").D - exact).max())
+    assert errors["multiply_add_fast_f32"] < 2 * errors["numpy"] < errors["multiply_add_fast_f16"] < 0.05
+    integers = op.Gemm(element="i8", element_C="i32", layout_A="row", layout_B="column", layout_C="row")
+    integers.math_operation = "multiply_add_saturate"
+    found = integers.tile_descriptions((40, 72, 80))[0]
+    assert found.math_instruction is not None and found.math_instruction.math_operation == "multiply_add_saturate"
+    p, q = flat("i8", 20 * 32).reshape(20, 32), np.asfortranarray(flat("i8", 32 * 24).reshape(32, 24))
+    done = integers.run(p, q, device="cpu")
+    np.testing.assert_array_equal(done.D, p.astype(int) @ q)
+    assert "saturate" in done.operation.ir()
