@@ -7,6 +7,9 @@ from cute_dialect.op import (
     epilogue as epilogue,
     nn as nn,
 )
+from cute_dialect.op.attending.functions import (
+    attention as attention,
+)
 from cute_dialect.op.background import (
     Prefetch as Prefetch,
     prefetch as prefetch,

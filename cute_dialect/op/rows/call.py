@@ -134,6 +134,10 @@ class RowCall:
         """Return a copy without gaps."""
         return self._library.copied(view, _packed(view.shape))
 
+    def packed(self, key: str) -> ArrayView:
+        """Return a copy of an array, without gaps."""
+        return self._copied(self.views[key])
+
     def wrong_type(self, key: str, wanted: str) -> DtypeError:
         """Return the error of an array of another type than it must have."""
         return DtypeError(f"{self.name}: expected {key} of {wanted}, got {self.views[key].dtype}")
@@ -160,6 +164,12 @@ class RowCall:
             )
         return self.arrays[out]
 
+    def swapped_result(self, shape: Sequence[int]) -> Any:
+        """Return a new result of rank 4 whose second and third dimensions have changed places in memory."""
+        _, b, c, d = shape
+        made = self._library.strided(shape, (b * c * d, d, b * d, 1), self.element, self.x)
+        return self._library.native(made)
+
     # -------------------------------------------------------------------------------------------------------- launching
 
     def launch(self, kernel: RowKernel, *given: Any) -> None:
@@ -177,6 +187,8 @@ class RowCall:
         if self.x.library != "torch" or self.cpu:
             return
         places = [t.data_ptr() for t in (*tensors, *results)]
+        if len(set(places)) < len(places):
+            return  # two are one now, and need not be next time
         launches: list[Launch] = []
         for kernel, args in self._launches:
             order: list[int] = []

@@ -1,0 +1,137 @@
+"""The configuration of an attention kernel: type, head, tiles, masks, who does what when.
+
+>>> config = AttentionConfig()
+>>> config.name, config.smem_bytes, config.registers
+('attention-bf16-128-full-128x176', 212992, 196)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["HEADS", "MASKS", "AttentionConfig", "default_config"]
+
+HEADS = (64, 128, 256)
+"""Sizes of a head that kernels are made for; what is smaller is filled up with zeros by TMA."""
+
+MASKS = ("full", "right", "left", "both")
+"""Which sides of a query's keys are bounded: ``right`` is causal attention, ``both`` a sliding window."""
+
+SMEM = 232448
+"""Shared memory that a block may have, bytes."""
+
+
+class AttentionConfig(NamedTuple):
+    """The configuration of a kernel.
+
+    ``element``: of Q, K, V and the result, ``bf16`` or ``f16``; ``head``: elements of a head, those that are not there
+    count as zeros; ``mask``: one of :data:`MASKS`; ``from_end``: the last query is opposite the last key, else the
+    first one the first key; ``packed``: sequences of different lengths lie one behind the other; ``lse``: the logarithm
+    of the sum of the exponentials of each row is a result, too.
+
+    ``tile_m``: queries of a block, 64 for each of its consumers; ``tile_n``: keys of a step; ``stages``: of K, and
+    as many of V; ``q_stages``: tiles of Q in shared memory; ``overlap``: products with V are under way while the
+    next scores go through softmax; ``pingpong``: consumers give their products to the tensor cores in turns, so
+    that one's softmax is computed during the other's products; ``lazy``: sums are rescaled only where a maximum has
+    grown by more than :data:`~cute_dialect.kernels.attention.softmax.SLACK`; ``sms``: of the chip.
+    """
+
+    element: str = "bf16"
+    head: int = 128
+    mask: str = "full"
+    from_end: bool = False
+    packed: bool = False
+    lse: bool = False
+    tile_m: int = 128
+    tile_n: int = 176
+    stages: int = 2
+    q_stages: int = 1
+    overlap: bool = True
+    pingpong: bool = True
+    lazy: bool = True
+    sms: int = 132
+
+    @property
+    def consumers(self) -> int:
+        """Warp groups that multiply, 64 queries each."""
+        return self.tile_m // 64
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the producer's warp group and the consumers'."""
+        return 128 * (1 + self.consumers)
+
+    @property
+    def bounded(self) -> tuple[bool, bool]:
+        """Whether the keys of a query are bounded to the left and to the right."""
+        return self.mask in ("left", "both"), self.mask in ("right", "both")
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of the keys, or of the values, of one step."""
+        return self.tile_n * self.head * 2
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of a tile of Q."""
+        return self.tile_m * self.head * 2
+
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory of a block but for its barriers, bytes."""
+        return 2 * self.stages * self.key_bytes + self.q_stages * self.query_bytes
+
+    @property
+    def registers(self) -> int:
+        """Registers of a consumer's thread that hold scores, weights and results."""
+        return self.tile_n // 2 + self.tile_n // 4 + self.head // 2
+
+    @property
+    def name(self) -> str:
+        """What tells the kernel from the others: what it computes, then how, where that is not the default's way."""
+        flags = [word for word, there in (("end", self.from_end), ("packed", self.packed), ("lse", self.lse)) if there]
+        named = ["attention", self.element, str(self.head), self.mask, *flags, f"{self.tile_m}x{self.tile_n}"]
+        plain = default_config(self.element, self.head, self.mask)
+        for letter, mine, usual in (
+            ("s", self.stages, plain.stages), ("q", self.q_stages, plain.q_stages),
+            ("o", int(self.overlap), int(plain.overlap)), ("p", int(self.pingpong), int(plain.pingpong)),
+            ("l", int(self.lazy), int(plain.lazy)), ("sms", self.sms, plain.sms),
+        ):  # fmt: skip
+            if mine != usual:
+                named.append(f"{letter}{mine}")
+        return "-".join(named)
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        if self.element not in ("bf16", "f16"):
+            raise ValueError(f"expected elements of bf16 or f16, got {self.element}")
+        if self.head not in HEADS:
+            raise ValueError(f"expected a head of {', '.join(map(str, HEADS))} elements, got {self.head}")
+        if self.mask not in MASKS:
+            raise ValueError(f"expected a mask of {', '.join(MASKS)}, got {self.mask}")
+        if self.tile_m not in (64, 128, 192):
+            raise ValueError(f"expected 64, 128 or 192 queries of a block, got {self.tile_m}")
+        if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
+            raise ValueError(f"expected 16 to 256 keys of a step in multiples of 16, got {self.tile_n}")
+        if self.stages < 1 or self.q_stages < 1:
+            raise ValueError(f"expected at least one stage, got {self.stages} and {self.q_stages}")
+        if self.smem_bytes + 256 > SMEM:
+            raise ValueError(f"expected at most {SMEM - 256} bytes of shared memory, got {self.smem_bytes}")
+        most = 136 if self.consumers == 3 else 208
+        if self.registers > most:
+            raise ValueError(f"expected at most {most} registers of scores, weights and results, got {self.registers}")
+
+
+def default_config(element: str = "bf16", head: int = 128, mask: str = "full") -> AttentionConfig:
+    """Return the configuration that is taken where none is asked for.
+
+    >>> default_config(mask="right").tile_n, default_config(head=64).tile_m
+    (128, 192)
+    """
+    config = AttentionConfig(element, head, mask)
+    if head == 64:  # 32 registers of results: three consumers of 64 x 128 scores
+        return config._replace(tile_m=192, tile_n=128)
+    if head == 256:  # 128 of results
+        return config._replace(tile_n=80 if mask == "full" else 64)
+    # The diagonal cuts tiles of 128 x 128 in half; those leave room for two tiles of Q.
+    return config if mask == "full" else config._replace(tile_n=128, q_stages=2)

@@ -1,0 +1,297 @@
+"""Attention on Hopper in the language: ``softmax(scale Q K^T) V``, by TMA, mbarriers and wgmma, without the scores in
+memory.
+
+Persistent and warp-specialised, as published in FlashAttention-3 (Shah et al., 2024).  Warp group 0 produces: one of
+its warps fills rings of tiles of Q, K and V by TMA.  The others consume, 64 queries each: products of Q and K, softmax
+of them in registers, which become the A operand of the products with V.  While a warp group's scores go through
+softmax, its products with V are under way; and consumers take turns at the tensor cores, so that the softmax of one is
+hidden by the products of the other.
+
+Steps of keys go from the last one to the first one; those that a mask or the end of the keys cuts are a loop of their
+own, at each end.
+
+    full, empty: of each ring, as of a GEMM; a slot is free when all consumers have arrived
+    turn[w]:     named barriers, 256 threads: the warp group before has given its products to the tensor cores
+
+    launch(q, k, v, out, …)                   # (S, D, H, B) views of arrays: queries, elements, heads, sequences
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.producer import Producer
+from cute_dialect.kernels.attention.result import Rows
+from cute_dialect.kernels.attention.softmax import Softmax
+from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync, warpgroup
+
+__all__ = ["attention", "attention_text", "launch"]
+
+DEFAULT = AttentionConfig()
+
+REGISTERS = {1: (56, 256), 2: (32, 240), 3: (32, 160)}
+"""Consumers -> registers of a thread of the producer, and of a consumer."""
+
+_TURN = 1
+"""The first of the named barriers: a consumer's turn."""
+
+
+@cute.jit
+def launch(
+    Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None,
+    of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
+    group: cute.Int32, left: cute.Int32, right: cute.Int32, config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch the kernel of a configuration.
+
+    Matrices are (S, D, H, B); ``lse`` is (S, H, B); ``queries``: of a sequence, or the most of one that is packed;
+    ``scale``: of scores, times ``log2(e)``; the rest is as in :class:`.tiles.Problem`.
+    """
+    c = config
+    c.check()
+    dtype = number(c.element)
+    for name, x in (("Q", Q), ("K", K), ("V", V), ("out", out)):
+        if x.element_type is not dtype or cute.rank(x) != 4:
+            raise ValueError(f"expected {name} of {c.element} and four modes, got {x}")
+    assert K.shape[0] == V.shape[0], "K and V must have as many keys"
+    modes = warpgroup.OperandMajorMode
+    V = cute.select(V, [1, 0, 2, 3])
+    mma_s = hopper.make_trivial_tiled_mma(
+        dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_n)
+    )  # fmt: skip
+    mma_o = hopper.make_trivial_tiled_mma(
+        dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.head),
+        warpgroup.OperandSource.RMEM,
+    )  # fmt: skip
+    rows, columns = utils.LayoutEnum.ROW_MAJOR, utils.LayoutEnum.COL_MAJOR
+    rings = (
+        hopper.make_smem_layout_a(rows, (c.tile_m, None, c.head), dtype, c.q_stages),
+        hopper.make_smem_layout_b(rows, (None, c.tile_n, c.head), dtype, c.stages),
+        hopper.make_smem_layout_b(columns, (None, c.head, c.tile_n), dtype, c.stages),
+    )
+    tiles = (c.tile_m, c.head), (c.tile_n, c.head), (c.head, c.tile_n)
+    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), rings, tiles)])
+    problem = Problem(
+        queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], cute.size(of_keys) - 1 if c.packed else Q.shape[3],
+        (of_queries, of_keys) if c.packed else None, group, left, right,
+    )  # fmt: skip
+    attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
+        grid=Tiles(c, problem).grid(), block=c.threads
+    )
+
+
+def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
+    """Return the TMA atom that brings tiles of a matrix of each head and sequence, and its coordinates."""
+    stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
+    layout = cute.make_composed_layout(ring.inner, 0, stage)
+    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=128)
+
+
+@cute.kernel(min_blocks=1)
+def attention(
+    tmas: Any, rings: Any, mma_s: cute.TiledMma, mma_o: cute.TiledMma, out: cute.Tensor, lse: cute.Tensor | None,
+    problem: Problem, scale: cute.Float32, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute this block's tiles."""
+    c, tiles = config, Tiles(config, problem)
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    if cute.arch.thread_idx().x == 0:
+        for atom, _ in tmas:
+            cpasync.prefetch_descriptor(atom)
+    sQ, sK, sV = (
+        cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(tmas, rings)
+    )
+    everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
+    pipes = [
+        pipeline.PipelineTmaAsync.create(
+            num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
+        )
+        for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.key_bytes))
+    ]
+    own = None
+    if c.packed:  # for what the producer itself waits for
+        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
+        if cute.arch.thread_idx().x == 0:
+            cute.arch.mbarrier_init(own, 1)
+            cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    if warp_group == 0:
+        cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        producers = [pipe.make_producer() for pipe in pipes]
+        if c.packed:
+            if warp == 0:
+                Producer(c, tiles, tmas, (sQ, sK, sV), producers, own).run()
+        elif warp == 0 and cute.arch.elect_one():
+            Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
+    else:
+        cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        consumers = [pipe.make_consumer() for pipe in pipes]
+        Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, Rows(c, out, lse), scale).run()
+
+
+class Consumer:
+    """A warp group: 64 queries of each tile."""
+
+    def __init__(
+        self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
+        scale: Any,
+    ):  # fmt: skip
+        self.c, self.tiles, self.group, self.mma_s, self.mma_o, self.rows = c, tiles, group, mma_s, mma_o, rows
+        self.of_q, self.of_k, self.of_v = rings
+        sQ, sK, sV = smem
+        part_s, part_o = mma_s.get_slice(group * 128), mma_o.get_slice(group * 128)
+        self.q = mma_s.make_fragment_A(part_s.partition_A(sQ))
+        self.k = mma_s.make_fragment_B(part_s.partition_B(sK))
+        self.v = mma_o.make_fragment_B(part_o.partition_B(sV))
+        scores = mma_s.make_fragment_C(mma_s.partition_shape_C((c.tile_m, c.tile_n)))
+        weights = mma_o.make_fragment_A(mma_o.partition_shape_A((c.tile_m, c.tile_n)))
+        sums = mma_o.make_fragment_C(mma_o.partition_shape_C((c.tile_m, c.head)))
+        self.softmax = Softmax(c, scores, weights, sums, scale)
+        self.scores, self.weights, self.sums = scores, weights, sums
+        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
+        self.row, self.column = group * 64 + warp * 16 + lane // 4, lane % 4 * 2
+        self.takes_turns = c.pingpong and c.consumers > 1
+
+    def run(self) -> None:
+        """Compute all tiles of this block."""
+        c = self.c
+        # The first one's first turn is at once.
+        if self.takes_turns and self.group == c.consumers - 1:
+            cute.arch.barrier_arrive(_TURN, 256)
+        for turn in range(self.tiles.turns()):
+            place = self.tiles.place(turn)
+            if c.packed:
+                if place.row < place.queries:
+                    self._tile(place)
+            else:
+                self._tile(place)
+        if self.takes_turns and self.group == 0:
+            cute.arch.barrier(_TURN, 256)
+
+    def _tile(self, place: Place) -> None:
+        c, softmax = self.c, self.softmax
+        q = self.of_q.wait_and_advance()
+        softmax.begin()
+        k = self.of_k.wait_and_advance()
+        warpgroup.fence()
+        self._multiply_keys(q, k)
+        warpgroup.wait_group(0, self.scores)
+        k.release()
+        self._mask(place, place.last - 1)
+        softmax.take(first=True, masked=True)
+        softmax.weigh()
+        # From the last step to the first one: those that the diagonal cuts, whole ones, those that the window cuts.
+        left, right = c.bounded
+        top = place.last - 1
+        shift, row = self.tiles.shift(place), place.row + self.group * 64
+        high, low = top, place.first
+        if right:
+            high = cute.max(cute.min((row + shift + self.tiles.problem.right + 1) // c.tile_n, top), place.first)
+        if left:
+            seen = cute.max(row + 63 + shift - self.tiles.problem.left, 0)
+            low = cute.max(cute.min(cute.ceil_div(seen, c.tile_n), high), place.first)
+        if right:
+            self._steps(place, q, top, high, masked=True)
+        self._steps(place, q, high, low, masked=False)
+        if left:
+            self._steps(place, q, low, place.first, masked=True)
+        q.release()
+        v = self.of_v.wait_and_advance()
+        warpgroup.fence()
+        self._multiply_values(v)
+        warpgroup.wait_group(0, self.sums)
+        v.release()
+        logs = softmax.finish()
+        self.rows.store(place, self.row, self.sums, logs)
+
+    def _steps(self, place: Place, q: Any, last: Any, first: Any, *, masked: bool) -> None:
+        """Take steps of keys from before the last one down to the first one."""
+        for i in range(last - first):
+            self._step(place, q, last - 1 - i, masked=masked)
+
+    def _step(self, place: Place, q: Any, at: Any, *, masked: bool) -> None:
+        """Multiply the queries with a step's keys, and the weights of the step before with its values."""
+        softmax, overlap = self.softmax, self.c.overlap
+        # Both before the first product: between products ptxas would put fences that make them wait for each other.
+        k, v = self.of_k.wait_and_advance(), self.of_v.wait_and_advance()
+        self._wait_for_turn()
+        warpgroup.fence()
+        self._multiply_keys(q, k)
+        self._multiply_values(v)
+        self._pass_turn()
+        if overlap:
+            warpgroup.wait_group(1, self.scores)
+        else:
+            warpgroup.wait_group(0, self.scores, self.sums)
+            v.release()
+        if masked:
+            self._mask(place, at)
+        by = softmax.take(first=False, masked=masked)
+        if softmax.is_taken():
+            k.release()
+        if overlap:
+            warpgroup.wait_group(0, self.sums)
+            v.release()
+        softmax.rescale(by)
+        softmax.weigh()
+
+    def _multiply_keys(self, q: Any, k: Any) -> None:
+        at = (None, None, None)
+        cute.gemm(self.mma_s, self.scores, self.q[(*at, q.index)], self.k[(*at, k.index)], accumulate=False)
+        warpgroup.commit_group()
+
+    def _multiply_values(self, v: Any) -> None:
+        cute.gemm(self.mma_o, self.sums, self.weights, self.v[None, None, None, v.index], accumulate=True)
+        warpgroup.commit_group()
+
+    def _wait_for_turn(self) -> None:
+        if self.takes_turns:
+            cute.arch.barrier(_TURN + self.group, 256)
+
+    def _pass_turn(self) -> None:
+        if self.takes_turns:
+            following = self.group + 1
+            cute.arch.barrier_arrive(_TURN + (0 if following == self.c.consumers else following), 256)
+
+    def _mask(self, place: Place, at: Any) -> None:
+        """Take out the scores of keys that a query does not see, and of those that are not there."""
+        c, p = self.c, self.tiles.problem
+        left, right = c.bounded
+        begin = at * c.tile_n + self.column
+        high, low = [], []
+        for half in (0, 8):
+            own = place.row + self.row + half + self.tiles.shift(place)
+            end = cute.min(place.keys, own + p.right + 1) if right else place.keys
+            high.append(end - begin)
+            if left:
+                low.append(own - p.left - begin)
+        self.softmax.mask(low if left else None, high)
+
+
+def layouts_of(c: AttentionConfig) -> dict[str, Any]:
+    """Return the annotations of what the launch takes."""
+    matrix = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
+    found: dict[str, Any] = dict.fromkeys(("Q", "K", "V", "out"), matrix)
+    found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
+    begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
+    found |= {"of_queries": begins, "of_keys": begins}
+    found |= {"queries": cute.Int32, "scale": cute.Float32, "group": cute.Int32, "left": cute.Int32}
+    return found | {"right": cute.Int32}
+
+
+def attention_text(config: AttentionConfig | None = None) -> str:
+    """Return the kernel ``@attention`` and its host function ``@launch`` as text.
+
+    The launch takes Q, K, V, the result, then of the other parameters of :func:`launch` those that the configuration
+    has.
+    Raises ValueError for a bad configuration.
+    """
+    c = AttentionConfig() if config is None else config
+    c.check()
+    return cute.trace(launch, **layouts_of(c), config=c).mlir(aliases=True, comments=True)

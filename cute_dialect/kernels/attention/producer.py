@@ -1,0 +1,113 @@
+"""The warp that fills attention's rings of Q, K and V by TMA, in the order in which consumers use them.
+
+Of sequences that are packed, the last step of keys may reach into the next sequence.  Its scores are masked, but
+weights of 0 times values of that sequence, which may be infinite or NaN, are not 0: so these values are made zeros.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.tiles import Place, Tiles
+from cute_dialect.lang.nvgpu import cpasync
+
+__all__ = ["Producer"]
+
+
+class Loaded:
+    """A matrix that comes in tiles to a ring in shared memory, ``tile`` (rows, elements), or the other way round."""
+
+    def __init__(self, tma: Any, smem: Any, tile: tuple[int, int], along: int):
+        self.atom, self.coords = tma
+        self.smem, self.tile, self.along = smem, tile, along
+
+    def fetch(self, slot: Any, barrier: Any, row: Any, head: Any, batch: Any) -> None:
+        """Fetch the tile that begins with a row into a slot, and tell a barrier."""
+        at = (row, 0) if self.along == 0 else (0, row)
+        here = cute.domain_offset(at, self.coords[None, None, head, batch])
+        tile = cute.flat_divide(here, self.tile)[None, None, 0, 0]
+        source, target = cpasync.tma_partition(
+            self.atom, 0, cute.make_layout(1), cute.group_modes(self.smem, 0, 2), cute.group_modes(tile, 0, 2)
+        )[::-1]  # fmt: skip
+        cute.copy(self.atom, source, target[None, slot], tma_bar_ptr=barrier)
+
+
+class Producer:
+    """The side that fills the rings: one thread, or, where sequences are packed, a warp.
+
+    ``tmas``, ``smem``, ``rings``: of Q, K and V; ``own``: a barrier of the producer's own, where sequences are packed.
+    """
+
+    def __init__(self, c: AttentionConfig, tiles: Tiles, tmas: Any, smem: Any, rings: Any, own: Any = None):
+        self.c, self.tiles, self.own, self.phase = c, tiles, own, cute.Int32(0)
+        sQ, sK, sV = smem
+        self.q = Loaded(tmas[0], sQ, (c.tile_m, c.head), 0)
+        self.k = Loaded(tmas[1], sK, (c.tile_n, c.head), 0)
+        self.v = Loaded(tmas[2], sV, (c.head, c.tile_n), 1)
+        self.of_q, self.of_k, self.of_v = rings
+
+    def run(self) -> None:
+        """Bring all tiles of this block."""
+        for turn in range(self.tiles.turns()):
+            place = self.tiles.place(turn)
+            if self.c.packed:
+                if place.row < place.queries:
+                    self._tile(place)
+            else:
+                self._tile(place)
+
+    def _tile(self, place: Place) -> None:
+        head = place.head // self.tiles.problem.sharing
+        batch = 0 if self.c.packed else place.batch
+        at = place.last - 1
+        # Keys first: their slot is free before that of Q.
+        self._keys(place, at, head, batch)
+        self._bring(self.q, self.of_q, place.query_start + place.row, place.head, batch)
+        if at > place.first:
+            self._keys(place, at - 1, head, batch)
+        if self.c.packed and (at + 1) * self.c.tile_n > place.keys:
+            self._last_values(place, at, head, batch)
+        else:
+            self._values(place, at, head, batch)
+        for i in range(at - place.first):
+            if at - 1 - i > place.first:
+                self._keys(place, at - 2 - i, head, batch)
+            self._values(place, at - 1 - i, head, batch)
+
+    def _keys(self, place: Place, at: Any, head: Any, batch: Any) -> None:
+        self._bring(self.k, self.of_k, place.key_start + at * self.c.tile_n, head, batch)
+
+    def _values(self, place: Place, at: Any, head: Any, batch: Any) -> None:
+        self._bring(self.v, self.of_v, place.key_start + at * self.c.tile_n, head, batch)
+
+    def _bring(self, matrix: Loaded, ring: Any, row: Any, head: Any, batch: Any) -> None:
+        slot = ring.acquire_and_advance()
+        matrix.fetch(slot.index, slot.barrier, row, head, batch)
+
+    def _last_values(self, place: Place, at: Any, head: Any, batch: Any) -> None:
+        """Bring the last values of a sequence, and zeros in place of those of the next one."""
+        state, pipe = self.of_v.state, self.of_v.pipe
+        cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
+        if cute.arch.issues():
+            cute.arch.mbarrier_arrive_and_expect_tx(self.own, pipe.tx_count)
+        self.v.fetch(state.index, self.own, place.key_start + at * self.c.tile_n, head, batch)
+        cute.arch.mbarrier_wait(self.own, self.phase)
+        self.phase = self.phase ^ 1
+        self._clear(state.index, place.keys - at * self.c.tile_n)
+        cute.arch.fence_proxy("async.shared", space="cta")
+        cute.arch.sync_warp()
+        if cute.arch.issues():
+            cute.arch.mbarrier_arrive(pipe.full(state.index))
+        self.of_v.advance()
+
+    def _clear(self, slot: Any, first: Any) -> None:
+        """Make zeros of a slot's values from a key on: eight elements a thread."""
+        pieces, lane = self.c.head // 8, cute.arch.lane_idx()
+        zeros = cute.make_rmem_tensor(8, self.v.smem.element_type)
+        zeros.fill(0.0)
+        for key in range(first + lane // pieces, self.c.tile_n, 32 // pieces):
+            line = cute.local_tile(self.v.smem[None, key, slot], (8,), (lane % pieces,))
+            cute.autovec_copy(zeros, line)

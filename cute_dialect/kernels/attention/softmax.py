@@ -1,0 +1,145 @@
+"""Softmax of scores as they come, a step of keys at a time, in the registers of a warp group.
+
+A thread has two rows of the 64, eight apart, and of each two neighbouring columns of eight; a row lies in four lanes.
+Of each row the maximum so far and the sum of exponentials beneath it are kept; where the maximum grows, what was summed
+up is made smaller by as much.  Powers are of two: the scale of the scores and ``log2(e)`` are one factor.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.config import AttentionConfig
+
+__all__ = ["SLACK", "Softmax"]
+
+SLACK = 8.0
+"""How far, in powers of two, scores may be above the maximum that they are measured from: weights are up to 256 then,
+as exact as others, and what was summed up need not be rescaled."""
+
+_LN_2 = 0.6931471805599453
+_CHAINS = 2
+"""Maxima and sums of a row that a thread keeps at a time: one would wait for itself."""
+
+
+class Softmax:
+    """The rows of a warp group: ``scores`` are its products of Q and K, ``weights`` become the A operand of those with
+    V, ``sums`` are these.
+
+    ``factor``: of scores, to powers of two.
+    """
+
+    def __init__(self, c: AttentionConfig, scores: Any, weights: Any, sums: Any, factor: Any):
+        self.c, self.scores, self.weights, self.sums, self.factor = c, scores, weights, sums, factor
+        self.columns = c.tile_n // 4
+        self.most = [cute.Float32(0.0), cute.Float32(0.0)]
+        self.total = [cute.Float32(0.0), cute.Float32(0.0)]
+
+    def _index(self, row: int, column: int) -> int:
+        """Return the register of a thread's column of one of its rows."""
+        return column // 2 * 4 + row * 2 + column % 2
+
+    def begin(self) -> None:
+        """Begin with no keys."""
+        self.sums.fill(0.0)
+        for row in cute.range_constexpr(2):
+            self.most[row], self.total[row] = cute.Float32(float("-inf")), cute.Float32(0.0)
+
+    def mask(self, low: Any, high: Any) -> None:
+        """Take out scores of columns before ``low`` and from ``high`` on, of each row; None: no column is.
+
+        Columns are counted from this thread's first one.
+        """
+        for row in cute.range_constexpr(2):
+            for column in cute.range_constexpr(self.columns):
+                at, i = column // 2 * 8 + column % 2, self._index(row, column)
+                score = self.scores[i]
+                if high is not None:
+                    score = score if at < high[row] else cute.Float32(float("-inf"))
+                if low is not None:
+                    score = score if at >= low[row] else cute.Float32(float("-inf"))
+                self.scores[i] = score
+
+    def take(self, *, first: bool, masked: bool) -> Any:
+        """Make exponentials of the scores, in their place; returns by what the sums so far are to be multiplied."""
+        by = []
+        for row in cute.range_constexpr(2):
+            found = self._over(row, cute.arch.fmax)
+            for distance in (1, 2):
+                found = cute.arch.fmax(found, cute.arch.shuffle_sync_bfly(found, distance))
+            before = self.most[row]
+            if not first:
+                most = cute.arch.fmax(before, found)
+                if self.c.lazy:
+                    most = most if (most - before) * self.factor > SLACK else before
+                found = most
+            # What has no keys yet has no maximum: nothing is above it.
+            most = found
+            if masked:
+                most = most if most != float("-inf") else cute.Float32(0.0)
+            offset = most * self.factor
+            if not first:
+                by.append(cute.math.exp2((before - most) * self.factor, fastmath=True))
+            self.most[row] = found
+            for column in cute.range_constexpr(self.columns):
+                i = self._index(row, column)
+                power = cute.math.fma(self.scores[i], self.factor, -offset)
+                self.scores[i] = cute.math.exp2(power, fastmath=True)
+            here = self._over(row, lambda x, y: x + y)
+            self.total[row] = here if first else cute.math.fma(self.total[row], by[row], here)
+        return by
+
+    def _over(self, row: int, combine: Any) -> Any:
+        """Combine a row's registers."""
+        chains = [self.scores[self._index(row, column)] for column in range(_CHAINS)]
+        for column in cute.range_constexpr(_CHAINS, self.columns):
+            at = column % _CHAINS
+            chains[at] = combine(chains[at], self.scores[self._index(row, column)])
+        return combine(*chains)
+
+    def is_taken(self) -> Any:
+        """Tell that the exponentials are made, which is so: a condition that needs all of them.
+
+        ptxas moves a wait for products before what does not need them, so that softmax would be computed after products
+        that it is to be computed during.  It does not move it before an arrival at a barrier, nor that before its
+        condition.
+        """
+        return not self.total[0] + self.total[1] < 0.0
+
+    def weigh(self) -> None:
+        """Round the exponentials to weights."""
+        flat = cute.make_tensor(self.weights.iterator, cute.make_layout(cute.size(self.weights)))
+        plain = cute.make_tensor(self.scores.iterator, cute.make_layout(cute.size(self.scores)))
+        flat.store(plain.load().to(flat.element_type))
+
+    def rescale(self, by: Any) -> None:
+        """Multiply the sums so far; where nothing grew in the warp's rows there is nothing to do."""
+        if self.c.lazy:
+            if cute.arch.vote_any_sync((by[0] != 1.0) | (by[1] != 1.0)):
+                self._rescale(by)
+        else:
+            self._rescale(by)
+
+    def _rescale(self, by: Any) -> None:
+        for i in cute.range_constexpr(cute.size(self.sums)):
+            self.sums[i] = self.sums[i] * by[i // 2 % 2]
+
+    def finish(self) -> Any:
+        """Divide the sums by those of the exponentials; returns the logarithm of these of each row.
+
+        Rows without a key are 0, and their logarithm is minus infinity.
+        """
+        logs, factors = [], []
+        for row in cute.range_constexpr(2):
+            total = self.total[row]
+            for distance in (1, 2):
+                total = total + cute.arch.shuffle_sync_bfly(total, distance)
+            none = total == 0.0
+            factors.append(0.0 if none else 1.0 / total)
+            if self.c.lse:
+                most = self.most[row] * self.factor + cute.math.log2(total, fastmath=True)
+                logs.append(float("-inf") if none else most * _LN_2)
+        self._rescale(factors)
+        return logs

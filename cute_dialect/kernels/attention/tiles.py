@@ -1,0 +1,114 @@
+"""Which rows of which head a block computes, in which order, and which keys those rows see."""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.attention.config import AttentionConfig
+
+__all__ = ["Place", "Problem", "Tiles"]
+
+
+class Problem(NamedTuple):
+    """What a launch computes.
+
+    ``queries``, ``keys``: of a sequence, or the most of one that is packed; ``heads``: of queries, ``sharing`` of which
+    have the keys of one head; ``batch``: sequences; ``begins``: of packed sequences where the queries and the keys of
+    each begin, and the end; ``group``: heads whose tiles are taken side by side; ``left``, ``right``: how many keys a
+    query sees before and after its own.
+    """
+
+    queries: Any
+    keys: Any
+    heads: Any
+    sharing: Any
+    batch: Any
+    begins: Any
+    group: Any
+    left: Any
+    right: Any
+
+
+class Place(NamedTuple):
+    """A block's tile: head, sequence, its first query of that; ``queries`` and ``keys`` of the sequence and where they
+    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``.
+    """
+
+    head: Any
+    batch: Any
+    row: Any
+    queries: Any
+    keys: Any
+    query_start: Any
+    key_start: Any
+    first: Any
+    last: Any
+
+
+class Tiles:
+    """The tiles of all blocks: heads in groups, of a group first the tiles with most keys.
+
+    Each block takes one of every row of as many tiles as there are blocks, from the left and from the right in turns,
+    so that all have about as many keys.
+    """
+
+    def __init__(self, c: AttentionConfig, problem: Problem):
+        self.c, self.problem = c, problem
+        self.rows = cute.ceil_div(problem.queries, c.tile_m)
+        self.lines = cute.assume(problem.heads * problem.batch, range=(0, None))
+
+    def count(self) -> Any:
+        """Return how many there are."""
+        return cute.assume(self.rows * self.lines, range=(0, None))
+
+    def grid(self) -> Any:
+        """Return how many blocks the host launches."""
+        return cute.min(self.count(), self.c.sms)
+
+    def turns(self) -> Any:
+        """Return how many tiles this block has."""
+        blocks = cute.arch.grid_dim().x
+        whole, rest = divmod(self.count(), blocks)
+        return whole + (1 if self._position(whole) < rest else 0)
+
+    def _position(self, turn: Any) -> Any:
+        block, blocks = cute.arch.block_idx().x, cute.arch.grid_dim().x
+        return blocks - 1 - block if (turn & 1) != 0 else block
+
+    def place(self, turn: Any) -> Place:
+        """Return a tile of this block."""
+        p, c = self.problem, self.c
+        tile = cute.assume(turn * cute.arch.grid_dim().x + self._position(turn), range=(0, None))
+        group, inside = divmod(tile, self.rows * p.group)
+        first = group * p.group
+        width = cute.assume(cute.min(self.lines - first, p.group), range=(1, None))
+        row, line = divmod(inside, width)
+        if c.bounded[1]:  # those at the end see most keys
+            row = self.rows - 1 - row
+        batch, head = divmod(cute.assume(first + line, range=(0, None)), p.heads)
+        queries, keys, query_start, key_start = p.queries, p.keys, cute.Int32(0), cute.Int32(0)
+        if c.packed:
+            of_queries, of_keys = p.begins
+            query_start, key_start = of_queries[batch], of_keys[batch]
+            queries, keys = of_queries[batch + 1] - query_start, of_keys[batch + 1] - key_start
+        return self._seen(Place(head, batch, row * c.tile_m, queries, keys, query_start, key_start, 0, 0))
+
+    def shift(self, place: Place) -> Any:
+        """Return the key opposite the first query of a sequence."""
+        return place.keys - place.queries if self.c.from_end else 0
+
+    def _seen(self, place: Place) -> Place:
+        """Return a tile with the steps of keys that it sees: one at least, whose keys may all be masked."""
+        c, p, n = self.c, self.problem, self.c.tile_n
+        low, high = cute.Int32(0), place.keys
+        left, right = c.bounded
+        if right:
+            after = cute.min(place.row + c.tile_m, place.queries) + self.shift(place) + p.right
+            high = cute.min(high, after)
+        if left:
+            low = cute.max(place.row + self.shift(place) - p.left, 0)
+        last = cute.max(cute.ceil_div(cute.max(high, 0), n), 1)
+        first = cute.min(low // n, last - 1)
+        return place._replace(first=first, last=last)

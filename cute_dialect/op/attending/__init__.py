@@ -1,0 +1,1 @@
+"""Attention: the function, torch's operator, what it would do."""

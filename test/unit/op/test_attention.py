@@ -1,0 +1,236 @@
+"""Attention on the interpreter, with its checks, against sums in f64; what it refuses; torch's operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
+from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.op.attending import functions
+from cute_dialect.op.errors import OpError
+from cute_dialect.pipelines import compile
+from cute_dialect.runtime.arrays import view_of
+
+CHECKS = ("race", "uninit", "sync", "oob")
+BF16 = ml_dtypes.bfloat16
+
+
+def normal(*shape: int, dtype: Any = BF16, seed: int = 0) -> Any:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+def numbers(n: int) -> Any:
+    return np.arange(n)
+
+
+def reference(
+    q: Any, k: Any, v: Any, left: int | None = None, right: int | None = None, opposite: int = 0
+) -> tuple[Any, Any]:
+    """Return the result and the logarithms, of (B, H, S, D); query 0 is opposite key ``opposite``."""
+    k, v = (np.repeat(x.astype(np.float64), q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = q.astype(np.float64) @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])
+    own, at = numbers(q.shape[2])[:, None] + opposite, numbers(k.shape[2])[None]
+    hidden = (own < -1) & (at < -1)
+    if left is not None:
+        hidden |= at < own - left
+    if right is not None:
+        hidden |= at > own + right
+    scores = np.where(hidden, -np.inf, scores)
+    most = scores.max(-1, keepdims=True, initial=-1e30)
+    powers = np.exp(scores - most)
+    total = powers.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.where(total > 0, most + np.log(total), -np.inf)
+    return np.where(total > 0, powers @ v / np.where(total > 0, total, 1), 0), logs[..., 0]
+
+
+def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
+    """Weights and the result are rounded to 8 or 11 bits."""
+    unit = 2.0**-7 if result.dtype == BF16 else 2.0**-10
+    assert (np.abs(result.astype(np.float64) - want[0]) <= 0.75 * unit * np.abs(want[0]) + 0.25 * unit).all()
+    np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "dtype", "given", "bounds"),
+    [
+        # (sequences, heads, heads of k, queries, keys); the window and the key opposite the first query
+        ((1, 2, 1, 70, 200), 128, BF16, {}, (None, None, 0)),
+        ((1, 1, 1, 139, 160), 120, np.float16, {"causal": "bottom_right"}, (None, 0, 21)),
+        ((1, 1, 1, 200, 137), 64, BF16, {"causal": True, "window": (40, None)}, (40, 0, 0)),
+    ],
+)
+def test_attention_of_any_lengths(shape: Any, size: int, dtype: Any, given: Any, bounds: Any) -> None:
+    batch, heads, heads_k, queries, keys = shape
+    q = normal(batch, heads, queries, size, dtype=dtype)
+    k, v = (normal(batch, heads_k, keys, size, dtype=dtype, seed=i) for i in (1, 2))
+    result, logs = functions.attended(
+        q, k, v, given.get("causal", False), None, given.get("window"), True, "bhsd", None, None, None, device="cpu"
+    )  # fmt: skip
+    left, right, opposite = bounds
+    check(result, logs, reference(q, k, v, left, right, opposite))
+
+
+def run(
+    c: AttentionConfig, q: Any, k: Any, v: Any, numbers: tuple[int, int, int], begins: Any = (), **more: Any
+) -> Any:
+    """Run a kernel itself on (B, S, H, D), poisoned results: ``numbers``: the longest sequence, the window."""
+    out, logs = np.full(q.shape, np.nan, q.dtype), np.full(q.shape[:3], np.nan, np.float32)
+    kernel = compile(attention_text(c), emit="base", filename=f"{c.name}.mlir").kernel("launch")
+    matrices = [x.transpose(1, 3, 2, 0) for x in (q, k, v, out)]
+    longest, left, right = numbers
+    scale = q.shape[-1] ** -0.5 * 1.4426950408889634
+    kernel(
+        *matrices, logs.transpose(1, 2, 0), *begins, longest, scale, 2, left, right, device="cpu", checks=CHECKS, **more
+    )
+    return out, logs
+
+
+def test_no_race_and_nothing_read_before_it_is_written() -> None:
+    """One block, several tiles, small steps: every ring goes round, every loop turns; a head of two sizes."""
+    c = default_config(mask="both")._replace(tile_n=32, lse=True, from_end=True, sms=1)
+    q, k, v = normal(1, 130, 2, 96), normal(1, 190, 1, 96, seed=1), normal(1, 190, 1, 96, seed=2)
+    out, logs = run(c, q, k, v, (130, 70, 5), schedule="adversarial", seed=3)
+    a, b, c = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
+    want = reference(a, b, c, 70, 5, 60)
+    check(out.transpose(0, 2, 1, 3), logs.transpose(0, 2, 1), want)
+
+
+def test_packed_sequences_do_not_see_each_other() -> None:
+    """Of several lengths, none too; what is behind a sequence's keys may be anything."""
+    lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
+    c = default_config()._replace(packed=True, tile_n=64, lse=True, sms=3)
+    begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
+    q, k, v = (normal(1, int(begins[i > 0][-1]), 2 - (i > 0), 128, seed=i) for i in range(3))
+    for i, (queries, keys) in enumerate(lengths):
+        mine, theirs = (slice(int(b[i]), int(b[i + 1])) for b in begins)
+        for x, at, n in ((q, mine, queries), (k, theirs, keys), (v, theirs, keys)):
+            x[0, at] = normal(n, *x.shape[2:], seed=i)
+    v[0, 130:] = np.inf
+    k[0, 130:] = np.nan
+    out, logs = run(c, q, k, v, (130, 0, 0), begins)
+    mine, theirs = slice(0, 70), slice(0, 100)
+    want = reference(q[:, mine].swapaxes(1, 2), k[:, theirs].swapaxes(1, 2), v[:, theirs].swapaxes(1, 2))
+    check(out[:, mine].swapaxes(1, 2), logs[:, mine].swapaxes(1, 2), want)
+    assert (out[0, 200:] == 0).all() and (logs[0, 200:] == -np.inf).all()
+
+
+def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> None:
+    """The others: ``test/oracle/attention_kernels.py``."""
+    c = AttentionConfig(lse=True)
+    module = compile(attention_text(c), filename=f"{c.name}.mlir")
+    assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
+
+
+def test_there_is_a_kernel_of_every_kind() -> None:
+    for head in HEADS:
+        for mask in MASKS:
+            default_config("f16", head, mask)._replace(packed=True, from_end=True, lse=True).check()
+    with pytest.raises(ValueError, match="expected at most 208 registers"):
+        AttentionConfig(tile_n=208, stages=1).check()
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+
+Q, K = normal(1, 4, 8, 64), normal(1, 2, 16, 64)
+BEGINS = np.array([0, 8], np.int32)
+PACKED_Q, PACKED_K = normal(8, 4, 64), normal(8, 2, 64)
+
+
+def packed(**given: Any) -> dict[str, Any]:
+    """Return the arguments of a call on packed sequences."""
+    found = {"q": PACKED_Q, "k": PACKED_K, "v": PACKED_K, "cu_seqlens_q": BEGINS, "cu_seqlens_k": BEGINS}
+    return found | given
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"q": Q.astype(np.float32)}, op.DtypeError, "expected q of bf16, f16, got f32"),
+        ({"v": K.astype(np.float16)}, op.DtypeError, "expected v of bf16, as q"),
+        ({"q": Q[0]}, op.ShapeError, "expected q of rank 4"),
+        ({"v": K[:, :, 1:]}, op.ShapeError, "as k"),
+        ({"k": K[..., :32], "v": K[..., :32]}, op.ShapeError, "heads of 64, as q"),
+        ({"k": normal(2, 2, 16, 64), "v": normal(2, 2, 16, 64)}, op.ShapeError, "1 sequences"),
+        ({"q": Q[:, :3]}, op.ShapeError, "in multiples of those of k, got 3 and 2"),
+        ({"q": Q[..., :12], "k": K[..., :12], "v": K[..., :12]}, op.UnsupportedError, "a multiple of 8, got 12"),
+        ({"causal": "middle"}, op.UnsupportedError, '"bottom_right", got'),
+        ({"causal": 1.5}, op.UnsupportedError, "got 1.5"),
+        ({"window": (-1, 3)}, op.UnsupportedError, "window of two numbers"),
+        ({"window": 3}, op.UnsupportedError, "window of two numbers"),
+        ({"scale": -1.0}, op.UnsupportedError, "a scale above 0"),
+        ({"scale": float("nan")}, op.UnsupportedError, "a scale above 0"),
+        ({"layout": "shbd"}, op.LayoutError, "a layout of bhsd, bshd"),
+        ({"out": Q}, op.LayoutError, "memory of its own, got some of q"),
+        ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "in multiples of 8"),
+        ({"out": normal(1, 4, 8, 72)[..., 1:65]}, op.AlignmentError, "whole 16 bytes"),
+        ({"out": Q[:, :2].copy()}, op.ShapeError, "expected out of"),
+        ({"config": AttentionConfig(tile_n=40)}, op.UnsupportedError, "multiples of 16, got 40"),
+        ({"max_seqlen_q": 8}, op.UnsupportedError, "only with cu_seqlens_q"),
+        ({"cu_seqlens_q": BEGINS}, op.ShapeError, "cu_seqlens_q alone"),
+        (packed(q=Q), op.ShapeError, "rank 3"),
+        (packed(cu_seqlens_k=BEGINS.astype(np.int64)), op.DtypeError, "cu_seqlens_k of i32"),
+        (packed(cu_seqlens_k=np.array([0, 4, 8], np.int32)), op.ShapeError, "as cu_seqlens_q"),
+        (packed(cu_seqlens_q=BEGINS[:1]), op.ShapeError, r"\(B \+ 1,\)"),
+        (packed(cu_seqlens_q=np.array([0, 5, 8], np.int32)[::2]), op.LayoutError, "without gaps"),
+        (packed(cu_seqlens_q=np.array([0, 9], np.int32)), op.ShapeError, "rises from 0 to at most 8"),
+        (packed(max_seqlen_q=7), op.ShapeError, "8 at least, got 7"),
+        (packed(max_seqlen_q=-1), op.ShapeError, "0 or more"),
+    ],
+)  # fmt: skip
+def test_what_it_refuses(given: dict[str, Any], error: type[OpError], words: str) -> None:
+    arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, **given}
+    with pytest.raises(error, match=words):
+        op.attention(**arguments, device="cpu")
+
+
+def test_empty_arrays_and_no_keys() -> None:
+    assert op.attention(Q[:, :, :0], K, K, device="cpu").shape == (1, 4, 0, 64)
+    result, logs = op.attention(Q, K[:, :, :0], K[:, :, :0], device="cpu", lse=True)
+    assert (result == 0).all() and (logs == -np.inf).all()
+
+
+# -------------------------------------------------------------------------------------------------------------- torch
+
+
+def test_torch_takes_it() -> None:
+    """The operator's shapes and strides, a graph without breaks, and gradients; another order in memory."""
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
+    from cute_dialect.op.attending import operators
+
+    given = (q, k, v, None, None, "bottom_right", 9, -1, None, "bhsd", None, True)
+    torch.library.opcheck(operators.attention, given)
+    plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
+    want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
+    check(plain.numpy(), logs.numpy(), want)
+    assert plain.stride() == q.stride()
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    op.attention(*leaves, causal="bottom_right", window=(9, None), device="cpu").square().sum().backward()
+    exact = [x.detach().double().requires_grad_() for x in leaves]
+    a, b, c = exact
+    seen = operators.seen_keys(a, b, "bottom_right", 9, -1)
+    b, c = (x.repeat_interleave(2, 1) for x in (b, c))
+    torch.nn.functional.scaled_dot_product_attention(a, b, c, attn_mask=seen).square().sum().backward()
+    for mine, theirs in zip(leaves, exact):
+        torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=1e-2, atol=1e-2)
+    with pytest.raises(op.UnsupportedError, match="no out where gradients"):
+        op.attention(*leaves, out=torch.empty_like(q), device="cpu")
+    begins = torch.tensor([0, 20], dtype=torch.int32), torch.tensor([0, 40], dtype=torch.int32)
+    with pytest.raises(op.UnsupportedError, match="no gradients of packed"):
+        op.attention(*(x[0].transpose(0, 1) for x in leaves), cu_seqlens_q=begins[0], cu_seqlens_k=begins[1])
+
+
+def test_heads_whose_keys_the_l2_holds_go_together() -> None:
+    def form(keys: int, mask: str) -> Any:
+        q, k = (np.lib.stride_tricks.as_strided(np.zeros(64, np.float16), (4, h, keys, 128), (0,) * 4) for h in (16, 4))
+        views = {"q": view_of(q), "k": view_of(k), "v": view_of(k)}
+        return functions.form_of(views, mask == "right", None, None, False, "bhsd", None, "f16")
+
+    assert [functions.heads_at_once(form(n, "right")) for n in (1024, 4096, 16384)] == [64, 64, 16]
+    assert functions.heads_at_once(form(4096, "full")) == 1
