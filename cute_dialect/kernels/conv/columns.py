@@ -14,7 +14,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.config import DGRAD, ConvConfig
 from cute_dialect.kernels.gemm.parts import Operand
 
-__all__ = ["Columns", "Filter", "Grid", "Pixels", "Steps", "chosen"]
+__all__ = ["Chunks", "Columns", "Filter", "Grid", "Pixels", "Steps", "chosen"]
 
 
 class Grid(NamedTuple):
@@ -172,3 +172,31 @@ class Filter:
             number, block = divmod(k, self.steps.blocks)
             tap, _ = self.steps.tap(number, matrix)
             self.operand.fetch(slot, barrier, row, block, tap)
+
+
+class Chunks:
+    """The operand whose rows are 64 channels of a tap, chunk after chunk, and whose K is pixels of a result.
+
+    ``atom``: brings 64 channels of pixels; ``smem``: (rows, K, stages).
+    """
+
+    shared = False
+
+    def __init__(self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps):
+        self.config, self.atom, self.smem, self.steps, self.pixels = config, atom, smem, steps, Pixels(grid)
+
+    def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
+        """Fetch the chunks of tile (row, k) into a slot."""
+        config, (_, n, depth) = self.config, self.config.base.tile
+        window, low = config.window, config.window.lower[::-1]
+        *pixel, image = self.pixels.of_row(k * depth)
+        first = [x * u + start for x, u, start in zip(pixel, window.strides[::-1], low)]
+        for chunk in range(n // 64):
+            number, block = divmod(row * (n // 64) + chunk, self.steps.blocks)
+            inside = number < prod(window.taps)
+            channel = block * 64 if inside else cute.Int32(_NOWHERE)
+            _, offsets = self.steps.tap(number if inside else cute.Int32(0), None)
+            at = cute.make_tensor((channel, *first, image), cute.layout(f"(64,{depth}):(1@0,0)"))
+            start = self.smem.iterator + (slot * (n * depth) + chunk * (64 * depth))
+            there = cute.make_tensor(start.align(1024), cute.layout(f"(64,{depth}):(1,64)"))
+            cute.copy(self.atom, at, there, tma_bar_ptr=barrier, im2col_offsets=offsets)

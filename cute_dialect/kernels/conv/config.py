@@ -205,7 +205,7 @@ class ConvConfig(NamedTuple):
             len(w.taps)
         }:
             raise ValueError(f"expected one to three numbers of each, as many of all, got {w}")
-        majors = {FPROP: ("k", "k"), DGRAD: ("k", "n"), WGRAD: ("m", "n")}[self.kind]
+        majors = {FPROP: ("k", "k"), DGRAD: ("k", "n" if c.bits == 16 else "k"), WGRAD: ("m", "n")}[self.kind]
         if (c.major_a, c.major_b) != majors or c.major_c != "n" or c.fallback or c.scaled:
             raise ValueError(f"expected majors {majors} and rows of results for {self.kind}, got {c}")
         if c.batch != (self.groups or self.strided):
@@ -217,6 +217,12 @@ class ConvConfig(NamedTuple):
             raise ValueError(f"expected 128 bytes of channels at once, and no groups, for {self.kind}")
         if self.kind == WGRAD and (c.tile[1] % 64 or c.cluster_m > 1):
             raise ValueError(f"expected columns in 64s that are not shared for {self.kind}, got {c}")
+        if self.strided and (
+            c.schedule != "cooperative" or c.deferred or c.serpentine or c.epilogue.active or self.parts > 1
+        ):  # fmt: skip
+            raise ValueError(f"expected plain tiles, stored when they are done, for pixels of several kinds, got {c}")
+        if self.kind == WGRAD and c.epilogue.active:
+            raise ValueError(f"expected no epilogue for {self.kind}, got {c}")
         lower, upper = self.corners
         rank = len(w.taps)
         reach = max([0] + [(t - 1) * d for t, d in zip(w.taps, w.dilations)])

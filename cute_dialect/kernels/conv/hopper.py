@@ -7,6 +7,7 @@ zeros for the padding, so that the image is never copied.
 
     fprop    Y (N P Q, K)  = X (pixels, taps and channels)        F (K, taps and channels)^T
     dgrad    X (N H W, C)  = Y (pixels, taps and results)         F (C, taps and results)^T
+    wgrad    F (K, C R S)  = Y (K, pixels)                        X (channels and taps, pixels)^T
 
 Arrays are given the contiguous mode first, as TMA wants images: (C, W, H, N).
 
@@ -25,9 +26,10 @@ from math import prod
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.conv.columns import Columns, Filter, Grid, Steps
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig
-from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.conv.columns import Chunks, Columns, Filter, Grid, Pixels, Steps
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
+from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoads, WeightResult, WorkOfSteps
+from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.hopper import REGISTERS, ROLES, WORK, Loads, work_of
@@ -63,8 +65,22 @@ def launch(
     m, n, k = c.tile
     channels, *extents, images = image.shape
     rows = _rows(config, extents)
-    assert result.shape[0] == images * prod(rows), "the result must have a row for each pixel"
-    assert filter.shape[0] == result.shape[1], "the filter must have as many rows as the result has columns"
+    if config.kind == WGRAD:
+        _launch_weights(image, filter, result, Grid(tuple(rows[::-1]), cute.ceil_div(channels, 64)), shared, config)
+        return
+    if config.strided:
+        tall, wide = images * prod(rows), result.shape[0]
+        assert result.shape[-1] == images, "the result must have as many images"
+        for extent, seen, u, left in zip(result.shape[-2:0:-1], rows, window.strides, window.left):
+            assert cute.ceil_div(extent, u) == seen, "the result must have the extents that were given"
+            assert extent % u == left, "the result must have the extents that were given"
+    else:
+        tall, wide = result.shape[0], result.shape[1]
+        assert tall == images * prod(rows), "the result must have a row for each pixel"
+    if config.strided:  # 16 bytes are stored at once
+        assert filter.shape[0] <= wide, "the result must have a column for each row of the filter"
+    else:
+        assert filter.shape[0] == wide, "the filter must have as many rows as the result has columns"
     blocks = cute.ceil_div(channels, config.width)
     if config.flat:
         if config.groups:
@@ -73,9 +89,9 @@ def launch(
     else:
         assert filter.shape[1] == channels, "the filter and the image must have the same channels"
         assert filter.shape[2] == prod(window.taps), "the filter must have all taps"
-    a_kind = number(c.element)
+    a_kind, b_kind = (number(e) for e in factors(c.element))
     mma = hopper.make_trivial_tiled_mma(
-        a_kind, a_kind, cute.nvgpu.OperandMajorMode.K, hopper.major(filter), number(c.sums), (c.sharers, 1, 1), (64, n)
+        a_kind, b_kind, cute.nvgpu.OperandMajorMode.K, hopper.major(filter), number(c.sums), (c.sharers, 1, 1), (64, n)
     )
     rings = _columns_ring(config, (m, k), a_kind), ring_of(filter, (n, k), c)
     lower, upper = config.corners
@@ -86,15 +102,50 @@ def launch(
     )  # fmt: skip
     of_filter = c._replace(batch=not config.flat or config.groups)
     tma_b = load_map(of_filter, filter, (n, k), c.cluster_m)
-    tmas_c = {width: store_map(c, result, width) for width in store_widths(config.gemm)}
+    stored = {} if config.strided else {width: store_map(c, result, width) for width in store_widths(config.gemm)}
     raster = utils.GroupedRaster(
-        cute.ceil_div(result.shape[:2], (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
-        cluster=c.cluster, sms=c.at_once, matrices=result.shape[2] if c.batch else None,
+        cute.ceil_div((tall, wide), (m * c.cluster_m, n * c.cluster_n)), c.group, serpentine=c.serpentine,
+        cluster=c.cluster, sms=c.at_once,
+        matrices=config.residues if config.strided else result.shape[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(blocks * prod(window.taps), config.boxes)
-    grid = WORK[work_of(config.gemm)].grid(raster, k_tiles, config.parts)
+    grid = (
+        raster.persistent_grid() if config.strided else WORK[work_of(config.gemm)].grid(raster, k_tiles, config.parts)
+    )
     pixels = Grid(tuple(rows[::-1]), blocks)
-    conv(tma_a, tma_b, tmas_c, mma, rings, raster, pixels, k_tiles, shared, addends, config).launch(
+    image_of = result if config.strided else None
+    conv(tma_a, tma_b, stored, mma, rings, raster, pixels, k_tiles, shared, addends, image_of, config).launch(
+        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1)
+    )
+
+
+def _launch_weights(image: Any, gradient: Any, result: Any, pixels: Grid, shared: Shared, config: ConvConfig) -> None:
+    """Launch the kernel of a filter's gradient: ``gradient`` (K, pixels), ``result`` (K, C, taps)."""
+    c, window = config.base, config.window
+    m, n, k = c.tile
+    rows = image.shape[-1] * prod(pixels.extents)
+    assert gradient.shape[1] == rows, "the gradient must have a row for each pixel of the result"
+    assert gradient.shape[0] == result.shape[0], "both gradients must be of as many filters"
+    assert result.shape[1] == image.shape[0], "the result and the image must have the same channels"
+    assert result.shape[2] == prod(window.taps), "the result must have all taps"
+    kind, major = number(c.element), cute.nvgpu.OperandMajorMode.MN
+    mma = hopper.make_trivial_tiled_mma(kind, kind, major, major, number(c.sums), (c.sharers, 1, 1), (64, n))
+    of_columns = utils.LayoutEnum.COL_MAJOR
+    rings = ring_of(gradient, (m, k), c), hopper.make_smem_layout_a(of_columns, (n, None, k), kind, c.stages)
+    tma_b = cpasync.make_im2col_tma_atom(
+        cpasync.CopyBulkTensorIm2colG2SOp(), image, channels=64, pixels=k, lower=window.lower[::-1],
+        upper=window.upper[::-1], pixel_strides=window.strides[::-1], swizzle=128,
+    )  # fmt: skip
+    tma_a = load_map(c, gradient, (m, k), c.cluster_n)
+    stored = {width: store_map(c._replace(batch=True), result, width) for width in store_widths(config.gemm)}
+    columns = pixels.blocks * (64 * prod(window.taps))
+    raster = utils.GroupedRaster(
+        cute.ceil_div((result.shape[0], columns), (m * c.cluster_m, n * c.cluster_n)), c.group,
+        serpentine=c.serpentine, cluster=c.cluster, sms=c.at_once,
+    )  # fmt: skip
+    k_tiles = cute.ceil_div(rows, k)
+    grid = WORK[work_of(config.gemm)].grid(raster, k_tiles, config.parts)
+    conv(tma_a, tma_b, stored, mma, rings, raster, pixels, k_tiles, shared, Addends(), None, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1)
     )
 
@@ -123,39 +174,42 @@ def _columns_ring(config: ConvConfig, tile: tuple[int, int], kind: Any) -> Any:
 @cute.kernel(min_blocks=1)
 def conv(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
-    grid: Grid, k_tiles: cute.Int32, shared: Shared, addends: Addends, config: cute.Constexpr[Any],
+    grid: Grid, k_tiles: cute.Int32, shared: Shared, addends: Addends, image: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute this block's tiles."""
+    """Compute this block's tiles; ``image``: where results go that are pixels of an image."""
     c = config.base
-    _, n, k = c.tile
+    m, n, k = c.tile
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     tiles = Tiles(c, raster)
-    work = WORK[work_of(config.gemm)](config.gemm, tiles, k_tiles, shared)
+    steps = Steps(config, grid)
+    walked: Any = (lambda place: steps.steps(place.matrix)) if config.strided else k_tiles
+    work = (WorkOfSteps if config.strided else WORK[work_of(config.gemm)])(config.gemm, tiles, walked, shared)
+    atoms = [x[0] if isinstance(x, tuple) else x for x in (tma_a, tma_b)]
     if cute.arch.thread_idx().x == 0:
-        for atom in (tma_a, tma_b[0], *(atom for atom, _ in tmas_c.values())):
+        for atom in (*atoms, *(atom for atom, _ in tmas_c.values())):
             cpasync.prefetch_descriptor(atom)
 
     # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
-    sA, sB = (
-        cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
-        for atom, layout in ((tma_a, rings[0]), (tma_b[0], rings[1]))
-    )
+    sA, sB = (cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner) for atom, layout in zip(atoms, rings))
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
     of_a, of_b = tiles.sharers()
-    steps = Steps(config, grid)
-    a = Columns(config, tma_a, sA, grid, steps, c.cluster_n, tiles.column, of_a if c.cluster_n > 1 else None)
-    brought = Operand(
-        tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b,
-        batch=not config.flat or config.groups,
-    )  # fmt: skip
-    b = Filter(config, brought, steps)
+    if config.kind == WGRAD:
+        a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=False, mask=of_a)
+        b = Chunks(config, tma_b, sB, grid, steps)
+    else:
+        a = Columns(config, tma_a, sA, grid, steps, c.cluster_n, tiles.column, of_a if c.cluster_n > 1 else None)
+        brought = Operand(
+            tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b,
+            batch=not config.flat or config.groups,
+        )  # fmt: skip
+        b = Filter(config, brought, steps)
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,
         consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.sharing * c.sharers),
         tx_count=c.stage_bytes, cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
     )  # fmt: skip
     producer, consumer = pipe.make_participants()
-    loads = Loads(c, a, b, producer, tiles, k_tiles)
+    loads = (StepsLoads if config.strided else Loads)(c, a, b, producer, tiles, walked)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
@@ -176,8 +230,15 @@ def conv(
         group = warp_group - 1
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, Scales())
         fused = Fused(c.epilogue, addends, pairs=True, whole=number(c.output).is_integer, batch=c.batch)
-        result = Result(c, tmas_c, staging, products.sums, group, fused)
-        work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
+        given = staging, products.sums, group, fused
+        if config.strided:
+            result = PixelResult(c, image, Pixels(grid), steps, *given)
+        elif config.kind == WGRAD:
+            result = WeightResult(config, steps, tmas_c, *given)
+        else:
+            result = Result(c, tmas_c, *given)
+        role = StepsInTurn if config.strided else ROLES[c.schedule]
+        work.consume(role(c, consumer, products, result, tiles, walked))
     if c.cluster > 1:
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
@@ -189,14 +250,18 @@ def conv_text(config: ConvConfig) -> str:
     """
     config.check()
     c, rank = config.base, len(config.window.taps)
-    kind, d = number(c.element), f"?{{div={128 // c.bits}}}"
+    (kind, other), d = (number(e) for e in factors(c.element)), f"?{{div={128 // c.bits}}}"
     image = f"({','.join('?' * (rank + 2))}):({','.join(['1'] + [d] * (rank + 1))})"
     if config.flat:
         filter = f"(?,?,?):({d},1,{d})" if config.groups else f"(?,?):({d},1)"
     else:
-        filter = f"(?,?,?):({d},1,{d})" if config.kind == FPROP else f"(?,?,?):(1,{d},{d})"
+        filter = f"(?,?,?):({d},1,{d})" if c.major_b == "k" else f"(?,?,?):(1,{d},{d})"
     e = f"?{{div={128 // number(c.output).width}}}"
     result = f"(?,?,?):({e},1,{e})" if c.batch else f"(?,?):({e},1)"
-    arrays = [(kind, image), (kind, filter), (number(c.output), result)]
+    if config.strided:
+        result = image.replace(d, e)
+    elif config.kind == WGRAD:
+        filter, result = f"(?,?):(1,{d})", f"(?,?,?):({e},1,{e})"
+    arrays = [(kind, image), (other, filter), (number(c.output), result)]
     tensors = [cute.Tensor[element, layout, "align<16>"] for element, layout in arrays]
     return cute.trace(launch, *tensors, **arguments_of(config.gemm), config=config).mlir(aliases=True, comments=True)

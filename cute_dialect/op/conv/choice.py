@@ -22,7 +22,7 @@ from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.model import Costs, costs_of, ranked
 from cute_dialect.op.conv.geometry import Geometry
 
-__all__ = ["Asked", "choice_of", "chosen", "chosen_with_time", "problem_of", "width_of"]
+__all__ = ["Asked", "choice_of", "chosen", "chosen_with_time", "has_epilogue", "problem_of", "width_of"]
 
 
 class Asked(NamedTuple):
@@ -77,6 +77,12 @@ def problem_of(asked: Asked) -> Problem:
     return Problem(rows, columns // groups, k, asked.element, asked.output, "k", "k", groups, asked.sums)
 
 
+def has_epilogue(geometry: Geometry) -> bool:
+    """Tell whether the kernel of a convolution can have one: rows and columns of its sums are those of the result."""
+    strided = geometry.kind == DGRAD and set(geometry.window.strides) != {1}
+    return geometry.kind != WGRAD and not strided and geometry.groups == 1
+
+
 def choice_of(config: ConvConfig) -> Choice:
     """Return the product's kernel, of which a convolution's differs in its producer."""
     return Choice(config.base, config.parts)
@@ -89,6 +95,8 @@ def _config(asked: Asked, choice: Choice) -> ConvConfig | None:
         return None
     if asked.parts and choice.parts != asked.parts:
         return None
+    if g.kind == DGRAD and set(g.window.strides) != {1}:  # stored an element's 16 bytes at a time, when it is done
+        c = c._replace(deferred=False, serpentine=False)
     config = ConvConfig(
         c._replace(epilogue=asked.epilogue), g.window, g.kind, width_of(g, c.bits), g.groups > 1, choice.parts
     )  # fmt: skip
@@ -110,8 +118,6 @@ def chosen_with_time(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | N
     """Return the same with the microseconds that its product is predicted to take."""
     g = asked.geometry
     if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
-        return None
-    if g.kind == WGRAD or (g.kind == DGRAD and set(g.window.strides) != {1}):
         return None
     if g.groups > 1 and (g.kind != FPROP or width_of(g, BITS[asked.element]) * BITS[asked.element] < 128):
         return None

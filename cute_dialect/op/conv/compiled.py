@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.conv.config import ConvConfig
+from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
 from cute_dialect.op.compiled import Libraries, Runner, by_name
 from cute_dialect.op.conv.choice import choice_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["conv_library", "conv_runner", "unfolder"]
+__all__ = ["ConvRunner", "conv_library", "conv_runner", "unfolder"]
 
 _LIBRARIES = Libraries()
 
@@ -26,10 +27,25 @@ def conv_library(config: ConvConfig, *, elsewhere: bool = False, cpu: bool = Fal
     )  # fmt: skip
 
 
+class ConvRunner(Runner):
+    """A kernel with the memory that its blocks share: call it with image, filter and result, or what stands there."""
+
+    def __init__(self, config: ConvConfig, module: CompiledModule):
+        super().__init__(choice_of(config), module)
+        self.config = config
+
+    def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
+        """Return the memory for a launch: of a filter's gradient there are 64 columns for each chunk of a tap."""
+        if self.config.kind == WGRAD:
+            filters, channels, taps = shape
+            shape = filters, -(-channels // 64) * 64 * taps
+        return super()._memory(stream, device, shape, of_torch)
+
+
 @cache
-def conv_runner(config: ConvConfig, cpu: bool = False) -> Runner:
+def conv_runner(config: ConvConfig, cpu: bool = False) -> ConvRunner:
     """Return the compiled kernel, ready to be called with image, filter and result."""
-    return Runner(choice_of(config), conv_library(config, cpu=cpu))
+    return ConvRunner(config, conv_library(config, cpu=cpu))
 
 
 @cache

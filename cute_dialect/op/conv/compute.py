@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, Where, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
-from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.order import (
@@ -31,7 +31,7 @@ from cute_dialect.op.conv.order import (
     turned,
     views_last,
 )
-from cute_dialect.op.conv.unfolded import unfolded
+from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, traced_of
 from cute_dialect.op.epilogue.reducing import combining, memory_of
@@ -321,35 +321,64 @@ def _launch(
 ) -> None:  # fmt: skip
     """Launch the kernel of a convolution, on copies of what it cannot read or write."""
     library, g = call.where.library, ready.geometry
-    config = None
+    config, epilogue = None, _epilogue(call, ready, extras, found)
     if extras.alpha != 0.0 and not _is_product(g):
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        epilogue = _epilogue(call, ready, extras, found)
-        if not (g.groups > 1 and epilogue.active):
-            asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
-            config = None if ready.arithmetic == "3xtf32" else chosen(asked, gpu, sms)
+        apart = epilogue.active and not has_epilogue(g)
+        asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
+        if apart:
+            asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
+        config = None if ready.arithmetic == "3xtf32" else chosen(asked, gpu, sms)
+        if config is not None and apart:
+            sums = sums_for(library, ready, rows)
+            plain = ready._replace(output=sums.dtype, c=None, bias=None)
+            _launch(call, plain, sums, given, extras.of_sums(), None)
+            finish(library, ready, sums, rows, extras, found)
+            return
     if config is None:
         unfolded(call, ready, rows, extras, found)
         return
     image, other = _read(library, ready, config)
-    result = rows
-    if not matrix(rows).suits_tma():
-        unit = max(1, 16 // numpy_dtype(rows.dtype).itemsize)
-        line = -(-rows.shape[1] // unit) * unit
-        result = library.strided(rows.shape, (line, 1), rows.dtype, rows)
+    result = _stored(library, ready, rows)
     operands, parts = _operands(library, ready, extras, found, config, result)
-    given_result = result
-    if config.groups:
-        per = result.shape[1] // g.groups
-        given_result = result._replace(shape=(result.shape[0], per, g.groups), strides=(result.strides[0], 1, per))
     kernel = conv_runner(config, call.where.cpu)
-    call.told(kernel(image, other, given_result, *operands, **call.options))
+    call.told(kernel(image, other, _as_taken(ready, result, config), *operands, **call.options))
     if parts and found is not None:
         for x in found.reduced:
             for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
                 call.told(combiner(step.config, call.where.cpu)(step.parts, step.results, **call.options))
     if result is not rows:
-        library.native(rows)[...] = library.native(result)
+        library.native(rows)[...] = library.native(result).reshape(rows.shape)
+
+
+def _stored(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
+    """Return where a kernel stores its result: memory of its own where lines are no multiples of 16 bytes."""
+    item = numpy_dtype(rows.dtype).itemsize
+    line = ready.geometry.output[-1]
+    if matrix(rows).suits_tma() and line * item % 16 == 0:
+        return rows
+    wide = -(-line * item // 16) * 16 // item
+    count = rows.shape[1] // line
+    made = library.strided((*rows.shape[:-1], count * wide), (count * wide, 1), rows.dtype, rows)
+    return made._replace(shape=(rows.shape[0], count, line), strides=(count * wide, wide, 1))
+
+
+def _as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
+    """Return a result as the kernel takes it."""
+    g, step = ready.geometry, x.strides[0]
+    line = g.output[-1]
+    if config.kind == WGRAD:
+        apart = x.strides[1] if len(x.shape) == 3 else line
+        return x._replace(shape=(x.shape[0], line, g.taps), strides=(step, 1, apart))
+    if config.strided:
+        steps = strides_of(g.output)
+        strides = (1, *[n // line * step for n in steps[-2::-1]])
+        wide = x.strides[1] if len(x.shape) == 3 else line  # 16 bytes are stored at once, of memory of its own
+        return x._replace(shape=(wide, *g.output[-2::-1]), strides=strides)
+    if config.groups:
+        per = line // g.groups
+        return x._replace(shape=(x.shape[0], per, g.groups), strides=(step, 1, per))
+    return x._replace(shape=(x.shape[0], line), strides=(step, 1))
 
 
 def _is_product(g: Geometry) -> bool:
@@ -414,6 +443,12 @@ def _read(library: Library, ready: Prepared, config: ConvConfig) -> tuple[ArrayV
     unit = 16 // item
     image = ready.image if lines_suit(ready.image) else dense(library, ready.image, unit)
     image = _apart(image, unit)
+    if config.kind == WGRAD:
+        y = ready.other if lines_suit(ready.other) and as_rows(ready.other) else dense(library, ready.other, unit)
+        rows = as_rows(y)
+        assert rows is not None
+        taken = rows._replace(shape=rows.shape[::-1], strides=(1, max(rows.strides[0], unit)))
+        return image._replace(shape=image.shape[::-1], strides=image.strides[::-1]), taken
     shape, strides = image.shape[::-1], image.strides[::-1]
     return image._replace(shape=shape, strides=strides), _filter(library, ready, config, unit, g)
 

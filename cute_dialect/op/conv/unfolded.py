@@ -27,7 +27,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.compute import Call, Prepared
 
-__all__ = ["MOST", "columns_of", "unfolded"]
+__all__ = ["MOST", "columns_of", "finish", "sums_for", "unfolded"]
 
 MOST = 1 << 29
 """Bytes of columns that are written before they are multiplied."""
@@ -37,15 +37,13 @@ def unfolded(call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found
     """Compute a convolution to a matrix of rows."""
     g, library = ready.geometry, call.where.library
     image, other = ready.image, ready.other
-    c = None if ready.c is None else as_rows(ready.c) or as_rows(dense(library, ready.c))
+    c = None if ready.c is None else _addend(library, ready, ready.c)
     pixels = prod(g.output[1:-1]) if g.kind != WGRAD else prod(g.result[1:-1])
     images, wide = g.image[0], g.taps * image.shape[-1] * numpy_dtype(image.dtype).itemsize
     at_once = max(1, min(images, MOST // max(1, pixels * wide)))
     simple = g.groups == 1 and found is None and at_once >= images
     plain = g.kind != WGRAD and g.groups == 1 and found is None
-    kind = result_of(image.dtype)
-    wide_kind = kind if kind in ("f64", "i32") else "f32"
-    sums = rows if simple or plain else library.strided(rows.shape, (rows.shape[1], 1), wide_kind, rows)
+    sums = rows if simple or plain else sums_for(library, ready, rows)
     how = extras if sums is rows else extras.of_sums()
     first = True
     for start in range(0, images, at_once):
@@ -60,14 +58,36 @@ def unfolded(call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found
             bias = ready.bias if sums is rows else None
             _pixels(call, g, columns, _factor(library, other, g), _images(library, sums, *span), how, added, bias)
         first = False
-    if sums is rows:
-        return
+    if sums is not rows:
+        finish(library, ready, sums, rows, extras, found)
+
+
+def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:
+    """Return memory for the sums that a result is made of."""
+    kind = result_of(ready.image.dtype)
+    return library.strided(rows.shape, (rows.shape[1], 1), kind if kind in ("f64", "i32") else "f32", rows)
+
+
+def finish(
+    library: Library, ready: Prepared, sums: ArrayView, rows: ArrayView, extras: Extras, found: Bound | None
+) -> None:  # fmt: skip
+    """Compute what becomes of sums by the arrays' library."""
     native = library.native
     if found is not None:
         found.by_library(native(sums))
         return
+    c = None if ready.c is None else _addend(library, ready, ready.c)
     added, bias = (None if x is None else native(x) for x in (c, ready.bias))
     unfused(native(sums), native(rows), extras.alpha, extras.beta, added, bias, extras.activation)
+
+
+def _addend(library: Library, ready: Prepared, c: ArrayView) -> ArrayView:
+    """Return what is added as a matrix like the result."""
+    rows, columns = ready.geometry.matrix
+    found = as_rows(c)
+    if ready.geometry.kind != WGRAD and found is not None:
+        return found
+    return dense(library, c)._replace(shape=(rows, columns), strides=(columns, 1))
 
 
 def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView:

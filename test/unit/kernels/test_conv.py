@@ -11,12 +11,13 @@ import pytest
 from conv_reference import How, forward, gradients, small
 
 from cute_dialect.kernels.conv import conv_text
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, ConvConfig, Window
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, Window
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BASE = GemmConfig(tile=(64, 64, 64), sms=2, cluster_m=1)
+PLAIN = BASE._replace(deferred=False, serpentine=False)
 
 
 class Case(NamedTuple):
@@ -47,6 +48,21 @@ CASES = {
     "gradient": Case(
         BASE._replace(major_b="n"), Window((3, 2), (1, 0), (0, 2), (), (1, 2)), (2, 5, 7, 72), 72, kind=DGRAD
     ),
+    "gradient, stride": Case(
+        PLAIN._replace(major_b="n", batch=True, cluster_m=2, sms=4),
+        Window((3, 2), (1, 0), (0, 2), (2, 3), (1, 2)), (1, 8, 9, 136), 64, kind=DGRAD,
+    ),
+    "gradient, pixels that no tap reaches": Case(
+        PLAIN._replace(major_b="n", batch=True), Window((1, 1), (0, 0), (0, 0), (2, 2)), (3, 4, 5, 64), 64, kind=DGRAD
+    ),
+    "filters, two blocks share the gradient": Case(
+        PLAIN._replace(major_a="m", major_b="n", cluster_n=2, sms=4), Window((3, 2), (1, 0), (0, 2), (2, 1), (1, 2)),
+        (1, 9, 8, 64), 136, kind=WGRAD,
+    ),
+    "filters, three dimensions": Case(
+        BASE._replace(major_a="m", major_b="n", tile=(64, 128, 64)), Window((2, 1, 2), (1, 0, 0), (0, 0, 1)),
+        (1, 2, 3, 5, 72), 64, kind=WGRAD,
+    ),
 }  # fmt: skip
 
 
@@ -54,6 +70,8 @@ CASES = {
 def test_convolution(name: str) -> None:
     case = CASES[name]
     w, rng = case.window, np.random.default_rng(len(name))
+    if case.kind == DGRAD and w.stride:
+        w = w._replace(left=tuple([n % u for n, u in zip(case.image[1:-1], w.strides)]))
     config = ConvConfig(case.base, w, case.kind, case.width)
     kernel = compile(conv_text(config), filename="conv.mlir", emit="base").kernel("launch")
     x = small(rng, *case.image)
@@ -64,12 +82,21 @@ def test_convolution(name: str) -> None:
         image = small(rng, *want.shape)
         want = gradients(x, f, image, h)[0]
         other = f.reshape(case.filters, -1, case.image[-1]).transpose(2, 0, 1)
+    elif case.kind == WGRAD:
+        other = small(rng, *want.shape)
+        image, want = x, gradients(x, f, other, h)[1]
+        other = other.reshape(-1, case.filters).T
     else:
         image, other = x, f.reshape(case.filters, -1)
         other = other if config.flat else f.reshape(case.filters, -1, case.image[-1]).transpose(0, 2, 1)
-    got = np.full((want.size // want.shape[-1], want.shape[-1]), np.nan, np.float16)
-    kernel(image.transpose(), other, got, device="cpu", checks=CHECKS)
-    assert (got.reshape(want.shape) == want).all()
+    got = np.full(want.shape, np.nan, np.float16)
+    taken = got.reshape(-1, want.shape[-1])
+    if config.strided:
+        taken = got.transpose()
+    elif case.kind == WGRAD:
+        taken = got.reshape(case.filters, -1, want.shape[-1]).transpose(0, 2, 1)
+    kernel(image.transpose(), other, taken, device="cpu", checks=CHECKS)
+    assert (got == want).all()
 
 
 BAD = {

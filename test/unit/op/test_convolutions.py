@@ -13,39 +13,79 @@ from conv_reference import How, forward, gradients, how, small
 from cute_dialect import op
 
 CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
-CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any]] = {
-    "f16, 72 channels": ((1, 4, 5, 72), (64, 3, 3, 72), how(), np.float16),
-    "f16, 3 channels, stride": ((1, 5, 5, 3), (8, 3, 3, 3), how(1, 2), np.float16),
-    "f32, odd channels": ((1, 3, 4, 5), (6, 2, 2, 5), How((1, 0), (0, 1), (1, 1), (1, 2), 1, True), np.float32),
-    "f64, groups": ((1, 4, 4, 4), (4, 3, 3, 2), how(1, 2, groups=2), np.float64),
-    "f16, groups of 16": ((1, 4, 4, 32), (64, 3, 3, 16), how(groups=2), np.float16),
-    "f16, one tap": ((1, 5, 5, 64), (72, 1, 1, 64), how(0), np.float16),
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
+    "f16": ((1, 4, 5, 72), (64, 3, 3, 72), how(), np.float16, "fdw"),
+    "f16, 20 channels, stride": ((1, 5, 4, 20), (12, 3, 3, 20), how(1, 2), np.float16, "fdw"),
+    "tf32, backwards": ((1, 3, 3, 16), (8, 2, 2, 16), How((1, 0), (0, 1), (1, 1), (1, 2), 1, True), np.float32, "fd"),
+    "f16, groups": ((1, 4, 4, 32), (64, 3, 3, 16), how(groups=2), np.float16, "f"),
+    "f64, groups, backwards": (
+        (1, 3, 3, 4),
+        (4, 2, 2, 2),
+        How((1, 1), (0, 0), (1, 2), (1, 1), 2, True),
+        np.float64,
+        "",
+    ),
+    "f16, one tap": ((1, 3, 3, 64), (72, 1, 1, 64), how(0), np.float16, ""),
 }
+"""Images, filters, how; type; which of the three are computed by im2col loads: forward, the gradients of ``x`` (d) and
+of ``f`` (w).
+"""
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels with im2col loads that are launched, on a chip of two multiprocessors."""
+    from cute_dialect.op.conv import compute
+
+    found: list[str] = []
+    given = compute.conv_runner
+
+    def told(config: Any, cpu: bool = False) -> Any:
+        found.append(config.kind)
+        return given(config, cpu)
+
+    monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
+    monkeypatch.setattr(compute, "conv_runner", told)
+    return found
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_forward_and_gradients(name: str) -> None:
-    of_x, of_f, h, dtype = CASES[name]
+def test_forward_and_gradients(name: str, launched: list[str]) -> None:
+    of_x, of_f, h, dtype, kinds = CASES[name]
     rng = np.random.default_rng(3)
     x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
     want = forward(x, f, h)
     y = small(rng, *want.shape, dtype=dtype)
     dx, df = gradients(x, f, y, h)
-    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
-    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
-    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+    how_ = {**h.arguments, **CHECKS, "math": "tf32" if dtype is np.float32 else "default"}
+    assert (op.conv2d(x, f, **how_) == want).all()
+    assert (op.conv2d_input(x.shape, f, y, **how_) == dx).all()
+    assert (op.conv2d_weight(x, f.shape, y, **how_) == df).all()
+    assert [kind[0] for kind in launched] == list(kinds)
 
 
-def test_what_becomes_of_the_sums() -> None:
+def test_gradients_are_added(launched: list[str]) -> None:
+    """Of pixels of several kinds and of filters: to ``c``, times numbers."""
+    rng, h = np.random.default_rng(4), how(1, 2)
+    x, f, y = small(rng, 1, 5, 4, 24), small(rng, 8, 3, 3, 24), small(rng, 1, 3, 2, 8)
+    dx, df = gradients(x, f, y, h)
+    c, d = small(rng, *x.shape), small(rng, *f.shape)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, c=c, alpha=2.0, device="cpu") == 2 * dx + c).all()
+    before = d.copy()
+    assert op.conv2d_weight(x, f.shape, y, **h.arguments, c=d, beta=2.0, out=d, device="cpu") is d
+    assert (d == df + 2 * before).all() and launched == ["dgrad", "wgrad"]
+
+
+def test_what_becomes_of_the_sums(launched: list[str]) -> None:
     """Of im2col loads and of columns: bias, activation, c, numbers; and an epilogue with a sum of each channel."""
     rng = np.random.default_rng(5)
-    x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 64)
-    bias, c = np.arange(64, dtype=np.float32) - 30, small(rng, 1, 4, 4, 64)
+    x, f = small(rng, 1, 4, 3, 16), small(rng, 64, 2, 3, 16)
+    bias, c = np.arange(64, dtype=np.float32) - 30, small(rng, 1, 5, 3, 64)
     sums = forward(x, f, how())
     got = op.conv2d(x, f, bias, padding=1, alpha=2.0, c=c, beta=0.5, activation="relu", **CHECKS)
     assert (got == np.maximum(2 * sums + 0.5 * c + bias, 0)).all()
     exact = op.conv2d(*(t.astype(np.float32) for t in (x, f)), bias, padding=1, c=c.astype(np.float32), device="cpu")
-    assert (exact == sums + c + bias).all()
+    assert (exact == sums + c + bias).all() and launched == ["fprop"]
 
     def residual(accum: Any, bias: Any, c: Any) -> Any:
         D = op.epilogue.relu(accum + bias) + c
@@ -58,7 +98,7 @@ def test_what_becomes_of_the_sums() -> None:
     assert (total == want.sum((0, 1, 2))).all() and total.shape == (1, 1, 1, 64)
 
 
-def test_torch() -> None:
+def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(7)
@@ -71,7 +111,7 @@ def test_torch() -> None:
         assert (got.permute(0, 2, 3, 1).numpy() == want).all()
     out = torch.full((1, 8, 4, 4), float("nan"), dtype=torch.float16)
     assert op.conv2d(*given, padding=1, out=out, **CHECKS) is out
-    assert (out.permute(0, 2, 3, 1).numpy() == want).all()
+    assert (out.permute(0, 2, 3, 1).numpy() == want).all() and len(launched) == 3
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:

@@ -1,0 +1,150 @@
+"""Where the results of gradients go: the pixels of an image that the same taps reach, and the taps of a filter.
+
+And who walks K where tiles differ in how much of it they have.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.conv.columns import Pixels, Steps
+from cute_dialect.kernels.conv.config import ConvConfig
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.hopper import Cooperative, Loads
+from cute_dialect.kernels.gemm.parts import Item, Place
+from cute_dialect.kernels.gemm.result import ChunkStore, Result, RowStore
+
+__all__ = ["PixelResult", "StepsInTurn", "StepsLoads", "WeightResult", "WorkOfSteps"]
+
+
+class WeightResult(Result):
+    """The gradient of a filter: each 64 columns of the sums are channels of one tap.
+
+    ``steps``: which tap; channels and taps behind the last ones are not stored.
+    """
+
+    def __init__(
+        self, config: ConvConfig, steps: Steps, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Any
+    ):  # fmt: skip
+        super().__init__(config.base, tmas, memory, sums, group, fused)
+        self.steps = steps
+
+    def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
+        """Return the filter, the channel and the tap of the element of a row and a column of the tile."""
+        first = place.column * self.c.columns + column
+        tap, block = divmod(cute.assume(first // 64, range=(0, None)), self.steps.blocks)
+        return self.row(place, atom), block * 64 + first % 64, tap
+
+
+class _Target:
+    """What a chunk is stored to without TMA: its type."""
+
+    def __init__(self, value_type: Any):
+        self.value_type = value_type
+
+
+class PixelStore(RowStore):
+    """Stores chunks of rows that are pixels anywhere in an image: 16 bytes of channels at a time.
+
+    ``image``: (C, W, …, N); ``pixels``: of rows; ``steps``: which pixels a residue is.
+    """
+
+    def __init__(self, image: Any, pixels: Pixels, steps: Steps, width: int, memory: Any, buffers: int, group: Any):
+        super().__init__((_Target(image.element_type), None), width, memory, buffers, group)
+        self.image, self.pixels, self.steps = image, pixels, steps
+        self.vector = 128 // image.element_type.width
+        load = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), image.element_type, num_bits_per_copy=128)
+        self.across = width // self.vector  # lanes of a row
+        lanes = cute.make_layout((32 // self.across, self.across), stride=(self.across, 1))
+        self.read = cute.make_tiled_copy_tv(load, lanes, cute.make_layout((1, self.vector))).get_slice(self.lane)
+        self.atom_of_rows = load
+
+    def wait(self, under_way: int) -> None:
+        """Wait for nothing: stores have read their buffers when they are issued."""
+
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+        """Store the registers of a chunk; ``at``: row, channel and residue of the warp group's first element."""
+        cute.arch.sync_warp()
+        staged = self.staged[None, None, self.warp, buffer]
+        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(staged))
+        cute.arch.sync_warp()
+        source = self.read.partition_S(staged)
+        held = cute.make_rmem_tensor_like(source)
+        cute.copy(self.read, source, held)
+        row, channel, residue = at
+        places = self.steps.places(residue)
+        strides = self.steps.config.window.strides[::-1]
+        channel = channel + self.lane % self.across * self.vector
+        *extents, images = self.image.shape[1:]
+        for i in cute.range_constexpr(16 * self.across // 32):
+            *pixel, n = self.pixels.of_row(row + self.warp * 16 + i * (32 // self.across) + self.lane // self.across)
+            where = [x * u + a for x, u, a in zip(pixel, strides, places)]
+            inside = (n < images) & (channel < self.image.shape[0])
+            for x, extent in zip(where, extents):
+                inside = inside & (x < extent)
+            if inside:
+                start = (self.image[(None, *where, n)].iterator + channel).align(16)
+                there = cute.make_tensor(start, cute.make_layout(self.vector))
+                cute.copy(self.atom_of_rows, held[None, i, 0], there)
+
+
+class PixelResult(Result):
+    """The gradient of an image, of pixels that the same taps reach: a matrix of a batch is a residue.
+
+    ``image``: (C, W, …, N); the rest is as of a :class:`Result`.
+    """
+
+    def __init__(
+        self, c: GemmConfig, image: Any, pixels: Pixels, steps: Steps, memory: Any, sums: Any, group: Any, fused: Any
+    ):  # fmt: skip
+        targets = {width: (_Target(image.element_type), None) for width in dict.fromkeys(c.widths)}
+        super().__init__(c, targets, memory, sums, group, fused)
+        buffers = c.buffers * c.consumers
+        self.stores: dict[int, ChunkStore] = {
+            width: PixelStore(image, pixels, steps, width, memory, buffers, group) for width in targets
+        }
+
+
+class StepsLoads(Loads):
+    """The producer's side, of tiles that differ in how many steps of K they have."""
+
+    def whole(self, first: Any, done: Any) -> None:
+        """Bring this block's tiles from ``first`` on, ``done`` stages of which are on their way."""
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            for i in range(done, self.k_tiles(place)):
+                self.stage(i, place)
+            done = cute.Int32(0)
+
+
+class StepsInTurn(Cooperative):
+    """The consumers' side, of such tiles."""
+
+    def whole(self, first: Any) -> None:
+        """Multiply and store this block's tiles from ``first`` on."""
+        for tile in range(first, self.tiles.count(), self.tiles.step):
+            place = self.tiles.place(tile)
+            self.products.of_tile(self.consumer, self.k_tiles(place), place)
+            self.result.convert(place)
+            self.result.store(place)
+        self.result.finish()
+
+
+class WorkOfSteps:
+    """A block's work: every n-th tile, n the number of clusters; ``k_tiles`` gives the steps of a place."""
+
+    def __init__(self, c: Any, tiles: Any, k_tiles: Any, shared: Any):
+        del c, shared
+        self.tiles = tiles
+        last = cute.max(tiles.count() - 1, 0)
+        self.first = Item(tiles.first, 0, k_tiles(tiles.place(cute.min(tiles.first, last))))
+
+    def produce(self, loads: Any) -> None:
+        """Bring what this block multiplies."""
+        loads.whole(self.tiles.first, loads.begin(self.first))
+
+    def consume(self, role: Any) -> None:
+        """Multiply and store it."""
+        role.whole(self.tiles.first)
