@@ -24,7 +24,7 @@ from cute_dialect.op.choosing.report import explain
 from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 
-__all__ = ["MARGIN", "Tuned", "finals", "space", "tune"]
+__all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tune"]
 
 MARGIN = 1.01
 """The factor by which another kernel must be faster than what is taken without tuning."""
@@ -129,7 +129,7 @@ def tune(
     for what in ("kernel", "split_k", "device", "stream"):
         if call.get(what) is not None:
             raise UnsupportedError(f"tune: expected no {what}: kernels are measured on the GPU of the arguments")
-    _check_place(a, b)
+    check_place(a, b)
     found = explain(function, a, b, out, **call)
     if found.choice is None or found.by_torch or found.copies:
         raise UnsupportedError(f"tune: expected matrices that TMA reads where they are, got {found.problem.key}")
@@ -138,45 +138,73 @@ def tune(
     first = wanted[0] if isinstance(wanted, tuple) else wanted["D"] if isinstance(wanted, Mapping) else wanted
     rule = ways.choose(found.problem, sms, gpu)
     choices = tuple(dict.fromkeys((rule, *space(found.problem, costs_of(gpu, sms)))))
+    epilogue = found.choice.config.epilogue if found.choice.skinny is None else found.choice.skinny.epilogue
+    epilogue = epilogue.transposed() if found.choice.swapped else epilogue
+    kernels = {c: ways.with_epilogue(c, epilogue) if epilogue.active else c for c in choices}
+
+    def memory_of() -> Any:
+        return torch.empty_like(first if out is None else out)
+
+    def run_of(choice: Choice, memory: Any) -> Callable[[], Any]:
+        return lambda: function(a, b, memory, kernel=choice, **call)
+
+    measured = contest(
+        found.problem, rule, kernels, first, memory_of, run_of, traffic=found.bytes, until=begin + budget, say=say
+    )
+    return kept(measured, gpu, found.flops) if save else measured
+
+
+def contest(
+    problem: Problem, rule: Choice, kernels: Mapping[Choice, Choice], first: Any, memory_of: Callable[[], Any],
+    run_of: Callable[[Choice, Any], Callable[[], Any]], *, traffic: int, until: float,
+    say: Callable[[str], None] | None,
+) -> Tuned:  # fmt: skip
+    """Compile kernels (of each choice, with what becomes of the sums), compare their results with the ``first`` one,
+    and measure them; ``rule``: what is taken without.
+
+    ``memory_of``: gives memory for a result; ``run_of``: what computes it there; ``traffic``: bytes of a call;
+    ``until``: when no kernel is added any more.
+    """
     if say is not None:
-        say(f"{len(choices)} kernels are compiled")
-    kept, left_out = _made(choices, found.choice, begin + budget)
+        say(f"{len(kernels)} kernels are compiled")
+    made, left_out = _made(kernels, until)
     contestants: list[tuple[str, Callable[[], object]]] = []
-    for choice in kept:
-        memory = torch.empty_like(first if out is None else out).fill_(float("nan") if first.is_floating_point() else 1)
-
-        def run(choice: Choice = choice, memory: Any = memory) -> Any:
-            return function(a, b, memory, kernel=choice, **call)
-
-        if choice != rule and time.monotonic() > begin + budget:
+    for choice in made:
+        memory = memory_of().fill_(float("nan") if first.is_floating_point() else 1)
+        if choice != rule and time.monotonic() > until:
             left_out.append((choice.name, "no time"))
             continue
+        run = run_of(choice, memory)
         result = run()
-        d = result[0] if isinstance(result, tuple) else result["D"] if isinstance(result, Mapping) else result
+        d = result[0] if isinstance(result, tuple) else result["D"] if isinstance(result, Mapping) else memory
         if _differs(d, first):
             left_out.append((choice.name, "another result"))
             continue
         contestants.append((choice.name, run))
     if say is not None:
         say(f"{len(contestants)} kernels are measured")
-    traffic = found.bytes
     screened = {n: s.median for n, s in compare(contestants, traffic=traffic, runs=_SCREEN, warmup=2).items()}
     order = sorted(screened, key=lambda n: screened[n])
     last = list(dict.fromkeys((*order[:_FINALISTS], rule.name)))
     times = finals([(n, r) for n, r in contestants if n in last], traffic)
     best = min(last, key=lambda n: times[n] / (MARGIN if n == rule.name else 1.0))
-    kernel = next(c for c in kept if c.name == best)
-    path = None
-    if save and kernel != rule:
-        path = save_choices(gpu, {found.problem.key: (kernel, found.flops / times[best] / 1e6)})
-        _forget()
+    kernel = next(c for c in made if c.name == best)
     return Tuned(
-        found.problem, kernel, times[best], rule, times[rule.name], tuple((n, screened[n]) for n in order),
-        tuple(left_out), path,
+        problem, kernel, times[best], rule, times[rule.name], tuple((n, screened[n]) for n in order), tuple(left_out),
+        None,
     )  # fmt: skip
 
 
-def _check_place(a: Any, b: Any) -> None:
+def kept(found: Tuned, gpu: str, flops: int) -> Tuned:
+    """Write what was found to the user's table, where it is faster than what is taken without."""
+    if found.kernel == found.before:
+        return found
+    path = save_choices(gpu, {found.problem.key: (found.kernel, flops / found.microseconds / 1e6)})
+    _forget()
+    return found._replace(saved=path)
+
+
+def check_place(a: Any, b: Any) -> None:
     """Raise DeviceError or UnsupportedError where a call with these cannot be measured."""
     import torch
 
@@ -187,28 +215,22 @@ def _check_place(a: Any, b: Any) -> None:
         raise UnsupportedError("tune: a stream is being captured")
 
 
-def _made(choices: Sequence[Choice], taken: Choice, until: float) -> tuple[list[Choice], list[tuple[str, str]]]:
-    """Compile kernels, with what the one that is taken does with its sums; gives those that are compiled in time, the
-    first among them, and why others are not.
-    """
-    epilogue = taken.config.epilogue if taken.skinny is None else taken.skinny.epilogue
-    epilogue = epilogue.transposed() if taken.swapped else epilogue
-    coming: list[tuple[Choice, Prefetch]] = [
-        (c, prefetch([ways.with_epilogue(c, epilogue) if epilogue.active else c])) for c in choices
-    ]
-    kept: list[Choice] = []
+def _made(kernels: Mapping[Choice, Choice], until: float) -> tuple[list[Choice], list[tuple[str, str]]]:
+    """Compile kernels; gives the choices whose are compiled in time, the first among them, and why others are not."""
+    coming: list[tuple[Choice, Prefetch]] = [(c, prefetch([kernel])) for c, kernel in kernels.items()]
+    made: list[Choice] = []
     failed: list[tuple[str, str]] = []
     for number, (choice, making) in enumerate(coming):
         try:
             making.wait(None if number == 0 else max(0.0, until - time.monotonic()))
-            kept.append(choice)
+            made.append(choice)
         except TimeoutError:
             failed.append((choice.name, "no time"))
         except Exception as e:
             if number == 0:
                 raise
             failed.append((choice.name, str(e).splitlines()[0]))
-    return kept, failed
+    return made, failed
 
 
 def _differs(x: Any, y: Any) -> bool:

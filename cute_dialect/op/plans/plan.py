@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.choosing.report import Explanation
+    from cute_dialect.op.choosing.tuning import Tuned
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["Gemm"]
@@ -271,6 +272,10 @@ class Gemm:
     def operation_for(self, x: Operands) -> GemmOperationUniversal:
         """Return the operation that computes a call."""
         td = self._tile or chosen(x, self.asked(batch=len(x.d.shape) == 3), **self.where())
+        return self.operation_of(td)
+
+    def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
+        """Return the operation of a tile, made once."""
         key = td.kernel or td
         found = self._operations.get(key)
         if found is None:
@@ -447,6 +452,24 @@ class Gemm:
         return reference(a, b, c, alpha, beta, bias, self._activation, self._visitor)
 
     # ------------------------------------------------------------------------------------------------------- reading
+
+    def tune(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, bias: object = None, budget: float = 30.0, save: bool = True,
+        say: Callable[[str], None] | None = None,
+    ) -> Tuned:  # fmt: skip
+        """Measure kernels on tensors of torch on a GPU, and let plans and calls like this one take the fastest from now
+        on; nothing is written into ``D``.  ``budget``, ``save``, ``say``: as of :func:`cute_dialect.op.tune`.
+        """
+        from cute_dialect.op.choosing.tuning import check_place
+        from cute_dialect.op.plans.tuning import tuned_plan
+
+        a, b, _, _ = self._given("Gemm.tune", A, B)
+        check_place(a, b)
+        taken = self._arguments("Gemm.tune", A, B, C, D, alpha, beta, bias, None, {})
+        found = tuned_plan(self, taken, budget, save, say)
+        self._reset()
+        return found
 
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
         """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""

@@ -23,6 +23,7 @@ from cute_dialect.op.choosing import ways  # noqa: E402
 from cute_dialect.op.choosing.choice import Problem, table_path, tuned  # noqa: E402
 from cute_dialect.op.choosing.timing import Sample  # noqa: E402
 from cute_dialect.op.choosing.ways import choose  # noqa: E402
+from cute_dialect.op.plans import tuning as of_plans  # noqa: E402
 
 GPU = "NVIDIA Test 300"
 
@@ -54,7 +55,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str
         return {name: Sample(t, t, t, 1) for name, t in times.items()}
 
     monkeypatch.setattr(module, "compare", compare)
-    monkeypatch.setattr(module, "_check_place", nothing)
+    monkeypatch.setattr(module, "check_place", nothing)
     monkeypatch.setattr(module, "_NEAR", 5)
     monkeypatch.setattr(ways, "gpu_of", gpu_of)
     put_in_place(monkeypatch)
@@ -114,6 +115,25 @@ def test_what_is_given_is_left_as_it_is(speeds: dict[str, float]) -> None:
     before = out.clone()
     op.tune(op.mm, A, B, out, c=c, beta=2.0, activation="relu")
     assert torch.equal(out, before)
+
+
+def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)
+    plan = op.Gemm(element="f16", layout="row", beta=1.0)
+    plan.activation = "relu"
+    monkeypatch.setattr(plan, "where", lambda: {"gpu": GPU, "sms": 132, "opclass": "tensor_op", "chip": 90})
+    a, b, c, d = A, B, half(72, 88), torch.zeros(72, 88).half()
+    arguments = plan.arguments(a, b, c, d, device="cpu")
+    rule = choose(PROBLEM, 132, GPU)
+    faster = next(x for x in module.space(PROBLEM) if x != rule)
+    speeds[faster.name] = 7.0
+    found = of_plans.tuned_plan(plan, arguments, 30.0, True, None)
+    assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
+    assert not d.any() and plan.arguments(a, b, c, d, device="cpu").operation.choice.name == faster.name
+    assert op.tune(op.mm, a, b).kernel == faster  # one table for both
+    with pytest.raises(op.DeviceError, match="tune: expected a as a tensor of torch on a GPU, got Tensor"):
+        monkeypatch.undo()
+        plan.tune(a, b)
 
 
 def test_what_cannot_be_tuned() -> None:

@@ -1,0 +1,86 @@
+"""Measure which kernel is the fastest for a plan's operands: ``plan.tune``."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.op.choosing import tuning, ways
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.model import costs_of
+from cute_dialect.op.choosing.tuning import Tuned
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.plans.arguments import Arguments
+from cute_dialect.op.plans.configure import described
+from cute_dialect.op.plans.tiles import problem_of
+from cute_dialect.runtime.arrays import view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.plans.plan import Gemm
+
+__all__ = ["tuned_plan"]
+
+
+def tuned_plan(
+    plan: Gemm, taken: Arguments, budget: float, save: bool, say: Callable[[str], None] | None
+) -> Tuned:  # fmt: skip
+    """Measure kernels for checked arguments of a plan; see :func:`cute_dialect.op.choosing.tuning.tune`."""
+    import torch
+
+    begin, x = time.monotonic(), taken.operands
+    if plan.tile_description is not None:
+        raise UnsupportedError("Gemm.tune: expected no tile_description, it says which kernel is taken")
+    if taken.operation.choice is None:
+        raise UnsupportedError(
+            f"Gemm.tune: expected operands that wgmma multiplies where they are, got {taken.operation.name}"
+        )
+    if 0 in (*x.d.shape, x.a.shape[-1]) or x.alpha == 0.0:
+        raise UnsupportedError("Gemm.tune: expected a product of something")
+    batch = len(x.d.shape) == 3
+    asked, (m, n) = plan.asked(batch=batch), x.d.shape[-2:]
+    matrices = x.d.shape[0] if batch else 1
+    k = x.a.shape[-1]
+    problem = problem_of(asked, m, n, k, matrices)
+    gpu, sms = ways.gpu_of(x.d.device)
+    rule = ways.choose(problem, sms, gpu)
+
+    def memory_of() -> Any:
+        return torch.empty_strided(x.d.shape, x.d.strides, dtype=taken.D.dtype, device=taken.D.device)
+
+    def arguments(choice: Choice, memory: Any) -> Arguments:
+        operation = plan.operation_of(described(choice, asked))
+        return Arguments(
+            operation, x._replace(d=view_of(memory)), memory, taken.stream, taken.options, call="Gemm.tune"
+        )
+
+    def run_of(choice: Choice, memory: Any) -> Callable[[], Any]:
+        return prepared(arguments(choice, memory))
+
+    def kernel_of(choice: Choice) -> Choice | None:
+        try:
+            found = plan.operation_of(described(choice, asked)).variant_for(x).kernel
+        except UnsupportedError:
+            return None
+        return found if isinstance(found, Choice) else None
+
+    choices = dict.fromkeys((rule, *tuning.space(problem, costs_of(gpu, sms))))
+    kernels = {c: kernel for c in choices if (kernel := kernel_of(c)) is not None}
+    first = memory_of()
+    prepared(arguments(rule, first))()
+    elements = matrices * (m * k + k * n) * BITS[problem.element] + matrices * m * n * BITS[problem.output]
+    found = tuning.contest(
+        problem, rule, kernels, first, memory_of, run_of, traffic=elements // 8,
+        until=begin + budget, say=say,
+    )  # fmt: skip
+    return tuning.kept(found, gpu, 2 * matrices * m * n * k) if save else found
+
+
+def prepared(arguments: Arguments) -> Callable[[], Any]:
+    """Return what launches and does no more."""
+    return arguments.bind()
