@@ -170,6 +170,6 @@ def mlir(operation: GemmOperationUniversal) -> str:
         f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
     ]  # fmt: skip
     if recipe.share is not None:
-        floats, counters = recipe.of_shared(m, n)
+        floats, counters = recipe.of_shared(Operands(views[0], views[1], views[2]))
         head.append(f"  with more arguments: workspace={floats}=zeros and counters or flags={counters}=zeros")
     return "".join(f"// {line}".rstrip() + "\n" for line in head) + operation.ir()

@@ -282,7 +282,7 @@ class GemmConfig(NamedTuple):
 class SplitConfig(NamedTuple):
     """A kernel whose blocks share the K of a tile (:mod:`cute_dialect.kernels.gemm.split`).
 
-    ``base``: tile, types and majors (up to 192 rows, no batch); ``parts``: blocks that share a tile.
+    ``base``: tile, types and majors (up to 192 rows); ``parts``: blocks that share a tile.
     """
 
     base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
@@ -324,8 +324,8 @@ class SplitConfig(NamedTuple):
             raise ValueError("expected no blocks that share K where an epilogue makes one column of two")
         if base.saturate:
             raise ValueError("expected no blocks that share K where sums saturate")
-        if base.batch or base.promote or base.deferred or base.atoms != 1:
-            raise ValueError(f"expected up to 192 rows, no batch, promotion or deferred store, got {base}")
+        if base.array or base.promote or base.deferred or base.atoms != 1:
+            raise ValueError(f"expected up to 192 rows, no matrices anywhere, promotion or deferred store, got {base}")
         if base.accumulator:
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if base.schedule != "cooperative" or base.stream_k:

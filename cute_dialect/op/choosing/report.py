@@ -53,7 +53,8 @@ class Explanation(NamedTuple):
     how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
     of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
     once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
-    is no choice; ``parts``: f32 is split in three parts of tf32 first; ``launches``: how many, and why not one.
+    is no choice; ``parts``: f32 is split in three parts of tf32 first; ``launches``: how many, and why not one;
+    ``split``: parts of K that were asked for, that there are, and why fewer.
     """
 
     operation: str
@@ -76,6 +77,7 @@ class Explanation(NamedTuple):
     other: AnyConfig | None = None
     parts: bool = False
     launches: tuple[int, str] = (1, "")
+    split: tuple[int, int, str] = (1, 1, "")
 
     @property
     def last_wave(self) -> float:
@@ -94,6 +96,9 @@ class Explanation(NamedTuple):
         if self.parts:
             lines.append("  before    f32 is split in three parts of tf32, of each factor")
         lines.append(f"  kernel    {self.kernel}: {self.why}")
+        asked, parts, fewer = self.split
+        if asked > 1:
+            lines.append(f"  split     K in {parts} parts" + f", {asked} were asked for: {fewer}" * bool(fewer))
         if self.launches[0] > 1:
             lines.append(f"  launches  {self.launches[0]}, one a matrix: {self.launches[1]}")
         if self.choice is not None:

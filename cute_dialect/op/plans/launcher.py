@@ -64,7 +64,7 @@ class Launcher:
         """Return the memory that the blocks of a launch share."""
         if self.recipe.share is None:
             return ()
-        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
+        floats, counters = self.recipe.of_shared(x)
         if _captured(x.d):  # only the graph's replay sets its counters to zero
             return self._new(x)
         key = (x.d.device, stream, floats, counters)
@@ -74,7 +74,7 @@ class Launcher:
         return found
 
     def _new(self, x: Operands) -> tuple[ArrayView, ArrayView]:
-        floats, counters = self.recipe.of_shared(*x.d.shape[-2:])
+        floats, counters = self.recipe.of_shared(x)
         return new_memory(x.d, floats, "f32"), new_memory(x.d, counters, "i32", zero=True)
 
 

@@ -178,7 +178,7 @@ class GemmOperationUniversal:
         """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
         this call would run at once.
         """
-        if self.choice is None or len(x.d.shape) == 3:
+        if self.choice is None or (len(x.d.shape) == 3 and split.mode == "stream"):
             return None
         c = self.choice.config
         steps = -(-x.a.shape[-1] // c.tile[2])
@@ -202,8 +202,10 @@ class GemmOperationUniversal:
             return found
         c = found.choice.config
         transposed = found.variant().recipe().transposed
-        m, n = (x.d.shape[1], x.d.shape[0]) if transposed else x.d.shape
+        *batch, m, n = x.d.shape
+        m, n = (n, m) if transposed else (m, n)
         tiles = -(-m // (c.tile[0] * c.cluster_m)) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster
+        tiles *= batch[0] if batch else 1
         return found if tiles * parts <= c.at_once else None
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:

@@ -471,12 +471,17 @@ class Gemm:
         self._reset()
         return found
 
-    def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
-        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""
+    def explain(
+        self, A: object = None, B: object = None, *, others: int = 4, split_k: object = None
+    ) -> Explanation:  # fmt: skip
+        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``.
+
+        ``split_k``: as of :meth:`run`; it is told how many parts of K there are.
+        """
         from cute_dialect.op.plans.report import explained
 
         a, b, _, _ = self._given("Gemm.explain", A, B)
-        return explained(self, a, b, others)
+        return explained(self, a, b, others, Split.of(split_k))
 
     def ir(self, stage: str = "cute") -> str:
         """Return the file of the last run's kernel, or of :meth:`construct`, after a stage: ``cute``, ``expanded``,

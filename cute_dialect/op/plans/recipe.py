@@ -104,11 +104,14 @@ class Recipe(NamedTuple):
             return view._replace(shape=(m, n, 1), strides=(row, column, max(m * row, n * column)))
         return view._replace(shape=(m, n, matrices), strides=(row, column, step))
 
-    def of_shared(self, m: int, n: int) -> tuple[int, int]:
-        """Return floats and counters that a D of (m, n) needs."""
+    def of_shared(self, x: Operands) -> tuple[int, int]:
+        """Return floats and counters that a call needs."""
         if self.share is None:
             return 0, 0
-        return self.share.of(n, m) if self.transposed else self.share.of(m, n)
+        *batch, m, n = x.d.shape
+        floats, counters = self.share.of(n, m) if self.transposed else self.share.of(m, n)
+        matrices = batch[0] if batch and self.share.rows else 1
+        return floats * matrices, counters * matrices
 
     def to_json(self) -> dict[str, object]:
         """Return it as data."""

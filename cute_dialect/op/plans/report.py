@@ -10,9 +10,11 @@ from cute_dialect.op.choosing.ways import Way, here
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.plans.arguments import ALONE
 from cute_dialect.op.plans.arrays_of import explained_products, is_several
 from cute_dialect.op.plans.planned import Type, read
 from cute_dialect.op.plans.recipe import Operands, laid
+from cute_dialect.op.plans.steps import Split, parts_of
 from cute_dialect.op.plans.tiles import chosen, problem_of
 from cute_dialect.runtime.arrays import ArrayView
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["explained"]
 
 
-def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
+def explained(plan: Gemm, A: Any, B: Any, others: int = 4, split: Split = ALONE) -> Explanation:
     """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
     a, b, _, d = plan.kinds
     if is_several(A):
@@ -45,7 +47,8 @@ def explained(plan: Gemm, A: Any, B: Any, others: int = 4) -> Explanation:
         name = operation.name
     else:
         name = choice.name
-    return explained_way("Gemm", Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
+    found = explained_way("Gemm", Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
+    return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(Operands(x, y, z), split)))
 
 
 def _matrix(name: str, array: Any, wanted: Type) -> ArrayView:

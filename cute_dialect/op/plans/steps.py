@@ -5,6 +5,7 @@ Parts are of whole steps of K, 128 bytes, all of as many but the last one; they 
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cute_dialect.op.elements import SIZES
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
 
-__all__ = ["Split", "Step", "Workspace", "partial_steps", "reduction", "steps_of"]
+__all__ = ["Split", "Step", "Workspace", "partial_steps", "parts_of", "reduction", "steps_of"]
 
 
 class Split(NamedTuple):
@@ -89,7 +90,11 @@ def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Wo
     wide = -(-n // 4) * 4
     sums = operation.sums
     # Without parts it is never read.
-    memory = new_memory(x.d, parts * m * wide, sums) if parts else x.d._replace(dtype=sums, pointer=x.d.pointer & -16)
+    memory = (
+        new_memory(x.d, prod(batch) * parts * m * wide, sums)
+        if parts
+        else x.d._replace(dtype=sums, pointer=x.d.pointer & -16)
+    )
     shape, strides = (m, wide, parts, *batch), (wide, 1, m * wide, *[parts * m * wide for _ in batch])
     return Workspace(memory._replace(shape=shape, strides=strides), sums, parts)
 
@@ -102,32 +107,54 @@ def reduction(operation: GemmOperationUniversal, x: Operands, workspace: Workspa
 
 def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) -> tuple[Workspace, list[Step]]:
     """Return memory for the sums of parts of K, and the launches that compute them.  Raises UnsupportedError."""
-    if len(x.d.shape) == 3:
-        raise UnsupportedError("split_k: expected one matrix, got a batch")
     if operation.saturates:
         raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
-    unit = 128 // SIZES.get(x.a.dtype, 1)
-    k = x.a.shape[1]
-    steps = -(-k // unit)
-    each = -(-steps // min(parts, steps)) * unit
-    whole, rest = divmod(k, each)
+    each, whole, rest = _division(x, parts)
     workspace = _workspace(operation, x, whole + (rest > 0))._replace(asked=parts)
     sums = operation.partial()
     found: list[Step] = []
-    for first, many, length in ((0, whole, each), (whole, 1 if rest else 0, rest)):
+    pieces = [(0, whole, each), (whole, 1 if rest else 0, rest)]
+    if len(x.d.shape) == 3:  # each part a batch
+        pieces = [*[(i, 1, each) for i in range(whole)], *pieces[1:]]
+    for first, many, length in pieces:
         if many:
             part = Operands(
-                _along_k(x.a, 1, first * each, many, length), _along_k(x.b, 0, first * each, many, length),
+                _along_k(x.a, -1, first * each, many, length), _along_k(x.b, -2, first * each, many, length),
                 _part(workspace.memory, x.d, first, many, turned=operation.D.layout == "column"),
             )  # fmt: skip
             found.append(Step(sums.variant_for(part), part))
     return workspace, found
 
 
+def _division(x: Operands, parts: int) -> tuple[int, int, int]:
+    """Return the K of a part, how many parts have it, and the K of one more, 0 for none."""
+    unit = 128 // SIZES.get(x.a.dtype, 1)
+    k = x.a.shape[-1]
+    steps = -(-k // unit)
+    each = -(-steps // min(parts, steps)) * unit
+    return each, *divmod(k, each)
+
+
+def parts_of(x: Operands, split: Split) -> tuple[int, str]:
+    """Return how many parts of K there are, and why they are fewer than asked for; nothing where they are not."""
+    unit = 128 // SIZES.get(x.a.dtype, 1)
+    steps = max(1, -(-x.a.shape[-1] // unit))
+    if split.mode == "stream" or split.parts == 1:
+        return split.parts, ""
+    found = min(split.parts, steps)
+    if split.mode == "parallel" and x.a.shape[-1]:
+        _, whole, rest = _division(x, split.parts)
+        found = whole + (rest > 0)
+    if found == split.parts:
+        return found, ""
+    why = f"K {x.a.shape[-1]} has {steps} steps of {unit}"
+    return found, why if split.parts > steps else f"{why}, as many for each part"
+
+
 def _along_k(view: ArrayView, mode: int, begin: int, many: int, length: int) -> ArrayView:
     """Return parts of K of a matrix, as a batch; one part as a matrix."""
     step = view.strides[mode]
-    shape = [length if i == mode else n for i, n in enumerate(view.shape)]
+    shape = [length if i == mode % len(view.shape) else n for i, n in enumerate(view.shape)]
     at = view._replace(pointer=view.pointer + begin * step * SIZES.get(view.dtype, 1), shape=tuple(shape))
     if many == 1:
         return at
@@ -136,9 +163,9 @@ def _along_k(view: ArrayView, mode: int, begin: int, many: int, length: int) -> 
 
 def _part(memory: ArrayView, d: ArrayView, first: int, many: int, *, turned: bool) -> ArrayView:
     """Return where some parts of D go, as a matrix, or a batch of them: (parts, M, N)."""
-    row, column, step = memory.strides
+    row, column, step, *matrix = memory.strides
     at = memory._replace(pointer=memory.pointer + first * step * SIZES[memory.dtype])
-    strides = (column, row) if turned else (row, column)
+    strides = (*matrix, column, row) if turned else (*matrix, row, column)
     if many == 1:
         return at._replace(shape=d.shape, strides=strides)
     return at._replace(shape=(many, *d.shape), strides=(step, *strides))

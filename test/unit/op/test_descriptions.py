@@ -200,6 +200,24 @@ def test_plans_share_k(split: Any, layout: str) -> None:
     np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
 
 
+@pytest.mark.parametrize("split", [("serial", 3), ("parallel", 3)])
+@pytest.mark.parametrize("layout", ["row", "column"])
+def test_batches_share_k(split: Any, layout: str) -> None:
+    a, b, c = (flat("f16", 2 * x * y).reshape(2, x, y) for x, y in ((40, 456), (456, 32), (40, 32)))
+    c = c if layout == "row" else np.ascontiguousarray(c.swapaxes(1, 2)).swapaxes(1, 2)
+    plan = op.Gemm(element="f16", layout="row", layout_C=layout, beta=0.5)
+    done = plan.run(a, b, c, device="cpu", split_k=split, checks=["race", "uninit"])
+    np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
+    assert len(done.launched) == (1 if split[0] == "serial" else 4)
+
+
+def test_parts_that_are_fewer_are_told_of() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    found = plan.explain((64, 200), (200, 64), split_k=("parallel", 100))
+    assert found.split == (100, 4, "K 200 has 4 steps of 64") and "4 parts, 100 were asked for" in str(found)
+    assert plan.explain((64, 200), (200, 64), split_k=2).split == (2, 2, "")
+
+
 def test_no_k_and_no_factor() -> None:
     """Nothing is read of A and B."""
     plan = op.Gemm(element="f16", layout="row", beta=0.5)
