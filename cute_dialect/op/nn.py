@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from cute_dialect.op.functions import linear
+from cute_dialect.op.grouped.functions import grouped_mm
 
-__all__ = ["Linear"]
+__all__ = ["GroupedLinear", "Linear"]
 
 
 class Linear(torch.nn.Linear):
@@ -35,3 +36,41 @@ class Linear(torch.nn.Linear):
     def extra_repr(self) -> str:
         """Return what is printed of it."""
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
+
+
+class GroupedLinear(torch.nn.Module):
+    """Layers of experts, ``activation(x_g @ weight[g].T + bias[g])`` for the rows of each group, in one launch.
+
+    ``weight``: (groups, out_features, in_features); ``run_on``: ``"cpu"`` for the interpreter.
+    """
+
+    def __init__(
+        self, groups: int, in_features: int, out_features: int, bias: bool = True, *, activation: str = "",
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        self.groups, self.in_features, self.out_features = groups, in_features, out_features
+        self.activation, self.run_on = activation, run_on
+        kind = {"device": device, "dtype": dtype}
+        self.weight = torch.nn.Parameter(torch.empty(groups, out_features, in_features, **kind))
+        self.bias = torch.nn.Parameter(torch.empty(groups, out_features, **kind)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters, as ``torch.nn.Linear`` does."""
+        bound = self.in_features**-0.5 if self.in_features else 0.0
+        for parameter in self.parameters():
+            torch.nn.init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        """Return the layers of rows (T, in_features), those of group g before ``offs[g]``: (T, out_features); what
+        lies behind the last group is zeros.
+        """
+        return grouped_mm(
+            input, self.weight.mT, offs, bias=self.bias, activation=self.activation, rest="zero", device=self.run_on
+        )
+
+    def extra_repr(self) -> str:
+        """Return what is printed of it."""
+        shown = f"{self.groups} groups, in_features={self.in_features}, out_features={self.out_features}"
+        return f"{shown}, bias={self.bias is not None}" + (f", activation={self.activation}" if self.activation else "")

@@ -24,7 +24,7 @@ from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
 
-__all__ = ["by_operator"]
+__all__ = ["by_operator", "summed"]
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -193,7 +193,7 @@ def _backward_of(call: str) -> Any:
         if ctx.needs_input_grad[0]:
             several = rank == 3 and a.shape[0] == 1 and g.shape[0] > 1
             of_a = product(g, b.mT, alpha=alpha, dtype=torch.float32 if several else a.dtype, **options)
-            of_a = _summed(of_a, a.shape, a.dtype)
+            of_a = summed(of_a, a.shape, a.dtype)
         if ctx.needs_input_grad[1]:
             if rank == 3 and b.shape[0] == 1:  # the sum over the batch is one over rows
                 x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
@@ -201,7 +201,7 @@ def _backward_of(call: str) -> Any:
             else:
                 of_b = product(a.mT, g, alpha=alpha, dtype=b.dtype, **options)
         of_c, of_bias = (
-            None if kind is None or not ctx.needs_input_grad[2 + i] else _summed(grad, *kind)
+            None if kind is None or not ctx.needs_input_grad[2 + i] else summed(grad, *kind)
             for i, kind in enumerate(ctx.added)
         )
         return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
@@ -209,7 +209,7 @@ def _backward_of(call: str) -> Any:
     return backward
 
 
-def _summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+def summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
     """Return the gradient of what was expanded: sums, in f32, over what it was expanded along."""
     full = (*(1,) * (grad.dim() - len(shape)), *shape)
     axes = [i for i, (have, was) in enumerate(zip(grad.shape, full)) if was == 1 and have != 1]

@@ -49,7 +49,9 @@ RESTS = ("keep", "zero")
 
 
 class Given(NamedTuple):
-    """What a call says: ``groups``: offs, lengths or row_groups, those that there are."""
+    """What a call says: ``groups``: offs, lengths or row_groups, those that there are; ``begins``: where groups begin
+    that offs say the ends of, of those that do not begin where the one before ends.
+    """
 
     a: Any
     b: Any
@@ -68,6 +70,7 @@ class Given(NamedTuple):
     math: str = "default"
     accumulator: object = None
     kernel: object = None
+    begins: Any = None
 
 
 class _Call(NamedTuple):
@@ -102,7 +105,7 @@ def computed(
     if g.schedule == "host" and not on_host:
         raise UnsupportedError(f'{name}: expected numbers on the host for schedule="host", a list, got an array')
     arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
-    arrays |= {n: x for n, x in g.groups.items() if n not in on_host}
+    arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {"begins": g.begins}
     for n, x in arrays.items():
         if n in g.groups:
             _check_numbers(name, n, x, g.a)
@@ -161,7 +164,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     )  # fmt: skip
     problem = problem_of(name, s, views, g, library.name == "torch")
     _check_operands(name, views)
-    if call.where.cpu or settings.flag("CUTE_OP_CHECK", False):
+    if g.begins is None and (call.where.cpu or settings.flag("CUTE_OP_CHECK", False)):
         check_groups(name, s, {n: _on_host(library, x) for n, x in of_groups.items()})
     traced = None
     if g.epilogue is not None:
@@ -187,7 +190,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     a, b, out = views["a"], views["b"], views["out"]
     if (isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0:  # what a and b hold does not matter
         a, b = _zeros(library, a, b, s)
-    begins = "row_groups" in of_groups
+    begins = "row_groups" in of_groups or g.begins is not None
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
     if BITS[problem.element] != 16:
         majors = "k", "k"
@@ -202,11 +205,12 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         if s.form != "k":  # what is not written stays
             library.native(target)[...] = library.native(out)
     stretches = _stretches(call, s, of_groups)
+    stretches = (*stretches, views["begins"]) if g.begins is not None else stretches
     given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
     call.launch(config, *given, *operands)
     if g.rest == "zero" and s.form != "k":
-        form = "groups" if begins else s.form
-        ends = of_groups["row_groups"] if begins else stretches[0]
+        form = "groups" if "row_groups" in of_groups else s.form
+        ends = of_groups["row_groups"] if form == "groups" else stretches[0]
         call.launch(ZeroConfig(target.dtype, form), kernel_order(target), ends)
     if target is not out:
         library.native(out)[...] = library.native(target)

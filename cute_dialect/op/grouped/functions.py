@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,4 +76,21 @@ def grouped_mm(
         a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math, accumulator,
         kernel,
     )  # fmt: skip
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor) and _dispatched(torch, given):
+        from cute_dialect.op.grouped.operators import by_operator
+
+        return by_operator("grouped_mm", given, device, stream, run)
     return computed("grouped_mm", given, device, stream, run)
+
+
+def _dispatched(torch: Any, g: Given) -> bool:
+    """Tell whether torch's dispatcher computes a call: where there are gradients, or tensors without memory."""
+    of_groups = g.groups.values()
+    given = [t for t in (g.a, g.b, g.out, g.c, g.bias, *of_groups, *(g.args or {}).values()) if torch.is_tensor(t)]
+    plain = (torch.Tensor, torch.nn.Parameter)
+    return (
+        torch.compiler.is_dynamo_compiling()
+        or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))
+        or any([type(t) not in plain for t in given])
+    )

@@ -1,0 +1,201 @@
+"""``torch.ops.cute.grouped_mm``: what ``torch.compile``, ``torch.export`` and autograd see of grouped products.
+
+The gradients of groups of rows are groups of rows and of steps of K again, and so on around: rows (m), columns (n) and
+steps (k) have each other's.  Importing this module registers the operators.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, cast
+
+import torch
+
+from cute_dialect.kernels.group_rows import BoundsConfig
+from cute_dialect.op.dtypes import element_name, result_of, torch_name
+from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.grouped.call import Given, computed
+from cute_dialect.op.grouped.kernels import kernel_of
+from cute_dialect.op.grouped.shapes import shapes_of
+from cute_dialect.op.operators import summed
+
+__all__ = ["by_operator"]
+
+_GROUPS = ("offs", "lengths", "row_groups")
+
+
+def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[str, Any]) -> Any:
+    """Compute a grouped product by torch's dispatcher, of tensors that get gradients or have no memory; ``others``:
+    options of the interpreter.  Raises UnsupportedError.
+    """
+    for what, given in (("epilogue", g.epilogue), ("out", g.out), ("kernel", g.kernel), *others.items()):
+        if given is not None:
+            raise UnsupportedError(
+                f"{name}: expected no {what} where gradients are wanted, or in torch.compile: under torch.no_grad() it "
+                "is taken"
+            )
+    if not isinstance(g.alpha, int | float):
+        raise UnsupportedError(f"{name}: expected a number for alpha where gradients are wanted")
+    groups = {n: x for n, x in g.groups.items() if n in _GROUPS}
+    for n, x in groups.items():
+        if isinstance(x, list | tuple):
+            groups[n] = torch.tensor(x, dtype=torch.int32, device=g.a.device)
+    dtype = g.dtype
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        dtype = getattr(torch, torch_name(element_name(dtype)))
+    how = {"device": "" if device is None else str(device), "math": g.math}
+    with nullcontext() if stream is None else torch.cuda.stream(stream):
+        return torch.ops.cute.grouped_mm(
+            g.a, g.b, *(groups.get(n) for n in _GROUPS), g.c, g.bias, alpha=float(g.alpha), beta=float(g.beta),
+            activation=g.activation, rest=g.rest, dtype=dtype, **how,
+        )  # fmt: skip
+
+
+def _groups(offs: Any, lengths: Any, row_groups: Any) -> dict[str, Any]:
+    return {n: x for n, x in zip(_GROUPS, (offs, lengths, row_groups)) if x is not None}
+
+
+def _compute(
+    a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, c: Any = None,
+    bias: Any = None, begins: Any = None, *, alpha: float = 1.0, beta: float = 1.0, activation: str = "",
+    rest: str = "keep", dtype: Any = None, device: str = "", math: str = "default",
+) -> torch.Tensor:  # fmt: skip
+    groups = _groups(offs, lengths, row_groups)
+    given = Given(
+        a, b, groups, None, c, bias, alpha, beta, activation, rest=rest, dtype=dtype, math=math, begins=begins
+    )  # fmt: skip
+    return computed("grouped_mm", given, device or None)
+
+
+def _shaped(
+    a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, *_: Any,
+    dtype: Any = None, **__: Any,
+) -> torch.Tensor:  # fmt: skip
+    groups = {n: x.shape for n, x in _groups(offs, lengths, row_groups).items()}
+    s = shapes_of("grouped_mm", a.shape, b.shape, groups)
+    return a.new_empty(s.result, dtype=dtype or getattr(torch, torch_name(result_of(element_name(a.dtype)))))
+
+
+def _bounds(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    begins, ends = (torch.empty(groups, dtype=torch.int32, device=row_groups.device) for _ in range(2))
+    options: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+    kernel_of(BoundsConfig(), device == "cpu")(row_groups.contiguous(), begins, ends, **options)
+    return begins, ends
+
+
+# ---------------------------------------------------------------------------------------------------------- gradients
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+    a, b, offs, lengths, row_groups, c, bias, begins = inputs
+    if a.dtype.itemsize == 1:
+        raise DtypeError(f"grouped_mm: there are no gradients of {element_name(a.dtype)}")
+    named = keyword_only_inputs
+    if begins is not None:
+        raise UnsupportedError("grouped_mm: there is no second derivative of groups of rows")
+    activation = named["activation"]
+    sums = activation not in ("", "relu")
+    ctx.options = {n: named[n] for n in ("alpha", "beta", "activation", "device", "math")}
+    ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
+    result = output if activation == "relu" else None
+    ctx.save_for_backward(a, b, offs, lengths, row_groups, *((c, bias) if sums else (None, None)), result)
+
+
+def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    from cute_dialect.op import epilogue
+
+    a, b, offs, lengths, row_groups, c, bias, result = ctx.saved_tensors
+    options = dict(ctx.options)
+    activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
+    groups = _groups(offs, lengths, row_groups)
+    s = shapes_of("grouped_mm", a.shape, b.shape, {n: x.shape for n, x in groups.items()})
+    product = torch.ops.cute.grouped_mm
+    mask: Any = _inside(s.form, a, b, offs, lengths, row_groups)
+    if mask is not None:  # what of the result is no group's depends on nothing
+        grad = torch.where(mask, grad, 0)
+    if activation == "relu":
+        grad = torch.where(result > 0, grad, 0)
+    elif activation:
+        pre = product(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
+                      rest="zero", dtype=torch.float32, **options)  # fmt: skip
+        derivative: Any = getattr(epilogue, f"d_{activation}")
+        grad = (grad * derivative(pre)).to(grad.dtype)
+    g = grad.to(a.dtype)
+    g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()
+    of_a = of_b = None
+    some = {"alpha": alpha, "rest": "zero", "dtype": a.dtype, **options}
+    begins = None
+    if row_groups is not None and (ctx.needs_input_grad[1] or ctx.needs_input_grad[6]):
+        begins, ends = torch.ops.cute.group_bounds(row_groups, b.shape[0], options["device"])
+    else:
+        ends = offs
+    if ctx.needs_input_grad[0]:
+        if s.form == "n":
+            of_a = product(g, b.t(), offs, **some)
+        else:
+            of_a = product(g, b.mT, offs, lengths, row_groups, **some)
+    if ctx.needs_input_grad[1]:
+        if s.form == "rows":  # the rows that are no group's are zeros of both
+            x = torch.where(cast(torch.Tensor, mask), a, 0)
+            of_b = torch.ops.cute.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
+        elif s.form == "m":
+            of_b = product(a.t(), g, ends, begins=begins, **some)
+        else:
+            of_b = product(a.mT, g, offs, **some)
+    of_c, of_bias = (
+        None if kind is None or not ctx.needs_input_grad[5 + i] else kind for i, kind in enumerate(ctx.added)
+    )
+    if of_c is not None:
+        of_c = summed(grad if beta == 1.0 else grad * beta, *of_c)
+    if of_bias is not None:
+        shape, dtype = of_bias
+        each = s.form != "n" and tuple(shape) == (s.groups, s.n) and tuple(shape) != (1, s.n)
+        if each and s.form == "m":  # sums of the rows of each group: a product with ones
+            ones = g.new_ones(g.shape[0], 8)
+            of_bias = product(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
+        else:
+            of_bias = (
+                summed(grad, torch.Size((s.groups, 1, s.n)), dtype).reshape(shape)
+                if each
+                else summed(grad, shape, dtype)
+            )
+    return of_a, of_b, None, None, None, of_c, of_bias, None
+
+
+def _inside(form: str, a: torch.Tensor, b: torch.Tensor, offs: Any, lengths: Any, row_groups: Any) -> Any:
+    """Return where the result is a group's; None for all of it."""
+    if form == "k":
+        return None
+    if form == "n":
+        return torch.arange(b.shape[1], device=b.device) < offs[-1]
+    if form == "rows":
+        return (torch.arange(a.shape[1], device=a.device) < lengths[:, None])[..., None]
+    inside = row_groups >= 0 if row_groups is not None else torch.arange(a.shape[0], device=a.device) < offs[-1]
+    return inside[:, None]
+
+
+def _define() -> None:
+    """Register the operators."""
+    schema = (
+        "(Tensor a, Tensor b, Tensor? offs=None, Tensor? lengths=None, Tensor? row_groups=None, Tensor? c=None, "
+        "Tensor? bias=None, Tensor? begins=None, *, float alpha=1.0, float beta=1.0, str activation='', "
+        "str rest='keep', ScalarType? dtype=None, str device='', str math='default') -> Tensor"
+    )
+    made = torch.library.custom_op("cute::grouped_mm", _compute, mutates_args=(), schema=schema)
+    made.register_fake(_shaped)
+    made.register_autograd(_backward, setup_context=_keep)
+    schema = "(Tensor row_groups, int groups, str device) -> (Tensor, Tensor)"
+    found = torch.library.custom_op("cute::group_bounds", _bounds, mutates_args=(), schema=schema)
+
+    def pair(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        return row_groups.new_empty(groups), row_groups.new_empty(groups)
+
+    found.register_fake(pair)
+
+
+_define()

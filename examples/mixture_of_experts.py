@@ -1,0 +1,91 @@
+"""A mixture of experts, forward and backward on our operations against torch's.
+
+Each token goes to its two best experts.  Sorted by expert, the tokens are groups of rows, whose ends never leave the
+GPU: two grouped products and an activation are the layer, grouped products again are its gradients.
+
+    python examples/mixture_of_experts.py          # on the GPU if there is one, else small, on the interpreter
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+# RUN: %python %s --device cpu | FileCheck %s
+# CHECK: experts of 32 x 48: right
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import torch
+
+from cute_dialect import op
+
+CHOSEN = 2
+"""Experts of a token."""
+
+
+class Experts(torch.nn.Module):
+    """A gate, which chooses experts for each token, and the experts: two layers each."""
+
+    def __init__(self, experts: int, width: int, hidden: int, run_on: str | None) -> None:
+        super().__init__()
+        self.experts = experts
+        self.gate = op.nn.Linear(width, experts, bias=False, run_on=run_on)
+        self.up = op.nn.GroupedLinear(experts, width, hidden, activation="gelu", run_on=run_on)
+        self.down = op.nn.GroupedLinear(experts, hidden, width, run_on=run_on)
+        self.run_on = run_on
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return what the experts of each token make of it, weighted."""
+        shares = op.softmax(self.gate(tokens), device=self.run_on)
+        weight, expert = shares.topk(CHOSEN)
+        order = expert.flatten().argsort(stable=True)  # copies of tokens, by expert
+        ends = torch.bincount(expert.flatten(), minlength=self.experts).cumsum(0, dtype=torch.int32)
+        found = self.down(self.up(tokens[order // CHOSEN], ends), ends)
+        found = found * weight.flatten()[order, None]
+        return torch.zeros_like(tokens).index_add(0, order // CHOSEN, found)
+
+
+def by_torch(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    """Return the same, expert by expert, in f64."""
+    x = tokens.double()
+    shares = torch.softmax(x @ model.gate.weight.double().t(), -1)
+    weight, expert = shares.topk(CHOSEN)
+    found = torch.zeros_like(x)
+    for e in range(model.experts):
+        rows, which = torch.nonzero(expert == e, as_tuple=True)
+        up = x[rows] @ model.up.weight[e].double().t() + model.up.bias[e].double()
+        down = torch.nn.functional.gelu(up) @ model.down.weight[e].double().t() + model.down.bias[e].double()
+        found = found.index_add(0, rows, down * weight[rows, which, None])
+    return found
+
+
+def main() -> None:
+    """Compare results and gradients."""
+    parser = argparse.ArgumentParser(description="A mixture of experts against torch's.")
+    parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu" if torch.cuda.is_available() else "cpu")
+    gpu = parser.parse_args().device == "gpu"
+    torch.manual_seed(0)
+    tokens, experts, width, hidden = (4096, 32, 1024, 2048) if gpu else (24, 4, 32, 48)
+    model: Any = Experts(experts, width, hidden, None if gpu else "cpu").to(torch.float16)
+    x = torch.randn(tokens, width).half()
+    if gpu:
+        model, x = model.cuda(), x.cuda()
+    x.requires_grad_()
+    of = (x, *model.parameters())
+    found, exact = model(x), by_torch(model, x)
+    grad = torch.randn_like(found)
+    pairs = [("result", found, exact)]
+    of_found, of_exact = torch.autograd.grad(found, of, grad), torch.autograd.grad(exact, of, grad.double())
+    names = ["x", *(name for name, _ in model.named_parameters())]
+    pairs += [(f"gradient of {name}", y, z) for name, y, z in zip(names, of_found, of_exact)]
+    for name, y, z in pairs:
+        error = float((y.double() - z.double()).detach().norm() / z.double().detach().norm())
+        assert error < 5e-3, f"{name}: {error:.1e} off"
+    print(f"{tokens} tokens, {experts} experts of {width} x {hidden}: right, with {len(pairs) - 1} gradients")
+
+
+if __name__ == "__main__":
+    main()

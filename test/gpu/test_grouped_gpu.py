@@ -1,0 +1,80 @@
+"""``op.grouped_mm`` on the GPU, against products of float64: small integers, so that results are exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from grouped_calls import CASES, ENDS, Case  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "grouped").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/grouped is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "grouped"))
+
+
+def wanted(case: Case, a: Any, b: Any) -> Any:
+    """Compute a case group by group."""
+    ends = ENDS[case.ends]
+    parts = [slice(begin, end) for begin, end in zip([0, *ends], ends)]
+    a, b = a.double(), b.double()
+    if case.form == "k":
+        return torch.stack([a[:, p] @ b[p] for p in parts])
+    if case.form == "n":
+        found = torch.zeros(a.shape[1], b.shape[1], dtype=torch.float64, device=a.device)
+        for g, p in enumerate(parts):
+            found[:, p] = a[g] @ b[:, p]
+        return found
+    found = torch.zeros(a.shape[0], b.shape[2], dtype=torch.float64, device=a.device)
+    with_bias = ("bias", True) in case.options
+    bias = torch.arange(len(ends) * b.shape[2], device=a.device).reshape(len(ends), -1) % 8
+    for g, p in enumerate(parts):
+        product = a[p] @ b[g]
+        found[p] = torch.relu(product + bias[g]) if with_bias else product
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_exact(case: Case) -> None:
+    a, b = case.operands("cuda")
+    found, exact = case.call(a, b), wanted(case, a, b)
+    assert torch.equal(found.double(), exact.to(found.dtype).double())
+
+
+def test_a_graph_is_replayed_with_other_ends() -> None:
+    case = Case("m", "skewed")
+    a, b = case.operands("cuda")
+    a = torch.nan_to_num(a)
+    offs = torch.tensor(ENDS["skewed"], dtype=torch.int32, device="cuda")
+    out = torch.empty(a.shape[0], b.shape[2], dtype=a.dtype, device="cuda")
+    op.grouped_mm(a, b, offs, out=out, rest="zero")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        op.grouped_mm(a, b, offs, out=out, rest="zero")
+    for ends in ([10, 20, 30, 40, 50, 60, 70], [0, 0, 0, 0, 0, 0, 300], ENDS["skewed"]):
+        offs.copy_(torch.tensor(ends, dtype=torch.int32))
+        out.fill_(float("nan"))
+        graph.replay()
+        exact = torch.zeros_like(out)
+        for g, (begin, end) in enumerate(zip([0, *ends], ends)):
+            exact[begin:end] = a[begin:end].float() @ b[g].float()
+        assert torch.equal(out, exact), ends
+
+
+def test_rows_of_no_group_are_not_written() -> None:
+    case = Case("m", "skewed")
+    a, b = case.operands("cuda")
+    offs = torch.tensor(ENDS["skewed"], dtype=torch.int32, device="cuda")
+    for _ in range(100):
+        out = torch.full((a.shape[0], b.shape[2]), float("nan"), dtype=a.dtype, device="cuda")
+        op.grouped_mm(a, b, offs, out=out)
+        assert bool(out[offs[-1] :].isnan().all()) and not bool(out[: offs[-1]].isnan().any())
