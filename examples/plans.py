@@ -7,12 +7,16 @@ python examples/plans.py
 # CHECK: right; the best tile
 # CHECK: f16-64x64x32-3-km-relu: done
 # CHECK-NEXT: {{^}}the same
+# CHECK-NEXT: {{^}}Gemm on {{.*}}: M 64, N 96, K 72, f16 to f16
+# CHECK: kernel {{.*}}-g-
+# CHECK: near the reference
 
 from typing import Any
 
 import numpy as np
 
 from cute_dialect import op
+from cute_dialect.op.epilogue import sigmoid
 from cute_dialect.runtime.driver import NoGpuError, driver
 
 
@@ -52,13 +56,38 @@ def described(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return d
 
 
+def swish_residual(accum: Any, alpha: Any, residual: Any) -> Any:
+    """Return what becomes of the sums: ``swish(alpha * sums) + residual``."""
+    D = alpha * accum * sigmoid(alpha * accum) + residual
+    return D
+
+
+def visited() -> None:
+    """Plan with a function that is traced; run, explain and read the kernel, beside the function in f64."""
+    rng = np.random.default_rng(0)
+    A, B, C, R = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 72), (72, 96), (64, 96), (64, 96)))
+    D = np.zeros_like(C)
+    examples = {"accum": op.epilogue.FakeTensor("f32", (64, 96)), "alpha": 1.0, "residual": R}
+
+    plan = op.Gemm(element="f16", layout="row")  # like PyCUTLASS / cutlass_cppgen
+    plan.epilogue_visitor = op.epilogue.trace(swish_residual, examples)
+    plan.compile(plan.tile_descriptions()[0])
+    args = plan.run(A, B, C, D, visitor_args={"alpha": 2.0, "residual": R, "D": D}, sync=False, **where())
+    args.sync()
+    print(plan.explain(A, B))
+    print(plan.ir("cute").count("wgmma"), "times wgmma in the kernel's file")
+    assert np.allclose(D, plan.reference(A, B, C, D), rtol=2e-3, atol=2e-3)
+    print("near the reference")
+
+
 def main() -> None:
-    """Run both, which agree."""
+    """Run the two of a linear combination, which agree, and one of a function."""
     rng = np.random.default_rng(0)
     a, b, c = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((96, 64), (64, 128), (96, 128)))
     same = np.array_equal(planned(a, b, c), described(a, b, c))
     print("the same" if same else "not the same")
     assert same
+    visited()
 
 
 if __name__ == "__main__":

@@ -5,16 +5,17 @@ Arrays on a GPU are used in place; numpy arrays are copied there, and results co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.memory import pool_of
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
-from cute_dialect.op.plans.functors import OutputOp
+from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.planned import Kinds, check, check_tma
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, steps_of
+from cute_dialect.op.plans.visiting import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -37,9 +38,11 @@ class Arguments:
 
     def __init__(
         self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions,
-        split: Split = ALONE, call: str = "GemmArguments",
+        split: Split = ALONE, call: str = "GemmArguments", results: Mapping[str, Any] | None = None,
     ):  # fmt: skip
         self.operation, self.operands, self.D, self.split = operation, operands, D, split
+        self.results: dict[str, Any] = {"D": D, **(results or {})}
+        """D, and what else a traced epilogue gives, by name."""
         if operation.by_tma:
             check_tma(call, operands)
         self.stream, self.options = stream, options
@@ -131,12 +134,15 @@ class GemmArguments(Arguments):
 
     def __init__(
         self, operation: GemmOperationUniversal, problem_size: Sequence[int] | None = None, A: object = None,
-        B: object = None, C: object = None, D: object = None, output_op: OutputOp | None = None,
+        B: object = None, C: object = None, D: object = None, output_op: OutputOp | VisitorOutputOp | None = None,
         gemm_mode: str = Mode.Gemm, split_k_slices: int = 1, batch: int = 1, *, bias: object = None,
         stream: object = None, **options: Unpack[CallOptions],
     ):  # fmt: skip
-        call, output_op = "GemmArguments", output_op or OutputOp()
-        mode = Mode(known(Mode, gemm_mode, "gemm_mode"))
+        call, mode = "GemmArguments", Mode(known(Mode, gemm_mode, "gemm_mode"))
+        if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
+            self._visit(operation, problem_size, A, B, C, D, output_op, mode, split_k_slices, batch, stream, options)
+            return
+        output_op = output_op or OutputOp()
         if output_op.arguments:
             raise EpilogueError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
         split = Split.of((SplitKMode.Serial, split_k_slices))
@@ -161,6 +167,34 @@ class GemmArguments(Arguments):
         else:
             operands, d = checked(A, B, C, D)
         super().__init__(operation, operands, d, stream, options, split)
+
+    def _visit(
+        self, operation: GemmOperationUniversal, problem_size: Sequence[int] | None, A: object, B: object, C: object,
+        D: object, output_op: OutputOp | VisitorOutputOp | None, mode: Mode, slices: int, batch: int, stream: object,
+        options: CallOptions,
+    ) -> None:  # fmt: skip
+        """Check a call with a traced epilogue."""
+        call, traced = "GemmArguments", operation.traced
+        if traced is None or not isinstance(output_op, VisitorOutputOp):
+            raise EpilogueError(
+                f"{call}: expected output_op of the operation's epilogue_type, with the epilogue's arguments by name"
+            )
+        if mode not in (Mode.Gemm, Mode.Batched):
+            raise UnsupportedError(f"{call}: expected gemm_mode of gemm or batched with a visitor, got {mode}")
+        size = None if problem_size is None else GemmCoord(*problem_size)
+        if size is not None and output_op.problem_size not in (None, size[:2]):
+            raise ShapeError(
+                f"{call}: expected problem_size of {size[:2]} in epilogue_type, got {output_op.problem_size}"
+            )
+        on_cpu, many = on_the_cpu(options), batch if mode is Mode.Batched else 0
+        args = arguments_for(call, traced, output_op.arguments, {"C": C})
+        x, d, found = visited(
+            call, traced, operation.kinds, A, B, D, args, problem=size, batch=many, on_cpu=on_cpu
+        )  # fmt: skip
+        self.mode, self.workspace, self._matrices = mode, None, []
+        split = Split.of((SplitKMode.Serial, slices))
+        super().__init__(operation, x, d, stream, options, split, call, found.results)
+        output_op.wait = self.sync
 
     @property
     def partitions(self) -> int:
@@ -272,6 +306,8 @@ class Transfer:
             raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
         number = 0 if device is None else device_number(cast(Any, device)) or 0
         found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
+        found |= {f"operand {i}": v for i, v in enumerate(x.behind) if isinstance(v, ArrayView)}
+        found |= {f"result {i}": v.result for i, v in enumerate(x.reduced)}
         views = [v for v in found.values() if v is not None and v.device < 0]
         names = [n for n, v in found.items() if v is not None and v.device < 0]
         previous = gpu.enter(cast(int, number))
@@ -280,8 +316,11 @@ class Transfer:
         finally:
             if previous:
                 gpu.set_context(previous)
-        there = [v._replace(device=cast(int, number)) for v in self._copies.views]
-        self.operands = x._replace(**dict(zip(names, there)))
+        there = dict(zip(names, [v._replace(device=cast(int, number)) for v in self._copies.views]))
+        behind = tuple([there.get(f"operand {i}", v) for i, v in enumerate(x.behind)])
+        reduced = tuple([v._replace(result=there.get(f"result {i}", v.result)) for i, v in enumerate(x.reduced)])
+        matrices = {n: v for n, v in there.items() if " " not in n}
+        self.operands = x._replace(behind=behind, reduced=reduced, **matrices)  # type: ignore[arg-type]
 
     def back(self) -> None:
         """Copy results back, and free the copies."""

@@ -9,6 +9,7 @@ OutputOp(alpha=2.0, beta=0.0, arguments=())
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +17,12 @@ from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.epilogue_graph import Graph
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 
 __all__ = [
     "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
-    "LinearCombinationGeneric", "OutputOp",
+    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp",
 ]  # fmt: skip
 
 
@@ -30,6 +32,21 @@ class OutputOp(NamedTuple):
     alpha: float = 1.0
     beta: float = 0.0
     arguments: tuple[float, ...] = ()
+
+
+class VisitorOutputOp:
+    """The arguments and results of a traced epilogue by name, of a call; ``problem_size``: (M, N), if it is said."""
+
+    def __init__(self, arguments: Mapping[str, Any]):
+        given = dict(arguments)
+        size = given.pop("problem_size", None)
+        self.arguments, self.problem_size = given, None if size is None else tuple(size)[:2]
+        self.wait: Callable[[], None] | None = None
+
+    def sync(self) -> None:
+        """Wait for the launch that took them; results in numpy arrays are then there."""
+        if self.wait is not None:
+            self.wait()
 
 
 _LARGEST = {"f16": 65504.0, "bf16": 3.3895313892515355e38}
@@ -79,6 +96,17 @@ class EpilogueFunctor:
         except ValueError as e:
             raise EpilogueError(str(e)) from None
         return made
+
+    def visited(self, graph: Graph) -> Epilogue:
+        """Return a traced epilogue's graph as that of a kernel.  Raises EpilogueError where anything else is asked."""
+        from cute_dialect.kernels.gemm.epilogue import Epilogue
+
+        if self.activation or self.clamp:
+            also = f"activation {self.activation}" if self.activation else type(self).__name__
+            raise EpilogueError(
+                f"Gemm: expected a traced epilogue alone (it has all of alpha, C, bias, activation), got {also} too"
+            )
+        return Epilogue(graph=graph)
 
 
 def number(name: str, value: object) -> float:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
+from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
@@ -40,9 +41,9 @@ class Simt(NamedTuple):
         return f"sgemm-{self.rung}"
 
 
-Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt | ReduceConfig
+Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt | ReduceConfig | CombineConfig
 """A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
-without tensor cores, a rung of the ladder of that; what adds up parts.
+without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions.
 """
 
 
@@ -71,6 +72,8 @@ class Variant(NamedTuple):
                         f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0"
                     )
                 return self.configured
+            case CombineConfig() as config:
+                return config
 
     @property
     def name(self) -> str:
@@ -90,6 +93,8 @@ class Variant(NamedTuple):
                 return exact_gemm_text(config)
             case ReduceConfig() as config:
                 return reduce_parts_text(config)
+            case CombineConfig() as config:
+                return combine_parts_text(config)
             case Simt(rung):
                 return sgemm_text(rung)
 
@@ -98,17 +103,23 @@ class Variant(NamedTuple):
         e = self.epilogue
         numbers = tuple([n for n in ("alpha", "beta") if getattr(e, n) == "arg"])
         found = Recipe(self.name, self.flipped, source=e.beta != 0.0, bias=e.bias, numbers=numbers)
+        if e.graph is not None:
+            more = ["" if x.reduce else "aux" for x in e.graph.outputs[1:]]
+            found = found._replace(operands=(*[x.kind for x in e.graph.inputs], *more))
         match self.configured:
             case Choice() as choice:
                 batch = choice.skinny is None and choice.config.batch
                 return found._replace(
                     transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice),
                     array=choice.config.array,
+                    at_once=self.kernel.columns_at_once if e.reduces and isinstance(self.kernel, Choice) else 0,
                 )  # fmt: skip
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 return found._replace(batch=config.batch, tma=False, array=config.array)
             case ReduceConfig() as config:
                 return found._replace(batch=config.batch, tma=False, sums=True)
+            case CombineConfig():
+                return found._replace(tma=False, sums=True)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)
 

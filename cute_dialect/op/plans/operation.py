@@ -10,23 +10,28 @@ arguments.sync()
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.reduce_parts import ReduceConfig
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.elements import element_name
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
-from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
+from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled
 from cute_dialect.op.plans.launcher import Launcher
 from cute_dialect.op.plans.planned import Kinds, Type
+from cute_dialect.op.plans.recipe import Recipe
+from cute_dialect.op.plans.visiting import check_kernel, example_graph
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
-    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.kernels.combine_parts import CombineConfig
+    from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
     from cute_dialect.op.plans.arguments import GemmArguments
     from cute_dialect.op.plans.recipe import Operands
     from cute_dialect.op.plans.steps import Split
@@ -45,14 +50,16 @@ class GemmOperationUniversal:
 
     ``chip``: the compute capability, 80 (mma.sync and such) or 90; ``tile_description``; ``A``, ``B``, ``C``: their
     descriptions, D is as C, or as ``D`` says; ``epilogue_functor``: what becomes of the sums; ``swizzling_functor``:
-    the order of the tiles; ``visitor``: a function of (value, row, column), in the language.  Nothing is compiled.
-    Raises UnsupportedError where there is no such kernel.
+    the order of the tiles; ``visitor``: a traced epilogue, which then is all that becomes of the sums (or True, and
+    ``epilogue_functor`` is one), or a function of (value, row, column), in the language.  Nothing is compiled.  Raises
+    UnsupportedError where there is no such kernel.
     """
 
     def __init__(
         self, chip: int, tile_description: TileDescription, A: TensorDescription, B: TensorDescription,
-        C: TensorDescription, epilogue_functor: EpilogueFunctor | None = None, swizzling_functor: Swizzle | None = None,
-        visitor: Hook | bool | None = None, *, D: TensorDescription | None = None,
+        C: TensorDescription, epilogue_functor: EpilogueFunctor | Traced | None = None,
+        swizzling_functor: Swizzle | None = None, visitor: Traced | Hook | bool | None = None, *,
+        D: TensorDescription | None = None,
     ):  # fmt: skip
         self.chip = chip
         self.A, self.B, self.C = A, B, C
@@ -64,6 +71,8 @@ class GemmOperationUniversal:
                 f"Gemm: expected C of {self.D.element}, {self.D.layout}-major, as D, got {C.element}, {C.layout}-major"
             )
         accumulator = _accumulator(tile_description, A.element)
+        if isinstance(epilogue_functor, Traced):
+            epilogue_functor, visitor = None, epilogue_functor if visitor in (True, None) else visitor
         self.epilogue_functor = epilogue_functor or LinearCombination(self.D.element, self.D.alignment, accumulator)
         if self.epilogue_functor.element_output != self.D.element:
             raise EpilogueError(
@@ -71,14 +80,17 @@ class GemmOperationUniversal:
             )
         self.swizzling_functor = swizzling_functor
         if visitor is True:
-            raise EpilogueError("Gemm: expected a visitor (a function of value, row, column), got True")
+            raise EpilogueError("Gemm: expected a visitor, or epilogue_functor, of op.epilogue.trace, got True alone")
+        self.traced = visitor if isinstance(visitor, Traced) else None
         self.visitor = visitor or None
+        self._hook = None if visitor is True or isinstance(visitor, Traced) else visitor or None
+        self._graph: Graph | None = None
         self.tile_description = tile_description
         self._configured = {(False, False): self._configure(False, False)}
         self._launchers: dict[tuple[Variant, bool], Launcher] = {}
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
-        self.variant()  # what cannot be is refused now
+        self.variants()  # what cannot be is refused now
 
     # ------------------------------------------------------------------------------------------------------ kernels
 
@@ -113,18 +125,33 @@ class GemmOperationUniversal:
 
     def variant(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, batch: bool = False,
-        array: bool = False,
+        array: bool = False, graph: Graph | None = None,
     ) -> Variant:  # fmt: skip
         """Return the kernel for such a call; numbers other than 1 and 0 are arguments of it; ``array``: of matrices
-        that lie anywhere.
+        that lie anywhere; ``graph``: of a traced epilogue with the call's arrays, by default with its examples.
         """
         if (batch, array) not in self._configured:
             self._configured[batch, array] = self._configure(batch, array)
-        epilogue = self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self.visitor)
-        return Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
+        epilogue = self._epilogue(alpha, beta, bias, bias_type, graph)
+        found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
+        if epilogue.graph is not None:
+            check_kernel(found)
+        return found
+
+    def _epilogue(
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", graph: Graph | None = None
+    ) -> Epilogue:  # fmt: skip
+        """Return what becomes of the sums; of a traced epilogue a call's graph, or that of its examples."""
+        if self.traced is None:
+            return self.epilogue_functor.epilogue(alpha, beta, bias, bias_type, self._hook)
+        if graph is None:
+            graph = self._graph = self._graph or example_graph(self.traced, self.kinds)
+        return self.epilogue_functor.visited(graph)
 
     def variants(self) -> list[Variant]:
-        """Return the kernels for any alpha, without and with C."""
+        """Return the kernels for any alpha, without and with C; of a traced epilogue that for its examples."""
+        if self.traced is not None:
+            return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3)]
         betas = (0.0,) if self.C.element == "void" else (0.0, 0.5)
         of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
         return [self.variant(), *of_any]
@@ -140,7 +167,17 @@ class GemmOperationUniversal:
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
         """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
         bias_type = "f32" if x.bias is None else x.bias.dtype
-        return self.variant(x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array)
+        return self.variant(
+            x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array, graph=x.graph
+        )
+
+    def recipe_of(self, variant: Variant) -> Recipe:
+        """Return how a kernel is called."""
+        return variant.recipe()
+
+    def combiner(self, config: CombineConfig) -> Variant:
+        """Return the kernel that combines parts of reductions."""
+        return Variant(config, chip=chip_here())
 
     @property
     def sums(self) -> str:
@@ -150,9 +187,7 @@ class GemmOperationUniversal:
 
     def reduction_variant(self, x: Operands, sums: str) -> Variant:
         """Return what adds up parts, and what becomes of them."""
-        e = self.epilogue_functor.epilogue(
-            x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, self.visitor
-        )
+        e = self._epilogue(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
         config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
         return Variant(config, e, self.D.layout == "column", chip_here())
 
@@ -178,7 +213,8 @@ class GemmOperationUniversal:
         """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
         this call would run at once.
         """
-        if self.choice is None or (len(x.d.shape) == 3 and split.mode == "stream"):
+        paired = x.graph is not None and x.graph.half
+        if self.choice is None or paired or (len(x.d.shape) == 3 and split.mode == "stream"):
             return None
         c = self.choice.config
         steps = -(-x.a.shape[-1] // c.tile[2])
@@ -210,7 +246,7 @@ class GemmOperationUniversal:
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernel for a GPU, for calls with such numbers."""
-        compiled(self.variant(alpha, beta))
+        compiled(self.variants()[0] if self.traced is not None else self.variant(alpha, beta))
 
     @property
     def needs_hopper(self) -> bool:
@@ -230,9 +266,15 @@ class GemmOperationUniversal:
 
     # ------------------------------------------------------------------------------------------------------- calls
 
-    def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
-        """Return the numbers of a call."""
-        return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
+    def epilogue_type(self, *numbers: float, **arguments: Any) -> OutputOp | VisitorOutputOp:
+        """Return the numbers of a call, ``alpha``, ``beta`` and those of the activation; of a traced epilogue its
+        arguments and results by name, and ``problem_size``, (M, N), of flat arrays.
+        """
+        if self.traced is None:
+            return self.epilogue_functor.epilogue_type(*numbers, **arguments)
+        if numbers:
+            raise EpilogueError(f"epilogue {self.traced.name}: expected its arguments by name, got {numbers}")
+        return VisitorOutputOp(arguments)
 
     def run(self, arguments: GemmArguments) -> RunReport | None:
         """Launch it, or on the CPU run it and return the interpreter's report."""
@@ -243,7 +285,7 @@ class GemmOperationUniversal:
     @property
     def name(self) -> str:
         """Names the kernel."""
-        return self.variant().name
+        return self.variants()[0].name
 
     def procedural_name(self) -> str:
         """Return the name of the kernel."""
@@ -254,17 +296,17 @@ class GemmOperationUniversal:
 
         Raises UnsupportedError for other stages.
         """
-        return ir_of(self.variant(), stage)
+        return ir_of(self.variants()[0], stage)
 
     @property
     def ptx(self) -> str:
         """The PTX text."""
-        return compiled(self.variant()).ptx
+        return compiled(self.variants()[0]).ptx
 
     @property
     def report(self) -> str:
         """What ptxas says: registers, spills."""
-        return compiled(self.variant()).report
+        return compiled(self.variants()[0]).report
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

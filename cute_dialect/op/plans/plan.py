@@ -31,15 +31,16 @@ from cute_dialect.op.plans.describe import (
     known,
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
-from cute_dialect.op.plans.generators import ReduceConfig, Variant, whole
-from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled, whole
+from cute_dialect.op.plans.operation import GemmOperationUniversal, ir_of
 from cute_dialect.op.plans.planned import Kinds, Type, check, folded, found_type, read
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.reference import reference
-from cute_dialect.op.plans.saved import Entry, problem, write
+from cute_dialect.op.plans.reference import reference, visited_reference
+from cute_dialect.op.plans.saved import Entry, graph_name, problem, write
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
 from cute_dialect.op.plans.together import Matrices
+from cute_dialect.op.plans.visiting import Visited, arguments_for, is_of_sums, visited
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -94,7 +95,9 @@ class Gemm:
         if self.chip not in (80, 86, 87, 89, 90):
             raise UnsupportedError(f"Gemm: expected kernel_cc of 80 or 90, got {self.chip}")
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
-        self._activation, self._visitor = "", cast("Hook | None", None)
+        self._activation, self._visitor = "", cast("Traced | Hook | None", None)
+        self._traced: Traced | None = None
+        """The visitor, traced; of a function at its last call."""
         self._swizzle: Swizzle | None = None
         self._tile: TileDescription | None = None
         self._math_operation = MathOperation.multiply_add
@@ -237,18 +240,27 @@ class Gemm:
         return list(ACTIVATIONS)
 
     @property
-    def epilogue_visitor(self) -> Hook | None:
-        """A function of (value, row, column) in the language, applied to each element of D in f32; None for none."""
+    def epilogue_visitor(self) -> Traced | Hook | None:
+        """All that becomes of the sums: what ``op.epilogue.trace`` returns, or a function with a parameter ``accum``,
+        which each call traces; or a function of (value, row, column) in the language, applied to each element of D in
+        f32; None for none.
+        """
         return self._visitor
 
     @epilogue_visitor.setter
-    def epilogue_visitor(self, value: Hook | None) -> None:
-        if isinstance(value, Traced):
-            raise UnsupportedError("epilogue_visitor: plans take no traced epilogue yet: op.mm(…, epilogue=…) does")
-        if value is not None and not callable(value):
-            raise EpilogueError(f"epilogue_visitor: expected a function of (value, row, column), got {value!r}")
-        self._visitor = value
+    def epilogue_visitor(self, value: Traced | Hook | None) -> None:
+        if not (value is None or isinstance(value, Traced) or callable(value)):
+            raise EpilogueError(
+                f"epilogue_visitor: expected a function of accum or of (value, row, column), got {value!r}"
+            )
+        self._visitor, self._traced = value, value if isinstance(value, Traced) else None
+        self._visited: dict[str, object] | None = None
         self._reset()
+
+    @property
+    def traced(self) -> Traced | None:
+        """The epilogue that is traced; of a function that of the last call."""
+        return self._traced
 
     # --------------------------------------------------------------------------------------------------- operations
 
@@ -258,8 +270,13 @@ class Gemm:
         kinds = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
         A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in kinds)
         functor = EpilogueFunctor(d.element, 0, self._accumulator, activation=self._activation)
+        visitor = self._traced or self._visitor
+        if visitor is not self._traced and is_of_sums(visitor):
+            raise EpilogueError(
+                "Gemm: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
+            )
         return GemmOperationUniversal(
-            self.chip, td, A, B, C, functor, self._swizzle, self._visitor, D=TensorDescription(d.element, d.layout)
+            self.chip, td, A, B, C, functor, self._swizzle, visitor, D=TensorDescription(d.element, d.layout)
         )
 
     def where(self) -> dict[str, Any]:
@@ -276,7 +293,7 @@ class Gemm:
 
     def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
         """Return the operation of a tile, made once."""
-        key = td.kernel or td
+        key = (td.kernel or td, None if self._traced is None else self._traced.key)
         found = self._operations.get(key)
         if found is None:
             found = self._operations[key] = self._make(td)
@@ -327,7 +344,8 @@ class Gemm:
             print(operation.ir())
         operation.compile(self._alpha, beta)
         self._tile = operation.tile_description
-        self._operations = {self._tile.kernel or self._tile: operation}
+        key = self._tile.kernel or self._tile, None if self._traced is None else self._traced.key
+        self._operations = {key: operation}
         return operation
 
     # -------------------------------------------------------------------------------------------------------- calls
@@ -345,10 +363,21 @@ class Gemm:
     def _arguments(
         self, call: str, A: object, B: object, C: object, D: object, alpha: float | None, beta: float | None,
         bias: object, stream: object, options: CallOptions, split_k: object = None,
+        visitor_args: Mapping[str, object] | None = None,
     ) -> Arguments:  # fmt: skip
         """Return the arguments of a call, checked, with the operation that computes it."""
         a, b, c, d = self._given(call, A, B, C, D)
         split = Split.of(split_k)
+        if is_of_sums(self._visitor):
+            if is_several(a):
+                raise EpilogueError(f"{call}: expected single arrays with a traced epilogue, got lists of matrices")
+            found = self._visit(
+                call, a, b, d, {"C": c, "alpha": alpha, "beta": beta, "bias": bias}, visitor_args, options
+            )
+            x = folded(found.operands, by_row=found.bound.graph.by_row)
+            return Arguments(self._operation_for(x), x, found.D, stream, options, split, call, found.bound.results)
+        if visitor_args:
+            raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
         if is_several(a):
@@ -359,13 +388,23 @@ class Gemm:
         x = folded(x, by_row=self._visitor is not None)
         return Arguments(self.operation_for(x), x, d, stream, options, split, call)
 
+    def _visit(
+        self, call: str, a: object, b: object, d: object, others: dict[str, object],
+        visitor_args: Mapping[str, object] | None, options: CallOptions,
+    ) -> Visited:  # fmt: skip
+        """Return the operands of a call whose epilogue is traced."""
+        args = arguments_for(call, self._visitor, visitor_args, others)
+        found = visited(call, self._visitor, self.kinds, a, b, d, args, on_cpu=on_the_cpu(options))
+        self._traced, self._visited = found.bound.traced, args
+        return found
+
     def arguments(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None, stream: object = None, split_k: object = None,
-        **options: Unpack[CallOptions],
+        beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+        stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
-        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k)
+        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
 
     def run(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -376,15 +415,15 @@ class Gemm:
         """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
 
         ``C`` is read where ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``sync``:
-        wait for the result; ``split_k``: parts of K, a number or (mode, number), mode ``serial`` (blocks share a tile),
-        ``parallel`` (a second kernel adds the parts up) or ``stream``; ``stream``; ``options``: ``device="cpu"`` for
-        the interpreter, and its own (``checks``).
+        wait for the result; ``visitor_args``: arrays and numbers of a traced ``epilogue_visitor`` by name, and memory
+        for its results (C, alpha, beta and bias are those of the call where they are not there); ``split_k``: parts of
+        K, a number or (mode, number), mode ``serial`` (blocks share a tile), ``parallel`` (a second kernel adds the
+        parts up) or ``stream``; ``stream``; ``options``: ``device="cpu"`` for the interpreter, and its own
+        (``checks``).
         Batches are arrays of rank 3; A or B may be one for all.  Lists of matrices are equal products, of one launch.
         Raises OpError before anything is written.
         """
-        if visitor_args:
-            raise EpilogueError(f"Gemm.run: expected no visitor_args of a function, got {', '.join(visitor_args)}")
-        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k)
+        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
         if print_module:
             print(found.operation.ir())
         found.launch()
@@ -398,10 +437,12 @@ class Gemm:
         """Remember what was run, to save it."""
         if isinstance(done, Matrices):  # addresses are of this call
             return
-        if len(done.launched) == 1 and not isinstance(done.launched[0].variant.configured, ReduceConfig):
-            variant, x = done.launched[0]
-            kept = self._runs.setdefault(variant, (x, set()))
-            kept[1].add(problem(x))
+        first = done.launched[0] if done.launched else None
+        whole = first is not None and not isinstance(first.variant.configured, ReduceConfig | CombineConfig)
+        if whole and all(isinstance(s.variant.configured, CombineConfig) for s in done.launched[1:]):
+            for variant, x in done.launched:
+                kept = self._runs.setdefault(variant, (x, set()))
+                kept[1].add(problem(x))
 
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write the plan to a folder, with the kernels of the calls that were run, and return its path.
@@ -409,7 +450,7 @@ class Gemm:
         ``op.load(folder)`` gives what runs them, with the driver and numpy or torch alone (or on the interpreter, if it
         is there).  Parts of K are not saved.  Raises UnsupportedError where nothing was run.
         """
-        return write(folder, self.kinds, (self._alpha, self._beta), repr(self), self._saved())
+        return write(folder, self.kinds, (self._alpha, self._beta), repr(self), self._saved(), self._traced)
 
     def _saved(self) -> list[tuple[Entry, CompiledModule]]:
         """Return the kernels that were run, compiled, with what the interpreter needs of them."""
@@ -423,6 +464,7 @@ class Gemm:
             entry = Entry(
                 variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
                 (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
+                graph_name(x),
             )  # fmt: skip
             found.append((entry, module))
         return found
@@ -435,21 +477,30 @@ class Gemm:
     def bind(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
         beta: float | None = None, *, bias: object = None, split_k: object = None,
+        visitor_args: Mapping[str, object] | None = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
 
         Arrays are on a GPU.  Raises OpError.
         """
-        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k).bind()
+        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k, visitor_args).bind()
 
     def reference(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
-        beta: float | None = None, *, bias: object = None,
+        beta: float | None = None, *, bias: object = None, visitor_args: Mapping[str, object] | None = None,
     ) -> Any:  # fmt: skip
-        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D is not needed."""
+        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D is not needed.
+
+        Of a traced epilogue it is what its function returns; ``visitor_args``: by default those of the last run.
+        """
         a, b, c, _ = self._given("Gemm.reference", A, B, C, D)
+        if is_of_sums(self._visitor):
+            args = self._visited if visitor_args is None and self._visited is not None else visitor_args
+            others = {"C": c, "alpha": alpha, "beta": beta, "bias": bias}
+            return visited_reference(a, b, self._visitor, arguments_for("Gemm.reference", self._visitor, args, others))
         alpha, beta = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
-        return reference(a, b, c, alpha, beta, bias, self._activation, self._visitor)
+        hook = cast("Hook | None", self._visitor)
+        return reference(a, b, c, alpha, beta, bias, self._activation, hook)
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -487,17 +538,27 @@ class Gemm:
         """Return the file of the last run's kernel, or of :meth:`construct`, after a stage: ``cute``, ``expanded``,
         ``arch``, ``base`` or ``llvm``.
         """
-        return self._current().ir(stage)
+        variant = self._run_variant()
+        return self._current().ir(stage) if variant is None else ir_of(variant, stage)
 
     @property
     def ptx(self) -> str:
         """The PTX of that kernel."""
-        return self._current().ptx
+        variant = self._run_variant()
+        return self._current().ptx if variant is None else compiled(variant).ptx
 
     @property
     def report(self) -> str:
         """What ptxas says of that kernel: registers, spills."""
-        return self._current().report
+        variant = self._run_variant()
+        return self._current().report if variant is None else compiled(variant).report
+
+    def _run_variant(self) -> Variant | None:
+        """Return the kernel of the last run where a traced epilogue is part of it, which its arrays say more of."""
+        last = self._last
+        if self._traced is None or last is None or self._changed() or not last.launched:
+            return None
+        return last.launched[0].variant
 
     def _current(self) -> GemmOperationUniversal:
         return self._last.operation if self._last is not None and not self._changed() else self.construct()

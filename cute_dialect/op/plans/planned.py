@@ -9,7 +9,7 @@ All checks come before anything is compiled or written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from cute_dialect.op.elements import SIZES
@@ -165,10 +165,12 @@ def _size(shape: Sequence[int]) -> int:
 def check(
     call: str, kinds: Kinds, a: object, b: object, c: object = None, d: object = None, *, alpha: float = 1.0,
     beta: float = 0.0, bias: object = None, problem: Sequence[int] | None = None, batch: int = 0, on_cpu: bool = False,
+    shape_of: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
 ) -> tuple[Operands, Any]:  # fmt: skip
     """Return the operands of a GEMM, and D, which is made where it is not given.
 
-    ``problem``: (M, N, K), where it is said; ``batch``: so many matrices, 0 for what A and B say.  Raises OpError.
+    ``problem``: (M, N, K), where it is said; ``batch``: so many matrices, 0 for what A and B say;
+    ``shape_of``: gives the shape of D from that of the sums, where it is another.  Raises OpError.
     """
     x, y = read(call, "A", a, on_cpu), read(call, "B", b, on_cpu)
     if problem is not None:
@@ -191,6 +193,7 @@ def check(
     x, y = as_planned(call, "A", x, kinds.a), as_planned(call, "B", y, kinds.b)
     if beta != 0.0 and (c is None or kinds.c is None):
         raise ShapeError(f"{call}: expected C where beta is {beta}")
+    shape = shape if shape_of is None else shape_of(shape)
     d = new_like(a, shape, kinds.d) if d is None else d
     z = of_shape(call, "D", read(call, "D", d, on_cpu), shape, kinds.d.layout, "")
     if z.shape != shape:

@@ -10,11 +10,15 @@ A recipe is plain data: a saved plan has it in JSON and runs without the compile
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import LayoutError
 from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.epilogue_graph import Graph
+    from cute_dialect.op.epilogue.reducing import Reduced
 
 __all__ = ["Operands", "Recipe", "Share", "laid", "transposed"]
 
@@ -38,7 +42,9 @@ class Share(NamedTuple):
 class Operands(NamedTuple):
     """What a GEMM is computed of: A (M, K), B (K, N), D (M, N) and C like it, of batches (L, …) each, or A or B without
     L for all; ``bias``: a vector, ``along`` n or m; numbers.  ``places``: of products whose matrices lie anywhere, the
-    table of where they are along the first mode (:mod:`~cute_dialect.op.plans.together`).
+    table of where they are along the first mode (:mod:`~cute_dialect.op.plans.together`).  ``graph``: all that becomes
+    of the sums, in place of C, bias and numbers; ``behind``: what it reads and writes besides D, as kernels take it,
+    the mode of matrices last; ``reduced``: what of that is reduced.
     """
 
     a: ArrayView
@@ -50,6 +56,9 @@ class Operands(NamedTuple):
     beta: float = 0.0
     along: str = ""
     places: ArrayView | None = None
+    graph: Graph | None = None
+    behind: tuple[ArrayView | float | None, ...] = ()
+    reduced: tuple[Reduced, ...] = ()
 
 
 class Recipe(NamedTuple):
@@ -57,7 +66,8 @@ class Recipe(NamedTuple):
     (N, K); ``batch``: matrices have a third mode; behind A, B and D come the memory of ``share``, C (``source``), the
     ``bias`` (of ``m`` or ``n``), and ``numbers`` of ``alpha`` and ``beta``; ``tma``: addresses and rows are of whole 16
     bytes; ``sums``: it adds up parts, which A are, as the kernel has them, and takes no B; ``array``: matrices lie
-    anywhere, and last comes the table of where.
+    anywhere, and last comes the table of where.  ``operands``: the kinds of what a graph reads and writes, which stands
+    there in place of C, bias and numbers; ``at_once``: the columns of the kernel's result that are reduced at once.
     """
 
     name: str
@@ -71,6 +81,8 @@ class Recipe(NamedTuple):
     tma: bool = True
     sums: bool = False
     array: bool = False
+    operands: tuple[str, ...] = ()
+    at_once: int = 0
 
     def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
         """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
@@ -86,6 +98,9 @@ class Recipe(NamedTuple):
             given.append(self._form(c))
         if self.bias:
             given.append(x.bias)
+        for kind, operand in zip(self.operands, x.behind):
+            turned = self.transposed and kind == "aux" and isinstance(operand, ArrayView)
+            given.append(_columns_first(operand) if turned else operand)  # type: ignore[arg-type]
         given += [getattr(x, name) for name in self.numbers]
         if self.array and x.places is not None:
             count, step = x.places.shape[1], 4 * SIZES["i32"] if self.transposed else 0
@@ -124,7 +139,7 @@ class Recipe(NamedTuple):
         values = cast("dict[str, Any]", dict(fields))
         share = values.get("share")
         values["share"] = None if share is None else Share(*share)
-        values["numbers"] = tuple(values.get("numbers", ()))
+        values |= {name: tuple(values.get(name, ())) for name in ("numbers", "operands")}
         return cls(**values)
 
 
@@ -135,6 +150,12 @@ def transposed(view: ArrayView) -> ArrayView:
     return view._replace(
         shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
     )  # fmt: skip
+
+
+def _columns_first(view: ArrayView) -> ArrayView:
+    """Return a matrix, or a batch whose last mode is that of matrices, with its first two modes exchanged."""
+    (m, n, *more), (row, column, *step) = view.shape, view.strides
+    return view._replace(shape=(n, m, *more), strides=(column, row, *step))
 
 
 def laid(view: ArrayView, layout: str, what: str) -> ArrayView:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
     from numpy.typing import NDArray
 
-__all__ = ["as_f64", "reference"]
+__all__ = ["as_f64", "reference", "visited_reference"]
 
 
 def as_f64(array: Any) -> NDArray[float64]:
@@ -55,6 +55,26 @@ def reference(
         except Exception as e:
             raise UnsupportedError(f"reference: the epilogue_visitor cannot be computed by numpy: {e}") from e
     return found
+
+
+def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> Any:
+    """Return what an epilogue's function gives for the product in f64 and its arguments; truths stay truths."""
+    import numpy as np
+
+    from cute_dialect.op.epilogue.bound import traced_of
+
+    sums = as_f64(a) @ as_f64(b)
+    traced = traced_of("Gemm.reference", visitor, args, sums.shape)
+
+    def wide(x: Any) -> Any:
+        if isinstance(x, bool | int | float):
+            return x
+        truths = str(x.dtype).endswith("bool")
+        return as_f64(x).astype(np.bool_) if truths else as_f64(x)
+
+    given = {n: wide(args[n]) for n in traced.parameters if n != "accum"}
+    with np.errstate(all="ignore"):
+        return traced.reference(sums, **given)
 
 
 def _batch(a: Any, b: Any) -> tuple[int, ...]:

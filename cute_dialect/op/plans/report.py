@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.report import Explanation, explained_way
-from cute_dialect.op.choosing.ways import Way, here
+from cute_dialect.op.choosing.ways import Way, here, with_epilogue
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
@@ -16,6 +17,7 @@ from cute_dialect.op.plans.planned import Type, read
 from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.op.plans.steps import Split, parts_of
 from cute_dialect.op.plans.tiles import chosen, problem_of
+from cute_dialect.op.plans.visiting import example_graph
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -33,10 +35,12 @@ def explained(plan: Gemm, A: Any, B: Any, others: int = 4, split: Split = ALONE)
     if x.shape[-1] != y.shape[-2]:
         raise ShapeError(f"Gemm.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
     batch = max(x.shape[:-2], y.shape[:-2])
-    z = _matrix("D", (*batch, x.shape[-2], y.shape[-1]), d)
+    sums, traced = (*batch, x.shape[-2], y.shape[-1]), plan.traced
+    graph = None if traced is None else example_graph(traced, plan.kinds)
+    z = _matrix("D", sums if traced is None else traced.shape_of(sums), d)
     asked, where = plan.asked(batch=bool(batch)), plan.where()
-    td = plan.tile_description or chosen(Operands(x, y, z), asked, **where)
-    problem = problem_of(asked, z.shape[-2], z.shape[-1], x.shape[-1], prod(batch))
+    td = plan.tile_description or chosen(Operands(x, y, z, graph=graph), asked, **where)
+    problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
     why = "the plan's tile_description says so" if plan.tile_description is not None else ""
@@ -47,6 +51,9 @@ def explained(plan: Gemm, A: Any, B: Any, others: int = 4, split: Split = ALONE)
         name = operation.name
     else:
         name = choice.name
+    if graph is not None and choice is not None:
+        e = Epilogue(graph=graph)
+        choice = with_epilogue(choice, e.transposed() if asked.flipped else e)
     found = explained_way("Gemm", Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
     return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(Operands(x, y, z), split)))
 

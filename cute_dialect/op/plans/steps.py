@@ -9,12 +9,14 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cute_dialect.op.elements import SIZES
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.epilogue.reducing import Reduced
     from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
 
@@ -66,21 +68,81 @@ class Workspace(NamedTuple):
 def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> list[Step]:
     """Return the launches that compute a call.  Raises UnsupportedError."""
     if 0 in x.d.shape:
-        return []
+        return _of_nothing(operation, x)
     if x.a.shape[-1] == 0 or x.alpha == 0.0:  # nothing is multiplied: A and B may hold anything
+        if x.graph is not None and not _by_element(x):
+            x = _zeros(x)
+            return _combined(operation, operation.variant_for(x), x)
         return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
     if split.parts == 1:
-        return [Step(operation.variant_for(x), x)]
+        return _combined(operation, operation.variant_for(x), x)
     if operation.saturates:
         raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
     if split.mode != "parallel":
         shared = operation.sharing(split, x)
         if shared is not None:
-            return [Step(shared.variant_for(x), x)]
+            return _combined(shared, shared.variant_for(x), x)
         if split.mode == "stream":
             raise UnsupportedError("split_k: there is no kernel of stream-K for this tile yet")
+    if not _by_element(x):
+        raise EpilogueError(
+            "split_k: expected an epilogue without pairs() and reductions where a second kernel adds the parts up"
+        )
     workspace, found = partial_steps(operation, x, split.parts)
     return [*found, reduction(operation, x, workspace)]
+
+
+def _by_element(x: Operands) -> bool:
+    """Tell whether what becomes of the sums is computed of each alone."""
+    return x.graph is None or not (x.graph.half or x.graph.reduces)
+
+
+def _combined(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:
+    """Return a launch, and those that combine what it leaves of rows and columns."""
+    if not x.reduced:
+        return [Step(variant, x)]
+    recipe, (m, n) = operation.recipe_of(variant), x.d.shape[-2:]
+    rows, columns = (n, m) if recipe.transposed else (m, n)
+    matrices = x.d.shape[0] if len(x.d.shape) == 3 else 1
+    behind, more = list(x.behind), list[Step]()
+    for each in x.reduced:
+        extents = each.extents(rows, columns, recipe.at_once, recipe.transposed)
+        memory = new_memory(x.d, extents[0] * extents[1] * matrices, "f32")
+        behind[each.place] = parts = memory_of(memory, extents, matrices)
+        more += _combining(operation, each, parts, x)
+    return [Step(variant, x._replace(behind=tuple(behind))), *more]
+
+
+def _combining(operation: GemmOperationUniversal, each: Reduced, parts: ArrayView, x: Operands) -> list[Step]:
+    """Return what combines the parts of a result."""
+    found = combining(each, parts, lambda n: new_memory(x.d, n, "f32"))
+    return [Step(operation.combiner(c.config), Operands(c.parts, c.parts, c.results)) for c in found]
+
+
+def _of_nothing(operation: GemmOperationUniversal, x: Operands) -> list[Step]:
+    """Return what writes the sums, maxima and minima of no elements, where there are such results."""
+    found: list[Step] = []
+    for each in x.reduced:
+        if 0 not in each.result.shape:
+            *matrices, m, n = each.result.shape
+            many = matrices[0] if matrices else 1
+            none = x.d._replace(dtype="f32", pointer=x.d.pointer & -16, shape=(0, m * n, many), strides=(1, 1, 1))
+            found += _combining(operation, each._replace(axes="m" if m == 1 else "n"), none, x)
+    return found
+
+
+def _zeros(x: Operands) -> Operands:
+    """Return operands whose product is zeros, of some elements of K."""
+    k = 16
+
+    def zeros(view: ArrayView, mode: int, rows: int) -> ArrayView:
+        lines = -(-rows // 16) * 16
+        memory = new_memory(x.d, lines * k, view.dtype, zero=True)
+        along = view.strides[-2:][mode] == 1  # contiguous along K
+        shape, strides = (rows, k), ((k, 1) if along else (1, lines))
+        return memory._replace(shape=shape[:: 1 if mode else -1], strides=strides[:: 1 if mode else -1])
+
+    return x._replace(a=zeros(x.a, 1, x.a.shape[-2]), b=zeros(x.b, 0, x.b.shape[-1]))
 
 
 def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Workspace:

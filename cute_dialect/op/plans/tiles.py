@@ -8,10 +8,11 @@ from typing import overload
 import numpy as np
 
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import Menu, menu, suiting
 from cute_dialect.op.choosing.model import costs_of, times
-from cute_dialect.op.choosing.ways import choose
+from cute_dialect.op.choosing.ways import choose, taking, with_epilogue
 from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
 from cute_dialect.op.plans.describe import MathOperation, TileDescription
@@ -104,7 +105,8 @@ def chosen(
     x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run"
 ) -> TileDescription:  # fmt: skip
     """Return the tile that is taken for a call's operands.  Raises AlignmentError where no kernel can read them."""
-    m, n, k = (max(1, extent) for extent in (*x.d.shape[-2:], x.a.shape[-1]))  # any will do where nothing is computed
+    extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
+    m, n, k = (max(1, extent) for extent in extents)  # any will do where nothing is computed
     if opclass == "simt":
         return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
     views = [v for v in (x.a, x.b, x.d, x.c) if v is not None]
@@ -115,7 +117,12 @@ def chosen(
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
         if asked.math == MathOperation.multiply_add_saturate:
             return tiles_of(asked, (m, n, k, matrices), gpu=gpu, sms=sms, opclass=opclass, chip=chip)[0]
-        choice = choose(problem_of(asked, m, n, k, matrices), sms, gpu)
+        problem = problem_of(asked, m, n, k, matrices)
+        choice = choose(problem, sms, gpu)
+        if x.graph is not None:
+            e = Epilogue(graph=x.graph)
+            found = taking(choice, e.transposed() if asked.flipped else e, problem, costs_of(gpu, sms))
+            choice = with_epilogue(found, Epilogue())
         return described(choice, asked)
     if asked.accumulator != "f16":
         return ampere_tiles(asked)[0]

@@ -29,7 +29,6 @@ F16: dict[str, Any] = {"element": "f16", "layout": "row"}
 HALF = op.MathInstruction([64, 128, 16], "f16", "f16", "f32")
 SYNC = op.MathInstruction([16, 8, 16], "f16", "f16", "f32")
 A, B = zeros(128, 64), zeros(64, 256)
-TRACED = op.epilogue.trace(lambda accum: accum, {"accum": op.epilogue.FakeTensor("f32", (8, 8))})
 
 
 def run(plan: op.Gemm, *arrays: Any, **more: Any) -> Callable[[], object]:
@@ -126,10 +125,8 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.UnsupportedError, "Gemm: expected f32 for multiply_add_fast_f16, got f16",
      set_property("math_operation", "multiply_add_fast_f16")),
     (op.EpilogueError, 'got "swish"; silu is x * sigmoid(x)', set_property("activation", "swish")),
-    (op.EpilogueError, "epilogue_visitor: expected a function of (value, row, column), got 3",
+    (op.EpilogueError, "epilogue_visitor: expected a function of accum or of (value, row, column), got 3",
      set_property("epilogue_visitor", 3)),
-    (op.UnsupportedError, "epilogue_visitor: plans take no traced epilogue yet",
-     set_property("epilogue_visitor", TRACED)),
     (op.UnsupportedError, "swizzling_functor: expected a swizzle, op.IdentitySwizzle4 say, got 4",
      set_property("swizzling_functor", 4)),
     (op.UnsupportedError, "tile_description: expected fields of threadblock_shape, stages,",
