@@ -9,6 +9,7 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     cast                   ``value``: the type that it is rounded to
     even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
                            computed of it lies over (M, N / 2)
+    interleave             of two values over (M, N / 2) the one over (M, N) whose even and odd columns they are
     hook                   ``value``: a function in the language, of the operands; it has no reference
     a name of FUNCTIONS    of the operands
 
@@ -109,8 +110,14 @@ class Graph(NamedTuple):
         found: list[bool] = []
         for node in self.nodes:
             here = node.op in ("even", "odd") or (node.op == "load" and self.inputs[node.value].half)
-            found.append(here or any(found[i] for i in node.operands))
+            here = here or any(found[i] for i in node.operands)
+            found.append(here and node.op != "interleave")
         return tuple(found)
+
+    @property
+    def paired(self) -> bool:
+        """Tell whether neighbours of a row are computed together."""
+        return any(self.halves)
 
     @property
     def half(self) -> bool:
@@ -244,6 +251,10 @@ class Builder:
         """Return the first and the second of two neighbours of a row."""
         return self._add(Node("even", (x,))), self._add(Node("odd", (x,)))
 
+    def interleave(self, x: int, y: int) -> int:
+        """Return the value whose even and odd columns two others are."""
+        return self._add(Node("interleave", (x, y)))
+
     def call(self, name: str, *operands: int) -> int:
         """Return a function's value."""
         assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
@@ -286,6 +297,20 @@ def constant_of(node: Node) -> bool | int | float:
     return float.fromhex(node.value) if isinstance(node.value, str) else node.value
 
 
+def interleaved(x: Any, y: Any) -> Any:
+    """Return arrays of numpy or torch whose columns in turn are those of two, one of which may be a number."""
+    like = x if hasattr(x, "shape") else y
+    x, y = (t if hasattr(t, "shape") else like * 0 + t for t in (x, y))
+    if hasattr(like, "data_ptr"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        return torch.stack(torch.broadcast_tensors(x, y), -1).flatten(-2)
+    import numpy as np
+
+    x, y = np.broadcast_arrays(x, y)
+    return np.stack((x, y), -1).reshape(*x.shape[:-1], -1)
+
+
 def evaluate(
     graph: Graph, accum: Any, inputs: Sequence[Any], arrays: Any = NUMPY, place: Callable[[str], Any] | None = None
 ) -> list[Any]:
@@ -311,6 +336,8 @@ def evaluate(
             elif node.op in ("even", "odd"):
                 x = values[node.operands[0]]
                 found = x[..., (0 if node.op == "even" else 1) :: 2]
+            elif node.op == "interleave":
+                found = interleaved(*[values[i] for i in node.operands])
             else:
                 found = FUNCTIONS[node.op].of_arrays(arrays, *[values[i] for i in node.operands])
             values.append(found)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.choosing.wanted import ANY, Wanted
+from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
 from cute_dialect.op.epilogue.known import KnownGraphs
 from cute_dialect.op.known import Extras, KnownCalls
@@ -182,6 +183,14 @@ def _computed(
             or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))
             or any([type(t) not in plain for t in given])
         ):
+            if graph is not None and not _tracing() and all([type(t) in plain for t in given]):
+                from cute_dialect.op.epilogue.autograd import product_with_gradients
+
+                said = {"kernel": wanted.kernel, "split_k": wanted.split_k, **run}
+                sums = extras.accumulator and element_name(extras.accumulator)
+                how = {"math": extras.math, "accumulator": sums}
+                more = (graph, args or {}, how, {n: x for n, x in said.items() if x is not None})
+                return product_with_gradients(call, a, b, out, dtype, device, stream, *more)
             from cute_dialect.op.operators import by_operator
 
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}

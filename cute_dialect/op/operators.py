@@ -12,7 +12,7 @@ The derivative of an activation is one more product, whose epilogue multiplies b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from typing import Any
@@ -24,7 +24,7 @@ from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
 
-__all__ = ["by_operator", "summed"]
+__all__ = ["by_operator", "factor_gradients", "summed"]
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -176,30 +176,17 @@ def _keep_of(call: str) -> Any:
 
 def _backward_of(call: str) -> Any:
     """Return the function that makes gradients."""
-    rank = _RANK[call]
 
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         a, b, c, bias, result = ctx.saved_tensors
         options = dict(ctx.options)
         activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
-        product, slope = getattr(torch.ops.cute, call), getattr(torch.ops.cute, f"{call}_slope")
+        slope = getattr(torch.ops.cute, f"{call}_slope")
         if activation == "relu":
             grad = torch.where(result > 0, grad, 0)
         elif activation:
             grad = slope(grad, a, b, c, bias, alpha=alpha, beta=beta, activation=activation, **options)
-        g = grad.to(a.dtype)
-        g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()
-        of_a = of_b = None
-        if ctx.needs_input_grad[0]:
-            several = rank == 3 and a.shape[0] == 1 and g.shape[0] > 1
-            of_a = product(g, b.mT, alpha=alpha, dtype=torch.float32 if several else a.dtype, **options)
-            of_a = summed(of_a, a.shape, a.dtype)
-        if ctx.needs_input_grad[1]:
-            if rank == 3 and b.shape[0] == 1:  # the sum over the batch is one over rows
-                x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
-                of_b = torch.ops.cute.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
-            else:
-                of_b = product(a.mT, g, alpha=alpha, dtype=b.dtype, **options)
+        of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
         of_c, of_bias = (
             None if kind is None or not ctx.needs_input_grad[2 + i] else summed(grad, *kind)
             for i, kind in enumerate(ctx.added)
@@ -207,6 +194,28 @@ def _backward_of(call: str) -> Any:
         return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
 
     return backward
+
+
+def factor_gradients(
+    call: str, a: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, needed: Sequence[bool], alpha: float,
+    options: Mapping[str, Any],
+) -> tuple[torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
+    """Return the gradients of the factors of a product, those of them that are needed, from that of its sums."""
+    product = getattr(torch.ops.cute, call)
+    g = grad.to(a.dtype)
+    g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()
+    of_a = of_b = None
+    if needed[0]:
+        several = call == "bmm" and a.shape[0] == 1 and g.shape[0] > 1
+        of_a = product(g, b.mT, alpha=alpha, dtype=torch.float32 if several else a.dtype, **options)
+        of_a = summed(of_a, a.shape, a.dtype)
+    if needed[1]:
+        if call == "bmm" and b.shape[0] == 1:  # the sum over the batch is one over rows
+            x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
+            of_b = torch.ops.cute.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
+        else:
+            of_b = product(a.mT, g, alpha=alpha, dtype=b.dtype, **options)
+    return of_a, of_b
 
 
 def summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:

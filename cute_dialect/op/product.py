@@ -166,8 +166,8 @@ def _product(
     flipped = not matrix(views["out"]).along(1)
     if flipped and SCALES[0] in views:
         raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales")
-    if flipped and epilogue is not None and epilogue.half:
-        raise LayoutError(f"{name}: expected out with contiguous rows where pairs() makes one column of two")
+    if flipped and epilogue is not None and epilogue.paired:
+        raise LayoutError(f"{name}: expected out with contiguous rows where pairs() takes two columns")
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms, arithmetic)

@@ -204,6 +204,10 @@ class GemmConfig(NamedTuple):
         self.epilogue.check()
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
             raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
+        if self.epilogue.paired and (self.major_c != "n" or self.tile[1] % 16):
+            raise ValueError(
+                "expected contiguous rows of C, and whole 16 columns, where an epilogue takes pairs of them"
+            )
         if self.epilogue.half and (self.major_c != "n" or sum(self.widths) != self.columns):
             raise ValueError(
                 f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, got {self}"
@@ -320,8 +324,8 @@ class SplitConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         base = self.base
         base.check()
-        if base.epilogue.half:
-            raise ValueError("expected no blocks that share K where an epilogue makes one column of two")
+        if base.epilogue.paired:
+            raise ValueError("expected no blocks that share K where an epilogue takes pairs of columns")
         if base.saturate:
             raise ValueError("expected no blocks that share K where sums saturate")
         if base.array or base.promote or base.deferred or base.atoms != 1:

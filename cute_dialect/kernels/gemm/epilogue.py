@@ -113,6 +113,11 @@ class Epilogue(NamedTuple):
         return self.graph is not None and self.graph.half
 
     @property
+    def paired(self) -> bool:
+        """Tell whether neighbours of a row are computed together."""
+        return self.graph is not None and self.graph.paired
+
+    @property
     def reduces(self) -> bool:
         """Tell whether results of whole rows or columns are made."""
         return self.graph is not None and self.graph.reduces
@@ -127,7 +132,7 @@ class Epilogue(NamedTuple):
     @property
     def by_element(self) -> bool:
         """Tell whether it is a graph that needs an element of the sums for each of its results."""
-        return self.graph is not None and not self.half and not self.reduces
+        return self.graph is not None and not self.paired and not self.reduces
 
     @property
     def by_elements(self) -> bool:

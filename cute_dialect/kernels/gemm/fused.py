@@ -93,7 +93,7 @@ class Evaluation:
 
     def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply`."""
-        if any(self.graph.halves):
+        if self.graph.paired:
             self._apply_pairs(values, columns, row, column, matrix)
             return
         lane = cute.arch.lane_idx()
@@ -326,6 +326,8 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
     for node, half in zip(graph.nodes, graph.halves):
         if node.op in ("even", "odd"):
             values.append([values[node.operands[0]][node.op == "odd"]])
+        elif node.op == "interleave":
+            values.append([values[k][0] for k in node.operands])
         elif node.op == "column":
             values.append([place["column"], place["column"] + 1])
         else:

@@ -180,12 +180,12 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
 
     The swapped problem reads and writes matrices beside the result an element at a time.
     """
-    if not epilogue.half and not epilogue.reduces and not (choice.swapped and epilogue.by_elements):
+    if not epilogue.paired and not epilogue.reduces and not (choice.swapped and epilogue.by_elements):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs))):
         found = with_epilogue(other, epilogue)
         try:
-            fits = found.skinny is None and found.parts == 1 if epilogue.half else not found.swapped
+            fits = found.skinny is None and found.parts == 1 if epilogue.paired else not found.swapped
             if fits:
                 found.config.check()
                 return found

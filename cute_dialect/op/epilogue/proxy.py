@@ -13,7 +13,7 @@ from cute_dialect.kernels.epilogue_functions import FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Builder
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["Needed", "Proxy", "call"]
+__all__ = ["Needed", "Proxy", "call", "interleaved"]
 
 
 class Needed(Exception):
@@ -277,6 +277,14 @@ class Proxy:
 
     def __invert__(self) -> Any:
         return call("logical_not", self)
+
+
+def interleaved(x: Any, y: Any) -> Any:
+    """Return the value whose even and odd columns are those of two, one of which may be a number."""
+    like = x if isinstance(x, Proxy) else y
+    x, y = (t.node if isinstance(t, Proxy) else like.make.constant(t) for t in (x, y))
+    shape = (*like.shape[:-1], like.shape[-1] * 2)
+    return Proxy(like.what, like.make, like.make.interleave(x, y), shape)
 
 
 def unknown(what: str, name: str) -> EpilogueError:

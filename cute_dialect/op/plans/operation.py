@@ -213,7 +213,7 @@ class GemmOperationUniversal:
         """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
         this call would run at once.
         """
-        paired = x.graph is not None and x.graph.half
+        paired = x.graph is not None and x.graph.paired
         if self.choice is None or paired or (len(x.d.shape) == 3 and split.mode == "stream"):
             return None
         c = self.choice.config

@@ -92,8 +92,8 @@ def visited(
 
     x, d = check(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
     traced, sums = known[0]
-    if traced.graph.half and kinds.d.layout == "column":
-        raise LayoutError(f"{call}: expected D row-major where pairs() makes one column of two")
+    if traced.graph.paired and kinds.d.layout == "column":
+        raise LayoutError(f"{call}: expected D row-major where pairs() takes two columns")
 
     def another(shape: tuple[int, ...], element: str) -> Any:
         return new_like(a, shape, Type(element or kinds.d.element, "row"))
@@ -138,12 +138,12 @@ def check_kernel(variant: Variant) -> None:
         try:
             config = kernel.skinny or kernel.config
             config.check()
-            if graph.half and (kernel.parts > 1 or kernel.swapped):
+            if graph.paired and (kernel.parts > 1 or kernel.swapped):
                 raise ValueError("expected no blocks that share K, and no swapped problem, for pairs()")
         except ValueError as e:
             raise EpilogueError(f"Gemm: this tile does not take the epilogue: {e}") from None
-    elif graph.half or graph.reduces:
-        what = "pairs()" if graph.half else "reductions"
+    elif graph.paired or graph.reduces:
+        what = "pairs()" if graph.paired else "reductions"
         raise EpilogueError(
             f"Gemm: expected matrices of 16 or 8 bits, or tf32, and addresses and rows of whole 16 bytes (a kernel by "
             f"wgmma) for {what} of an epilogue, got {kernel.name}"

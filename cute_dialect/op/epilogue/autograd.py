@@ -1,0 +1,138 @@
+"""Gradients through traced epilogues, for tensors of torch: ``op.mm(a, b, epilogue=f, args={…})`` where one learns.
+
+Kept are the factors and the arguments, neither sums nor results: the sums are computed again, by one product whose
+epilogue is the derivative (:mod:`cute_dialect.op.epilogue.differentiate`); two more give the gradients of the factors.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import torch
+
+from cute_dialect.op import gemm
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.bound import traced_of
+from cute_dialect.op.epilogue.differentiate import gradient_of
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.operands import check_product
+from cute_dialect.op.operators import factor_gradients, summed
+from cute_dialect.runtime.arrays import view_of
+
+__all__ = ["product_with_gradients"]
+
+
+class _Call(NamedTuple):
+    """A product with an epilogue: ``call``: mm or bmm; ``names``: of the tensors among its arguments; ``numbers``: the
+    other arguments; ``more``: how it is called; ``how``: what of that its gradients are computed by, too.
+    """
+
+    call: str
+    traced: Traced
+    names: tuple[str, ...]
+    numbers: dict[str, Any]
+    more: dict[str, Any]
+    how: dict[str, Any]
+
+
+class _Product(torch.autograd.Function):
+    """The product; its results in the order of the epilogue's."""
+
+    @staticmethod
+    def forward(ctx: Any, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
+        """Compute the product, and keep its operands."""
+        args = of.numbers | dict(zip(of.names, tensors))
+        found = getattr(gemm, of.call)(a, b, epilogue=of.traced, args=args, **of.more)
+        ctx.of = of
+        ctx.save_for_backward(a, b, *tensors)
+        ctx.set_materialize_grads(False)
+        given = found if isinstance(found, dict | tuple) else (found,)
+        by_name = given if isinstance(given, dict) else dict(zip(of.traced.returned, given))
+        return tuple([by_name[n] for n in of.traced.results])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute the sums again, and with them what each operand gets."""
+        of: _Call = ctx.of
+        if torch.is_grad_enabled():  # create_graph=True
+            raise UnsupportedError(f"{of.call}: there is no second derivative through epilogue={of.traced.name}")
+        a, b, *tensors = ctx.saved_tensors
+        given = {n: g for n, g in zip(of.traced.results, grads) if g is not None}
+        learning = [n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed]
+        if not given or not any(ctx.needs_input_grad):
+            return (None, *[None for _ in range(2 + len(tensors))])
+        args = of.numbers | dict(zip(of.names, tensors))
+        slope, found = _slopes(of, a, b, args, learning, given)
+        of_a, of_b = factor_gradients(of.call, a, b, slope, ctx.needs_input_grad[1:3], 1.0, of.how)
+        of_args = [_as_given(of.traced, n, found[n], t) if n in found else None for n, t in zip(of.names, tensors)]
+        return (None, of_a, of_b, *of_args)
+
+
+def _slopes(
+    of: _Call, a: torch.Tensor, b: torch.Tensor, args: Mapping[str, Any], learning: list[str],
+    given: Mapping[str, torch.Tensor],
+) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:  # fmt: skip
+    """Return the gradient of the sums, in the type of the factors, and those of arguments before they are summed up."""
+    sums = check_product(of.call, a.dim(), view_of(a), view_of(b))
+    read = {x.name for x in of.traced.arguments}
+    wanted = [n for n in learning if n in read]
+    traced = gradient_of(of.traced, sums, wanted, list(given))
+    inputs: dict[str, Any] = {n: args[n] for n in read} | {f"grad_{n}": g for n, g in given.items()}
+    inputs = {n: t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
+              for n, t in inputs.items() if n in traced.parameters}  # fmt: skip
+    for n in wanted:  # results of an element each are of the type of the argument
+        shape = traced.shape_of(sums, f"d_{n}")
+        reduced = traced.graph.outputs[traced.results.index(f"d_{n}")].reduce
+        kind = torch.float32 if reduced or args[n].shape != shape else args[n].dtype
+        inputs[f"d_{n}"] = torch.empty(shape, dtype=kind, device=a.device)
+    found = getattr(gemm, of.call)(a, b, epilogue=traced, args=inputs, dtype=a.dtype, **of.how)
+    return found["D"], {n: found[f"d_{n}"] for n in wanted}
+
+
+def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of an argument in its shape and type: sums, in f32, over what it was expanded along."""
+    x = next(x for x in traced.arguments if x.name == name)
+    if x.kind == "scalar":
+        return g.sum(dtype=torch.float32).reshape(t.shape).to(t.dtype)
+    return summed(g, t.shape, t.dtype)
+
+
+def product_with_gradients(
+    call: str, a: Any, b: Any, out: Any, dtype: Any, device: Any, stream: Any, epilogue: Any, args: Mapping[str, Any],
+    how: Mapping[str, Any], others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a product with an epilogue, of tensors of which some get gradients.
+
+    ``how``: ``math`` and ``accumulator``; ``others``: what else the call says, which its gradients do not.  Raises
+    OpError before anything is compiled or written.
+    """
+    shape = check_product(call, 2 if call == "mm" else 3, view_of(a.detach()), view_of(b.detach()))
+    traced = traced_of(call, epilogue, args, shape)
+    if out is not None or any(n in args for n in traced.results):
+        raise UnsupportedError(f"{call}: expected no memory for results where gradients are wanted: torch.no_grad()")
+    names = tuple([n for n in args if isinstance(args[n], torch.Tensor)])
+    for name, t in (("a", a), ("b", b), *((n, args[n]) for n in names)):
+        if t.requires_grad and t.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+            raise DtypeError(f"{call}: there are no gradients of {element_name(t.dtype)} ({name})")
+    if element_name(a.dtype)[:2] == "f8" and any(t.requires_grad for t in (a, b, *(args[n] for n in names))):
+        raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
+    # What has no derivative is refused now, not in the backward pass.
+    sums = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce in ("", "sum")]
+    learning = [x.name for x in traced.arguments if x.name in names and args[x.name].requires_grad]
+    try:
+        gradient_of(traced, shape, learning, sums)
+    except EpilogueError as e:
+        raise EpilogueError(f"{call}: {e}: torch.no_grad(), or arguments without requires_grad") from None
+    kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
+    numbers = {n: v for n, v in args.items() if n not in names}
+    of = _Call(call, traced, names, numbers, {"dtype": dtype, **kept, **others}, kept)
+    with nullcontext() if stream is None else torch.cuda.stream(stream):
+        found = _Product.apply(of, a, b, *[args[n] for n in names])
+    return traced.formed(dict(zip(traced.results, found)))

@@ -1,0 +1,132 @@
+"""Gradients through ``epilogue=``: beside those of torch, of the same function on tensors of f64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import epilogue  # noqa: E402
+from cute_dialect.op.epilogue import gelu, pairs, relu, silu, where  # noqa: E402
+
+f16, f32 = torch.float16, torch.float32
+mm, bmm, linear = (partial(f, device="cpu") for f in (op.mm, op.bmm, op.linear))
+
+
+def integers(*shape: int, dtype: torch.dtype = f16, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randint(-1, 2, shape, generator=generator).to(dtype)
+
+
+def results(found: Any) -> list[torch.Tensor]:
+    return list(found.values()) if isinstance(found, dict) else list(found) if isinstance(found, tuple) else [found]
+
+
+def check(
+    multiply: Callable[..., Any], function: Callable[..., Any], a: torch.Tensor, b: torch.Tensor, args: dict[str, Any],
+    within: float = 0.0, used: slice = slice(None),
+) -> None:  # fmt: skip
+    """Compare results and the gradients of all operands."""
+
+    def learning(t: Any) -> Any:
+        return t.detach().clone().requires_grad_(t.dtype != torch.bool) if isinstance(t, torch.Tensor) else t
+
+    def wide(t: Any) -> Any:
+        return t.double() if isinstance(t, torch.Tensor) and t.dtype != torch.bool else t
+
+    ours = [learning(t) for t in (a, b)], {n: learning(t) for n, t in args.items()}
+    theirs = [learning(t.double()) for t in (a, b)], {n: learning(wide(t)) for n, t in args.items()}
+    found = results(multiply(*ours[0], epilogue=function, args=ours[1]))
+    x, y = theirs[0]
+    want = results(function(x @ (y.mT if multiply is linear else y), **theirs[1]))
+    for i, (got, wanted) in list(enumerate(zip(found, want)))[used]:
+        weight = integers(*got.shape, seed=i + 1)
+        (got * weight.to(got.dtype)).sum().backward(retain_graph=True)
+        (wanted * weight.double()).sum().backward(retain_graph=True)
+    of_args = [(ours[1][n], theirs[1][n]) for n in args if isinstance(args[n], torch.Tensor)]
+    for got, wanted in (*zip(ours[0], theirs[0]), *of_args):
+        if not got.requires_grad:
+            continue
+        assert got.grad is not None and got.grad.dtype == got.dtype and got.grad.shape == got.shape
+        assert float((got.grad.double() - wanted.grad).abs().max()) <= within
+
+
+def example(accum: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
+    F = alpha * accum + beta * C
+    D = relu(F + 1) * 2.0 + bias
+    return D, F
+
+
+def test_every_kind_of_argument() -> None:
+    a, b = integers(24, 40), integers(40, 32)
+    args = {"alpha": torch.tensor([2.0]), "C": integers(24, 32), "beta": 2.0, "bias": integers(32, dtype=f32)}
+    check(mm, example, a, b, args)
+    args |= {"bias": integers(24, 1, dtype=f32), "alpha": 2.0, "beta": torch.tensor(0.5), "C": integers(24, 1)}
+    check(linear, example, a, b.t().contiguous(), args, used=slice(0, 1))
+
+
+def test_pairs_and_sums() -> None:
+    def swiglu(accum: Any, bias: Any, scale: Any, skip: Any) -> Any:
+        gate, up = pairs(accum / 8.0 + bias)
+        return silu(gate * scale) * up + skip
+
+    a, b = integers(24, 40), integers(40, 64)
+    args = {"bias": integers(64, dtype=f32), "scale": torch.tensor([0.5]), "skip": integers(24, 32)}
+    check(mm, swiglu, a, b, args, within=4e-2)
+
+    def sums(accum: Any, bias: Any, mask: Any) -> Any:
+        x = where(mask, accum + bias, 0.0)
+        return {"D": x, "rows": epilogue.sum(x, -1), "all": epilogue.sum(accum)}
+
+    check(mm, sums, a, b, {"bias": integers(64), "mask": integers(24, 64) > 0})
+
+
+def test_batches() -> None:
+    def f(accum: Any, per: Any, row: Any, column: Any, skip: Any) -> Any:
+        return accum * per + row * column - skip
+
+    args = {"per": integers(2, 1, 1, dtype=f32), "row": integers(2, 1, 32), "column": integers(24, 1)}
+    args["skip"] = integers(32)
+    check(bmm, f, integers(2, 24, 40), integers(2, 40, 32), args)
+    check(bmm, f, integers(2, 24, 40), integers(1, 40, 32), {**args, "per": 2.0})
+
+
+def test_functions_of_the_table() -> None:
+    """Derivatives by rule, those of arithmetic and of activations with parameters."""
+    e = epilogue
+
+    def f(accum: Any, x: Any) -> Any:
+        y = accum * 0.25
+        z = e.exp(-e.abs(y)) + e.sqrt(y * y + 1.0) + e.rsqrt(y * y + 1.0) - e.log(y * y + 1.0) + e.exp2(y * 0.1)
+        z = z + e.erf(y) + gelu(y) / (1.0 + x * x) + e.maximum(y, x) - e.minimum(y, x * 0.5)
+        return z + e.prelu(y, x) + e.elu(y, 0.5) + e.leaky_relu(y, 0.125) + e.multiply_add(x, y, 1.0)
+
+    generator = torch.Generator().manual_seed(0)  # no two values are the same: there derivatives are a matter of taste
+    a, b, x = (torch.randn(shape, generator=generator) for shape in ((16, 24), (24, 32), (32,)))
+    check(mm, f, a.half(), b.half(), {"x": x}, within=6e-2)
+
+
+def test_what_has_no_gradients() -> None:
+    a, b = (t.requires_grad_() for t in (integers(24, 40), integers(40, 32)))
+
+    def most(accum: Any) -> Any:
+        return {"D": accum, "m": epilogue.max(accum, -1)}
+
+    found = mm(a, b, epilogue=most)
+    with pytest.raises(op.EpilogueError, match=r"expected no gradient of max\(\) \(m\)"):
+        found["m"].sum().backward()
+    mm(a, b, epilogue=most)["D"].sum().backward()
+    ones = torch.ones(24, 32)
+    assert a.grad is not None and torch.equal(a.grad.double(), ones.double() @ b.double().t())
+    with pytest.raises(op.EpilogueError, match="functions with a derivative where gradients are wanted, got d_gelu"):
+        mm(a, b, epilogue=lambda accum: epilogue.d_gelu(accum))
+    with pytest.raises(op.UnsupportedError, match="expected no memory for results where gradients are wanted"):
+        mm(a, b, torch.zeros(24, 32).half(), epilogue=lambda accum: accum)
+    d = mm(a, b, epilogue=lambda accum: gelu(accum))
+    with pytest.raises(op.UnsupportedError, match="mm: there is no second derivative through epilogue="):
+        torch.autograd.grad(d.sum(), a, create_graph=True)
