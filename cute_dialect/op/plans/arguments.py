@@ -140,7 +140,10 @@ class GemmArguments(Arguments):
     ):  # fmt: skip
         call, mode = "GemmArguments", Mode(known(Mode, gemm_mode, "gemm_mode"))
         if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
-            self._visit(operation, problem_size, A, B, C, D, output_op, mode, split_k_slices, batch, stream, options)
+            others = {"C": C, "bias": bias}
+            self._visit(
+                operation, problem_size, A, B, D, others, output_op, mode, split_k_slices, batch, stream, options
+            )
             return
         output_op = output_op or OutputOp()
         if output_op.arguments:
@@ -169,9 +172,9 @@ class GemmArguments(Arguments):
         super().__init__(operation, operands, d, stream, options, split)
 
     def _visit(
-        self, operation: GemmOperationUniversal, problem_size: Sequence[int] | None, A: object, B: object, C: object,
-        D: object, output_op: OutputOp | VisitorOutputOp | None, mode: Mode, slices: int, batch: int, stream: object,
-        options: CallOptions,
+        self, operation: GemmOperationUniversal, problem_size: Sequence[int] | None, A: object, B: object, D: object,
+        others: Mapping[str, object], output_op: OutputOp | VisitorOutputOp | None, mode: Mode, slices: int, batch: int,
+        stream: object, options: CallOptions,
     ) -> None:  # fmt: skip
         """Check a call with a traced epilogue."""
         call, traced = "GemmArguments", operation.traced
@@ -187,11 +190,11 @@ class GemmArguments(Arguments):
                 f"{call}: expected problem_size of {size[:2]} in epilogue_type, got {output_op.problem_size}"
             )
         on_cpu, many = on_the_cpu(options), batch if mode is Mode.Batched else 0
-        args = arguments_for(call, traced, output_op.arguments, {"C": C})
+        args = arguments_for(call, traced, output_op.arguments, others)
         x, d, found = visited(
             call, traced, operation.kinds, A, B, D, args, problem=size, batch=many, on_cpu=on_cpu
         )  # fmt: skip
-        self.mode, self.workspace, self._matrices = mode, None, []
+        self.mode, self.workspace, self.matrices = mode, None, None
         split = Split.of((SplitKMode.Serial, slices))
         super().__init__(operation, x, d, stream, options, split, call, found.results)
         output_op.wait = self.sync

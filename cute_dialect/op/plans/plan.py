@@ -375,7 +375,7 @@ class Gemm:
                 call, a, b, d, {"C": c, "alpha": alpha, "beta": beta, "bias": bias}, visitor_args, options
             )
             x = folded(found.operands, by_row=found.bound.graph.by_row)
-            return Arguments(self._operation_for(x), x, found.D, stream, options, split, call, found.bound.results)
+            return Arguments(self.operation_for(x), x, found.D, stream, options, split, call, found.bound.results)
         if visitor_args:
             raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
         alpha = self._alpha if alpha is None else number("alpha", alpha)
