@@ -230,7 +230,7 @@ class GemmOperationUniversal:
                     self.chip, td, self.A, self.B, self.C, self.epilogue_functor, self.swizzling_functor, self.visitor,
                     D=self.D,
                 )  # fmt: skip
-            except UnsupportedError:
+            except (UnsupportedError, EpilogueError):
                 made = None
             self._sharing[split.mode, parts] = made
         found = self._sharing[split.mode, parts]
