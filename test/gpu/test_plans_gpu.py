@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from planned_products import CASES, F16, Planned  # noqa: E402
+from planned_products import ARRAYS, CASES, F16, Planned, saturating  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 
@@ -118,3 +118,62 @@ def test_mixed_arrays_are_refused() -> None:
         op.Gemm(**F16).run(on_the_gpu(given["A"]), given["B"])
     with pytest.raises(op.DeviceError, match="expected A on a GPU, got one in CPU memory"):
         op.Gemm(**F16).run(torch.zeros(8, 8).half(), torch.zeros(8, 8).half())
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_matrices_anywhere(name: str) -> None:
+    """One launch, of torch's memory here and there; addresses in lists and on the GPU; bound."""
+    case = ARRAYS[name]
+    given = case.operands()
+    exact = [2.0 * (a.astype(float) @ b.astype(float)) + 0.5 * c for a, b, c in zip(*given.values())]
+    exact = [np.rint(x) if given["C"][0].dtype.kind == "i" else x for x in exact]
+    plan = op.Gemm(**case.kinds)
+    held: dict[str, list[Any]] = {}
+    keep = []
+    for key, matrices in given.items():
+        held[key] = []
+        for i, x in enumerate(matrices):
+            keep.append(torch.empty(1000 * i + 1, device="cuda"))  # gaps
+            memory = torch.zeros(x.size + 8, device="cuda", dtype=torch.from_numpy(x[:1, :1].copy()).dtype)
+            inside = memory[case.offset : case.offset + x.size]
+            rows = x.flags.c_contiguous
+            inside.copy_(torch.from_numpy(np.ascontiguousarray(x if rows else x.T)).reshape(-1))
+            held[key].append(inside.view(x.shape) if rows else inside.view(x.shape[::-1]).T)
+    held["B"][-1] = held["B"][0]
+    results = [torch.full_like(x, 7) for x in held["C"]]
+    done = plan.run(held["A"], held["B"], held["C"], results, 2.0, 0.5)
+    assert done.launches == 1
+    for x, y in zip(results, exact):
+        np.testing.assert_array_equal(x.double().cpu().numpy(), y)
+        x.fill_(7)
+    call = plan.bind(held["A"], held["B"], held["C"], results, 2.0, 0.5)
+    call()
+    torch.cuda.synchronize()
+    for x, y in zip(results, exact):
+        np.testing.assert_array_equal(x.double().cpu().numpy(), y)
+        x.fill_(7)
+    if name == "tma":
+        addresses = [torch.tensor([x.data_ptr() for x in xs], device="cuda") for xs in (*held.values(), results)]
+        m, n, k = case.shape
+        op.mm_array(*addresses[:2], addresses[3], Cs=addresses[2], shape=(m, n, k), element="f16", alpha=2.0, beta=0.5)
+        torch.cuda.synchronize()
+        for x, y in zip(results, exact):
+            np.testing.assert_array_equal(x.double().cpu().numpy(), y)
+    copied = plan.run(given["A"], given["B"], given["C"], alpha=2.0, beta=0.5)  # numpy's, there and back
+    for x, y in zip(copied.D, exact):
+        np.testing.assert_array_equal(np.asarray(x, float), y)
+
+
+@pytest.mark.parametrize("chip", [80, 90])
+def test_sums_stick_at_the_ends_of_i32(chip: int) -> None:
+    """(-128) * (-128) * 140000 is more than 2^31; the others are exact."""
+    m, n, k = 72, 80, 140032
+    a = torch.zeros(m, k, dtype=torch.int8, device="cuda")
+    b = torch.zeros(n, k, dtype=torch.int8, device="cuda")
+    a[0], b[0], a[1, :16], b[1] = -128, -128, 3, 127
+    d = torch.zeros(m, n, dtype=torch.int32, device="cuda")
+    arguments = op.GemmArguments(saturating(chip), (m, n, k), a, b.T, None, d)
+    arguments.operation.run(arguments)
+    arguments.sync()
+    exact = (a.double() @ b.double().T).clamp(-(2**31), 2**31 - 1)
+    assert torch.equal(d.double(), exact) and int(d[0, 0]) == 2**31 - 1 and int(d[0, 1]) == -(2**31)

@@ -88,6 +88,10 @@ def _tile(shape: list[int], instruction: op.MathInstruction = WGMMA, **more: Any
     return {"tile_description": op.TileDescription(shape, stages, warps, instruction, **more)}
 
 
+def _sync(shape: list[int], element: str, sums: str = "f32") -> op.MathInstruction:
+    return op.MathInstruction(shape, element, element, sums)
+
+
 CASES = [
     *_layouts(),
     Planned("plain", F16, (1000, 1000, 1000)),
@@ -121,6 +125,28 @@ CASES = [
     Planned("parts, parallel columns", {**F16, "layout_C": "column"}, (264, 400, 4104), (0.5, 2.0),
             split=("parallel", 5)),
     Planned("parts, stream", F16, (1000, 1000, 1000), (0.5, 2.0), split="stream"),
+    Planned("parts, serial, batch", F16, (136, 200, 4096), (0.5, 2.0), batch=(3, 3), split=("serial", 4)),
+    Planned("parts, parallel, batch", F16, (136, 200, 1000), (0.5, 2.0), batch=(3, 3), split=("parallel", 4)),
+    Planned("warps along K", F16, (264, 400, 272), (0.5, 2.0),
+            more=_tile([64, 64, 64], HALF, stages=3, warp_count=[2, 1, 4])),
+    Planned("warps along K, odd", F16, (65, 67, 35), more=_tile([64, 64, 64], HALF, stages=3, warp_count=[2, 1, 4])),
+    Planned("warps along K, i8", {"element": "i8", "element_C": "i32", **NK, "kernel_cc": 80}, (264, 400, 272),
+            more=_tile([64, 64, 128], _sync([16, 8, 32], "i8", "i32"), stages=3, warp_count=[2, 1, 2])),
+    Planned("16x8x8", F16, (264, 400, 272), more=_tile([64, 64, 32], _sync([16, 8, 8], "f16"), stages=3)),
+    Planned("sums of f16 by mma.sync", {**F16, "element_accumulator": "f16"}, (264, 400, 272),
+            more=_tile([64, 64, 32], _sync([16, 8, 16], "f16", "f16"), stages=3)),
+    Planned("64 bytes of K", F16, (264, 400, 272), more=_tile([128, 128, 32], stages=6)),
+    Planned("64 bytes of K, columns", {"element": "f16", "layout": "column"}, (264, 400, 272),
+            more=_tile([128, 128, 32], cluster_shape=[2, 1, 1])),
+    Planned("cluster of 4 x 2", F16, (1000, 1000, 1000), more=_tile([128, 128, 64], cluster_shape=[4, 2, 1])),
+    *[Planned(f"{n} columns of i8", {"element": "i8", "element_C": "i32", **NK}, (264, 72, 272),
+              more=_tile([64, n, 128], op.MathInstruction([64, n, 32], "i8", "i8", "i32"))) for n in (8, 24)],
+    Planned("f64 without tensor cores", {"element": "f64", "layout": "row"}, (333, 101, 511), (0.5, 2.0),
+            more={"opclass": "simt"}),
+    *[Planned(f"f32 {math}", {"element": "f32", "layout": "row"}, (333, 101, 511), (0.5, 2.0),
+              more={"math_operation": f"multiply_add_{math}"}) for math in ("fast_f32", "fast_f16", "fast_bf16")],
+    Planned("i8, sums saturate", {"element": "i8", "element_C": "i32", **NK}, (264, 400, 272),
+            more={"math_operation": "multiply_add_saturate"}),
     Planned("no factor", F16, (264, 400, 272), (0.0, 2.0)),
     Planned("tile, mma.sync", F16, (1000, 1000, 1000), more=_tile([64, 128, 64], HALF, stages=3, warp_count=[2, 4, 1])),
     Planned("tile, no tensor cores", {"element": "f32", "layout": "row"}, (200, 136, 72),
@@ -130,5 +156,58 @@ CASES = [
 
 def texts() -> Iterator[tuple[str, Callable[[], str]]]:
     """Names and texts of the kernels."""
-    for name, variant in {v.name: v for case in CASES for v in case.variants()}.items():
+    found = [v for case in CASES for v in case.variants()]
+    for array in ARRAYS.values():
+        done = array.matrices()
+        found.append(done.operation.variant_for(done.operands, array=True))
+    found += [saturating(80).variant(), saturating(90).variant()]
+    for name, variant in {v.name: v for v in found}.items():
         yield name, variant.text
+
+
+class Several(NamedTuple):
+    """Products of matrices anywhere: ``kinds``: of the plan; ``shape``: M, N, K; ``count``: how many; ``offset``:
+    elements that each begins behind whole 16 bytes.
+    """
+
+    kinds: dict[str, Any]
+    shape: tuple[int, int, int]
+    count: int = 5
+    offset: int = 0
+
+    def operands(self) -> dict[str, list[np.ndarray[Any, Any]]]:
+        """Return lists of numpy arrays, in which one of B stands twice."""
+        m, n, k = self.shape
+        rng = np.random.default_rng(m)
+        kinds, found = op.Gemm(**self.kinds).kinds, {}
+        for name, kind, size in (("A", kinds.a, (m, k)), ("B", kinds.b, (k, n)), ("C", kinds.d, (m, n))):
+            order = size if kind.layout == "row" else size[::-1]
+            memory = rng.integers(-2, 3, (self.count, order[0] * order[1] + 16)).astype(numpy_dtype(kind.element))
+            first = self.offset
+            each = [x[first : first + order[0] * order[1]].reshape(order) for x in memory.copy()]
+            found[name] = [x if kind.layout == "row" else x.T for x in each]
+        found["B"][-1] = found["B"][0]
+        return found
+
+    def matrices(self) -> Any:
+        """Return the arguments of a call on the CPU, which is not run."""
+        return op.Gemm(**self.kinds).arguments(**self.operands(), alpha=2.0, beta=0.5, device="cpu")
+
+
+ARRAYS = {
+    "tma": Several(F16, (264, 400, 272)),
+    "tma, columns": Several({"element": "f16", "layout": "column"}, (264, 400, 272)),
+    "ldmatrix": Several(F16, (65, 67, 35), offset=1),
+    "i8": Several({"element": "i8", "element_C": "i32", **NK}, (264, 400, 272)),
+    "f32": Several({"element": "f32", "layout": "row"}, (264, 400, 272)),
+    "f64": Several({"element": "f64", "layout": "row"}, (65, 67, 35)),
+}
+
+
+def saturating(chip: int) -> op.GemmOperationUniversal:
+    """Return the operation of int8 whose sums stick at the ends of i32, by wgmma or by mma.sync."""
+    shape, tile = ([64, 64, 32], [64, 64, 128]) if chip == 90 else ([16, 8, 32], [64, 64, 64])
+    instruction = op.MathInstruction(shape, "i8", "i8", "i32", "tensor_op", "multiply_add_saturate")
+    operands = [op.TensorDescription(e, layout, 16) for e, layout in (("i8", "row"), ("i8", "column"), ("i32", "row"))]
+    functor = op.LinearCombination("i32", 4, "i32", "f32")
+    return op.GemmOperationUniversal(chip, op.TileDescription(tile, 0, None, instruction), *operands, functor)
