@@ -272,7 +272,7 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
         raise UnsupportedError(missing)
     usual = WarpConfig(
         element, asked.output, majors, asked.batch, array=asked.array,  # type: ignore[arg-type]
-        math=fast.removeprefix("multiply_add_"), step=8 if fast and a == "f32" and shape[2] == 8 else 0,
+        math=fast.removeprefix("multiply_add_"), step=8 if len(FAST.get(fast, ())) > 1 and shape[2] == 8 else 0,
         saturate=i.math_operation == MathOperation.multiply_add_saturate,
     )  # fmt: skip
     return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # two of 8x8x4 are one of 16x8x8
@@ -362,7 +362,7 @@ def ampere_tiles(asked: Asked) -> list[TileDescription]:
         return [TileDescription(shape, stages, warps, instruction) for shape, stages, warps in _TILES]
     math = MathOperation(asked.math)
     if math in FAST and a == b == "f32":
-        instruction = MathInstruction((16, 8, 8), a, b, "f32", math_operation=math)
+        instruction = MathInstruction(FAST[math][-1], a, b, "f32", math_operation=math)
         return [TileDescription((m, n, 32), 3, w, instruction) for (m, n), w in _OTHERS]
     depths = {"f64": 8, "tf32": 8, "i8": 32, "ui8": 32, "f8E4M3FN": 16, "f8E5M2": 16}
     element = a if a == b else f"{a}_{b}"
