@@ -39,7 +39,9 @@ def _error_of_sums(element: str, math: str, k: int) -> float:
 
 
 class Typed(NamedTuple):
-    """``a @ b`` of (M, K) and (K, N), contiguous along K, or of f32 and f64 rows; types by their short names."""
+    """``a @ b`` of (M, K) and (K, N); types by their short names; ``majors``: the contiguous modes of A and B, ``kk``
+    by default, of f32 and f64 ``kn``.
+    """
 
     m: int
     n: int
@@ -48,16 +50,18 @@ class Typed(NamedTuple):
     b: str
     output: str
     math: str = "default"
+    majors: str = ""
 
     @property
     def operation(self) -> str:
         """``mm i8 i8 -> i32``"""
-        return f"mm {self.a} {self.b} -> {self.output}{f' {self.math}' * (self.math != 'default')}"
+        more = f" {self.math}" * (self.math != "default") + f" {self.majors}" * (self.majors != "")
+        return f"mm {self.a} {self.b} -> {self.output}{more}"
 
     @property
-    def rows(self) -> bool:
-        """Tell whether B has contiguous rows, as torch's usual matrices."""
-        return self.a in ("f32", "f64")
+    def lying(self) -> str:
+        """How A and B lie."""
+        return self.majors or ("kn" if self.a in ("f32", "f64") else "kk")
 
     @property
     def name(self) -> str:
@@ -76,10 +80,11 @@ class Typed(NamedTuple):
             info = torch.iinfo(dtype)
             return torch.randint(info.min, info.max + 1, (rows, self.k), device=device, dtype=dtype)
 
-        b = matrix(self.b, self.n).t()
-        if self.rows:
-            b = torch.empty(b.shape, device=device, dtype=b.dtype) if device == "meta" else b.contiguous()
-        return matrix(self.a, self.m), b
+        def rows(x: torch.Tensor) -> torch.Tensor:
+            return torch.empty(x.shape, device=device, dtype=x.dtype) if device == "meta" else x.contiguous()
+
+        a, b = matrix(self.a, self.m), matrix(self.b, self.n).t()
+        return rows(a.t()).t() if self.lying[0] == "m" else a, rows(b) if self.lying[1] == "n" else b
 
     def _dtype(self) -> Any:
         import torch
@@ -134,6 +139,8 @@ class Typed(NamedTuple):
         short = [-size % 16 if a.dtype.itemsize == 1 else 0 for size in (self.m, self.n, self.k)]
         pad = torch.nn.functional.pad
         aligned = (a, b)
+        if a.dtype.itemsize == 1 and self.lying != "kk":  # nor what is not contiguous along K
+            aligned = (a.contiguous(), b.t().contiguous().t())
         if any(short):
             aligned = (pad(a.view(torch.uint8), (0, short[2], 0, short[0])).view(a.dtype),
                        pad(b.t().view(torch.uint8), (0, short[2], 0, short[1])).view(b.dtype).t())  # fmt: skip
@@ -161,6 +168,15 @@ CASES = (
     Typed(4096, 4096, 4096, "f16", "f16", "f8E4M3FN"),
     *(Typed(s, s, s, "f32", "f32", "f32", math) for math in ("exact", "3xtf32", "tf32") for s in (4096, 8192)),
     *(Typed(s, s, s, "f64", "f64", "f64") for s in (4096, 8192)),
+    *(Typed(s, s, s, "f32", "f32", "f32", "tf32", majors) for majors in ("mk", "mn") for s in (4096, 8192)),
+    *(Typed(m, n, 8192, "f32", "f32", "f32", "tf32", "kn") for m, n in ((1024, 1024), (128, 8192), (8192, 256))),
+    *(
+        Typed(s, s, s, x, x, y, "default", majors)
+        for x, y in (("i8", "i32"), ("f8E4M3FN", "bf16"))
+        for majors in ("kn", "mk")
+        for s in (4096, 8192)
+    ),
+    Typed(2048, 50257, 2048, "f16", "f16", "f16"),
     *(
         Typed(s, s, s, x, x, y, m)
         for s in (4095, 513)

@@ -5,6 +5,7 @@ cute-bench algebra                               the layout algebra beside its p
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
 cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
+cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
@@ -55,6 +56,7 @@ _CASES: Mapping[str, str] = {
     "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",
     "transpose": "cute_dialect.tools.bench_transpose",
+    "warps": "cute_dialect.tools.bench_warps",
 }
 """Benchmark → its module, with ``build(folder, chip)`` and ``run(folder, runs=, large=, say=)``."""
 

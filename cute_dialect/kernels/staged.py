@@ -12,7 +12,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "tile_copy", "tile_layout"]
+__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "tile_copy", "tile_layout"]
 
 
 class Staged:
@@ -170,17 +170,7 @@ def over_k(a: Staged, b: Staged, extent: Any, depth: int, stages: int, multiply:
     """Call ``multiply`` for each tile of K, ``depth`` of ``extent``, with the stage that it lies in, while later ones
     are on their way.
     """
-    k_tiles = cute.ceil_div(extent, depth)
-    last = k_tiles - 1
-    left = cute.min(extent - last * depth, extent)  # nothing, if K is 0
-    for x in (a, b):
-        x.move(last, 0, x.flags_of_last(left))
-    a.commit()
-    for stage in cute.range_constexpr(1, stages - 1):
-        if stage < k_tiles:
-            for x in (a, b):
-                x.move(stage - 1, stage, x.flags)
-        a.commit()
+    k_tiles = _begin(a, b, extent, depth, stages)
     read, write = cute.Int32(0), cute.Int32(stages - 1)
     for i in range(k_tiles):
         a.wait(stages - 2)
@@ -198,4 +188,60 @@ def over_k(a: Staged, b: Staged, extent: Any, depth: int, stages: int, multiply:
             for x, h in zip((a, b), held):
                 x.end(write, h)
         read, write = (0 if x + 1 == stages else x + 1 for x in (read, write))
+    a.wait(0)
+
+
+def _begin(a: Staged, b: Staged, extent: Any, depth: int, stages: int) -> Any:
+    """Begin to move the first tiles of K, all stages but one; returns how many tiles there are."""
+    k_tiles = cute.ceil_div(extent, depth)
+    last = k_tiles - 1
+    left = cute.min(extent - last * depth, extent)  # nothing, if K is 0
+    for x in (a, b):
+        x.move(last, 0, x.flags_of_last(left))
+    a.commit()
+    for stage in cute.range_constexpr(1, stages - 1):
+        if stage < k_tiles:
+            for x in (a, b):
+                x.move(stage - 1, stage, x.flags)
+        a.commit()
+    return k_tiles
+
+
+def over_k_ahead(
+    a: Staged, b: Staged, extent: Any, depth: int, stages: int, steps: int, fetch: Callable[[Any, int, int], None],
+    multiply: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Do as :func:`over_k`, in an even number of ``steps`` a tile: ``fetch(stage, step, i)`` brings fragments to
+    registers, those with number ``i``, 0 or 1, while ``multiply(1 - i)`` multiplies the others; so none waits at the
+    barrier between two tiles with nothing to multiply.
+    """
+    k_tiles = _begin(a, b, extent, depth, stages)
+    read, write = cute.Int32(0), cute.Int32(stages - 1)
+    a.wait(stages - 2)
+    cute.arch.sync_threads()
+    if k_tiles > 0:
+        fetch(read, 0, 0)
+    for i in range(k_tiles):
+        ahead = i + (stages - 1)
+        more = ahead < k_tiles
+        held = [x.held() for x in (a, b)]
+        # The stage that was read in the last tile is filled with the tile that comes ``stages - 1`` tiles later.
+        if more:
+            for x, h in zip((a, b), held):
+                x.begin(ahead - 1, write, h)
+        a.commit()
+        following = 0 if read + 1 == stages else read + 1
+        for step in cute.range_constexpr(steps):
+            if step < steps - 1:
+                fetch(read, step + 1, (step + 1) % 2)
+            else:
+                if more:
+                    for x, h in zip((a, b), held):
+                        x.end(write, h)
+                a.wait(stages - 2)
+                cute.arch.sync_threads()
+                if i + 1 < k_tiles:
+                    fetch(following, 0, 0)
+            multiply(step % 2)
+        read, write = following, 0 if write + 1 == stages else write + 1
     a.wait(0)

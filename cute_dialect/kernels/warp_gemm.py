@@ -27,11 +27,11 @@ from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
 from cute_dialect.kernels.split_tf32 import parts_of
-from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k
+from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["WarpConfig", "launch", "warp_gemm_text"]
+__all__ = ["WarpConfig", "launch", "tile_for", "warp_gemm_text"]
 
 
 class WarpConfig(NamedTuple):
@@ -45,7 +45,7 @@ class WarpConfig(NamedTuple):
     anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along
     K; ``math``: of f32, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of
     integers stick at the ends of i32; ``simt``: f64 without tensor cores; ``step``: K of an instruction, 0 for the
-    usual one.
+    usual one; ``ahead``: fragments are brought to registers one step ahead.
     """
 
     element: str = "f64"
@@ -64,6 +64,7 @@ class WarpConfig(NamedTuple):
     saturate: bool = False
     simt: bool = False
     step: int = 0
+    ahead: bool = False
 
     @property
     def threads(self) -> int:
@@ -79,7 +80,8 @@ class WarpConfig(NamedTuple):
     def name(self) -> str:
         """Names the kernel."""
         majors = "".join(x[0] for x in self.majors)
-        more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        more = "-a" * self.ahead + "-b" * self.batch + "-v" * self.array
+        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
         usual = WarpConfig()
         warps = (*self.warps, self.warps_k)
         if (self.tile, warps, self.stages, self.k) != (usual.tile, (*usual.warps, 1), usual.stages, 0):
@@ -97,10 +99,18 @@ class WarpConfig(NamedTuple):
             raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
         if self.output not in outputs_of(self.element):
             raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+        m, n, (wm, wn) = *self.tile, self.warps
+        if not self.simt and (m % (16 * wm) or n % (8 * wn) or self.stages < 2):
+            raise ValueError(
+                f"expected 16 rows and 8 columns for each warp, or multiples of them, and 2 stages, got {self.tile}, "
+                f"{self.warps} warps, {self.stages} stages"
+            )
         if self.depth * BITS[self.element] not in (512, 1024):
             raise ValueError(f"expected 64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
         if self.saturate and (sums_of(self.element) != "i32" or self.warps_k > 1):
             raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
+        if self.ahead and (self.math or self.warps_k > 1):
+            raise ValueError("expected no math of f32 and no warps along K where fragments come ahead")
         if self.simt and self.element != "f64":
             raise ValueError(f"expected f64 without tensor cores, got {self.element}")
         steps = self.depth // _instruction(self).depth
@@ -117,6 +127,26 @@ class WarpConfig(NamedTuple):
 
 
 DEFAULT = WarpConfig()
+
+TILES = (((128, 128), (4, 2)), ((64, 128), (2, 2)), ((64, 64), (2, 2)))
+"""Tiles, and the warps of each."""
+
+
+def tile_for(m: int, n: int, matrices: int = 1, sms: int = 132) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the tile of a problem and its warps: the largest that keeps all multiprocessors busy.
+
+    A tile takes as long as its elements, and what a tile of 32 x 64 takes more for each step of K (a guess: what waits
+    for loads and barriers does not depend on the tile).
+
+    >>> tile_for(513, 513), tile_for(4096, 4096)
+    (((64, 64), (2, 2)), ((128, 128), (4, 2)))
+    """
+
+    def time(tile: tuple[int, int]) -> int:
+        tiles = -(-m // tile[0]) * -(-n // tile[1]) * matrices
+        return -(-tiles // sms) * (tile[0] * tile[1] + 2048)
+
+    return min(TILES, key=lambda x: time(x[0]))
 
 
 @cute.jit
@@ -308,6 +338,19 @@ def _multiply(
     from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc.fill(0)
 
+    def fragments() -> tuple[Any, Any]:
+        k = instruction.depth
+        return mma.make_fragment_A(mma.partition_shape_A((m, k))), mma.make_fragment_B(mma.partition_shape_B((n, k)))
+
+    def fetch(stage: Any, step: int, i: int) -> None:
+        rA, rB = held[i]
+        a.fragment(from_a[None, None, step, stage], rA[None, None, 0], instruction.kinds[0])
+        b.fragment(from_b[None, None, step, stage], rB[None, None, 0], instruction.kinds[1])
+
+    def multiply_held(i: int) -> None:
+        rA, rB = held[i]
+        cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], accumulate=True)
+
     def multiply(read: Any) -> None:
         rA = mma.make_fragment_A(mma.partition_shape_A((m, depth)))
         rB = mma.make_fragment_B(mma.partition_shape_B((n, depth)))
@@ -323,7 +366,12 @@ def _multiply(
                 b.fragment(source[1], rB[None, None, i], instruction.kinds[1])
                 cute.gemm(mma, acc, rA[None, None, i], rB[None, None, i], accumulate=True)
 
-    over_k(a, b, A.shape[1], depth, c.stages, multiply)
+    steps = depth // instruction.depth
+    if c.ahead and steps % 2 == 0:
+        held = [fragments() for _ in range(2)]
+        over_k_ahead(a, b, A.shape[1], depth, c.stages, steps, fetch, multiply_held)
+    else:
+        over_k(a, b, A.shape[1], depth, c.stages, multiply)
     of_k.add_up(acc, memory)
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))

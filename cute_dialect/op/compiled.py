@@ -230,11 +230,16 @@ AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
 """A kernel that needs no TMA."""
 
 
-def any_config(element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue) -> AnyConfig:
-    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads."""
+def any_config(
+    element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue,
+    size: tuple[int, int, int] | None = None, sms: int = 132,
+) -> AnyConfig:  # fmt: skip
+    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads; ``size``:
+    M, N and matrices, for which its tile is good on ``sms`` multiprocessors.
+    """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.exact_gemm import ExactConfig
-    from cute_dialect.kernels.warp_gemm import WarpConfig
+    from cute_dialect.kernels.warp_gemm import WarpConfig, tile_for
 
     if element == "f32":
         return ExactConfig(*majors, batch, epilogue)
@@ -242,7 +247,11 @@ def any_config(element: str, output: str, majors: tuple[str, str], batch: bool, 
     if BITS[element] == 16:
         output = "" if output == element or not epilogue.active else output
         return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
-    return WarpConfig(element, output, of_any, batch)
+    usual = WarpConfig(element, output, of_any, batch)
+    if size is None:
+        return usual
+    tile, warps = tile_for(*size, sms)
+    return usual._replace(tile=tile, warps=warps)
 
 
 def any_text(config: AnyConfig) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
+from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
-from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_epilogue
+from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
 from cute_dialect.op.compiled import Runner, combiner, in_order, prepared_launch, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
@@ -177,6 +178,8 @@ def _product(
                 f"{name}: expected addresses and rows of whole 16 bytes, which TMA needs, for a kernel of your choice"
             )
         choice = kernel_for(way.problem, call.wanted, gpu, sms)
+        if way.choice.config.direct:
+            choice = with_direct(choice, way.problem, costs_of(gpu, sms))
         way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
     if way.by_torch:
         if extras.hook is not None:

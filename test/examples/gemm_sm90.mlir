@@ -40,9 +40,9 @@
 !memref_12 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
 !values = !cute.memref<f16, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">
 !coord = !cute.coord<"(_,_,?,?{div=2})">
-!memref_13 = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64):(64,1)">
-!memref_14 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
-!memref_15 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
+!here = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(16,64):(64,1)">
+!memref_13 = !cute.memref<f16, rmem, align<32>, "((8,4),1,1):((1,8),0,0)">
+!memref_14 = !cute.memref<f16, smem, align<16>, S<3,4,3>, "((8,4),1,1):((1,16),0,0)">
 !coord_2 = !cute.coord<"(?{div=16},?{div=256})">
 !coord_tensor_9 = !cute.coord_tensor<"(?{div=256},?{div=16})", "(?,?):(1@1,1@0)">
 !tiles = !cute.coord_tensor<"(?{div=256},?{div=16})", "(16,64,?,?):(1@1,1@0,16@1,64@0)">
@@ -170,6 +170,7 @@ module attributes {gpu.container_module} {
       %48 = cute.composition(%41, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
       %49 = cute.make_coord(%44) : (i32) -> !cute.coord<"((_,?),_,_)">
       %50 = cute.slice(%48, %49) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
+      // What uses a slot: warp groups; warps, which read A to registers each by itself.
       %51 = cute.memref.alloc_smem() : !memref_6
       %52 = cute.get_iter(%51) : !memref_6
       %barrier_storage = cute.recast_iter(%52) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
@@ -391,287 +392,287 @@ module attributes {gpu.container_module} {
         %95 = cute.get_iter(%76) : !memref_10
         %96 = cute.get_iter(%76) : !memref_10
         %tiles = arith.muli %raster, %raster_3 : i32
-        %97:5 = scf.for %tile_12 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %153 = arith.muli %raster_3, %c8_i32 : i32
-          %group_13 = arith.divui %tile_12, %153 : i32
-          %inside = arith.remui %tile_12, %153 : i32
-          %first = arith.muli %group_13, %c8_i32 : i32
-          %154 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %154, %c8_i32 : i32
+        %97:5 = scf.for %tile_15 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %149 = arith.muli %raster_3, %c8_i32 : i32
+          %group_16 = arith.divui %tile_15, %149 : i32
+          %inside = arith.remui %tile_15, %149 : i32
+          %first = arith.muli %group_16, %c8_i32 : i32
+          %150 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %150, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_14 = arith.addi %first, %row : i32
-          %155 = arith.andi %group_13, %c1_i32 : i32
-          %156 = arith.cmpi ne, %155, %c0_i32 : i32
-          %157 = arith.subi %raster_3, %c1_i32 : i32
-          %158 = arith.subi %157, %column : i32
-          %column_15 = arith.select %156, %158, %column : i32
-          %159 = arith.muli %row_14, %c2_i32 : i32
-          %row_16 = arith.addi %159, %28 : i32
-          %160 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %161 = cute.add_offset(%barrier_storage, %160) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%161, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %row_17 = arith.addi %first, %row : i32
+          %151 = arith.andi %group_16, %c1_i32 : i32
+          %152 = arith.cmpi ne, %151, %c0_i32 : i32
+          %153 = arith.subi %raster_3, %c1_i32 : i32
+          %154 = arith.subi %153, %column : i32
+          %column_18 = arith.select %152, %154, %column : i32
+          %155 = arith.muli %row_17, %c2_i32 : i32
+          %row_19 = arith.addi %155, %28 : i32
+          %156 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %157 = cute.add_offset(%barrier_storage, %156) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%157, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %162 = arith.select %wraps, %c0_i32, %following : i32
-          %163 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %164 = arith.xori %arg4, %163 : i32
-          %165 = arith.addi %arg2, %c1_i32 : i32
+          %158 = arith.select %wraps, %c0_i32, %following : i32
+          %159 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %160 = arith.xori %arg4, %159 : i32
+          %161 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %166 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %167 = cute.slice(%rA, %166) : !rA, !cute.coord<"(_,_,_,?)">
-          %168 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %169 = cute.slice(%rB, %168) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %167, %169) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
+          %162 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %163 = cute.slice(%rA, %162) : !rA, !cute.coord<"(_,_,_,?)">
+          %164 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %165 = cute.slice(%rB, %164) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %163, %165) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
           // The tile before is stored while this one is multiplied.
-          %170 = arith.cmpi ne, %tile_12, %tile : i32
-          scf.if %170 {
-            %values_21 = cute.make_view(%88, %14) : !values
+          %166 = arith.cmpi ne, %tile_15, %tile : i32
+          scf.if %166 {
+            %values_24 = cute.make_view(%88, %14) : !values
             // The tile before may have used the buffer of its first chunk last.
-            %slot_22 = arith.muli %group, %c2_i32 : i32
-            %200 = arith.muli %arg0, %c128_i32 : i32
-            %201 = arith.muli %group, %c64_i32 : i32
-            %202 = arith.addi %200, %201 : i32
-            %203 = arith.muli %arg1, %c256_i32 : i32
-            %204 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %204 {
+            %slot_25 = arith.muli %group, %c2_i32 : i32
+            %196 = arith.muli %arg0, %c128_i32 : i32
+            %197 = arith.muli %group, %c64_i32 : i32
+            %198 = arith.addi %196, %197 : i32
+            %199 = arith.muli %arg1, %c256_i32 : i32
+            %200 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %200 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %205 = cute.assume(%slot_22) : (i32) -> !cute.i32<divby 2>
-            %206 = cute.make_coord(%73, %205) : (i32, !cute.i32<divby 2>) -> !coord
-            %207 = cute.slice(%75, %206) : !memref_9, !coord
-            %208 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_14
-            %209 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %210 = cute.tiled.copy.partition_D(%16, %207, %209) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %208, %210) : (!stsm, !memref_14, !memref_15) -> ()
+            %201 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
+            %202 = cute.make_coord(%73, %201) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_26 = cute.slice(%75, %202) : !memref_9, !coord
+            %203 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
+            %204 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %205 = cute.tiled.copy.partition_D(%16, %here_26, %204) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %203, %205) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %211 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %211 {
-              %226 = arith.muli %73, %c16_i32 : i32
-              %227 = arith.addi %202, %226 : i32
-              %228 = cute.assume(%227) : (i32) -> !cute.i32<divby 16>
-              %229 = cute.assume(%203) : (i32) -> !cute.i32<divby 256>
-              %230 = cute.make_coord(%228, %229) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-              %231 = cute.domain_offset(%tmas_c_2, %230) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-              %tiles_25 = cute.flat_divide(%231, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-              %232 = cute.get_layout(%tiles_25) : !tiles
-              %233:2 = cute.get_scalars<{only_dynamic}> (%232) : !layout_3
-              %source = cute.group_modes<0, 2> (%207) : (!memref_13) -> !source
-              %234 = cute.slice(%tiles_25, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%234) : (!coord_tensor_10) -> !target
+            %206 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %206 {
+              %220 = arith.muli %73, %c16_i32 : i32
+              %221 = arith.addi %198, %220 : i32
+              %222 = cute.assume(%221) : (i32) -> !cute.i32<divby 16>
+              %223 = cute.assume(%199) : (i32) -> !cute.i32<divby 256>
+              %224 = cute.make_coord(%222, %223) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+              %225 = cute.domain_offset(%tmas_c_2, %224) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+              %tiles_30 = cute.flat_divide(%225, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+              %226 = cute.get_layout(%tiles_30) : !tiles
+              %227:2 = cute.get_scalars<{only_dynamic}> (%226) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
+              %228 = cute.slice(%tiles_30, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%228) : (!coord_tensor_10) -> !target
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %212 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-            %values_23 = cute.make_view(%212, %14) : !values
-            %213 = arith.muli %group, %c2_i32 : i32
-            %slot_24 = arith.addi %213, %c1_i32 : i32
-            %214 = arith.muli %arg0, %c128_i32 : i32
-            %215 = arith.muli %group, %c64_i32 : i32
-            %216 = arith.addi %214, %215 : i32
-            %217 = arith.muli %arg1, %c256_i32 : i32
-            %218 = arith.addi %217, %c64_i32 : i32
-            %219 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %219 {
+            %207 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+            %values_27 = cute.make_view(%207, %14) : !values
+            %208 = arith.muli %group, %c2_i32 : i32
+            %slot_28 = arith.addi %208, %c1_i32 : i32
+            %209 = arith.muli %arg0, %c128_i32 : i32
+            %210 = arith.muli %group, %c64_i32 : i32
+            %211 = arith.addi %209, %210 : i32
+            %212 = arith.muli %arg1, %c256_i32 : i32
+            %213 = arith.addi %212, %c64_i32 : i32
+            %214 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %214 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %220 = cute.make_coord(%73, %slot_24) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %221 = cute.slice(%75, %220) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %222 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
-            %223 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %224 = cute.tiled.copy.partition_D(%16, %221, %223) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %222, %224) : (!stsm, !memref_14, !memref_15) -> ()
+            %215 = cute.make_coord(%73, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_29 = cute.slice(%75, %215) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %216 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
+            %217 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %218 = cute.tiled.copy.partition_D(%16, %here_29, %217) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %216, %218) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %225 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %225 {
-              %226 = arith.muli %73, %c16_i32 : i32
-              %227 = arith.addi %216, %226 : i32
-              %228 = cute.assume(%227) : (i32) -> !cute.i32<divby 16>
-              %229 = cute.assume(%218) : (i32) -> !cute.i32<divby 64>
-              %230 = cute.make_coord(%228, %229) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %231 = cute.domain_offset(%tmas_c_2, %230) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_25 = cute.flat_divide(%231, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %232 = cute.get_layout(%tiles_25) : !tiles_2
-              %233:2 = cute.get_scalars<{only_dynamic}> (%232) : !layout_3
-              %source = cute.group_modes<0, 2> (%221) : (!memref_13) -> !source
-              %234 = cute.slice(%tiles_25, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%234) : (!coord_tensor_12) -> !target_2
+            %219 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %219 {
+              %220 = arith.muli %73, %c16_i32 : i32
+              %221 = arith.addi %211, %220 : i32
+              %222 = cute.assume(%221) : (i32) -> !cute.i32<divby 16>
+              %223 = cute.assume(%213) : (i32) -> !cute.i32<divby 64>
+              %224 = cute.make_coord(%222, %223) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %225 = cute.domain_offset(%tmas_c_2, %224) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_30 = cute.flat_divide(%225, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %226 = cute.get_layout(%tiles_30) : !tiles_2
+              %227:2 = cute.get_scalars<{only_dynamic}> (%226) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
+              %228 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%228) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %171 = arith.minui %k_tiles, %c2_i32 : i32
-          %172:6 = scf.for %arg5 = %c1_i32 to %171 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %165, %arg10 = %162, %arg11 = %164) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %200 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %201 = cute.add_offset(%barrier_storage, %200) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%201, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_21 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
-            %202 = arith.select %wraps_22, %c0_i32, %following_21 : i32
-            %203 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
-            %204 = arith.xori %arg11, %203 : i32
-            %205 = arith.addi %arg9, %c1_i32 : i32
+          %167 = arith.minui %k_tiles, %c2_i32 : i32
+          %168:6 = scf.for %arg5 = %c1_i32 to %167 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %161, %arg10 = %158, %arg11 = %160) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %196 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %197 = cute.add_offset(%barrier_storage, %196) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%197, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_24 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
+            %198 = arith.select %wraps_25, %c0_i32, %following_24 : i32
+            %199 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
+            %200 = arith.xori %arg11, %199 : i32
+            %201 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %206 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %207 = cute.slice(%rA, %206) : !rA, !cute.coord<"(_,_,_,?)">
-            %208 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %209 = cute.slice(%rB, %208) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %207, %209, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %202 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %203 = cute.slice(%rA, %202) : !rA, !cute.coord<"(_,_,_,?)">
+            %204 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %205 = cute.slice(%rB, %204) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %203, %205, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %210 = arith.addi %arg6, %c4_i32 : i32
-            %211 = cute.make_int_tuple(%210) : (i32) -> !cute.int_tuple<"?">
-            %212 = cute.add_offset(%barrier_storage, %211) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%212, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %205, %202, %204 : i32, i32, i32, i32, i32, i32
+            %206 = arith.addi %arg6, %c4_i32 : i32
+            %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
+            %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
           }
-          %173 = arith.cmpi ne, %tile_12, %tile : i32
-          scf.if %173 {
-            %200 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-            %values_21 = cute.make_view(%200, %14) : !values
-            %slot_22 = arith.muli %group, %c2_i32 : i32
-            %201 = arith.muli %arg0, %c128_i32 : i32
-            %202 = arith.muli %group, %c64_i32 : i32
-            %203 = arith.addi %201, %202 : i32
-            %204 = arith.muli %arg1, %c256_i32 : i32
-            %205 = arith.addi %204, %c128_i32 : i32
-            %206 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %206 {
+          %169 = arith.cmpi ne, %tile_15, %tile : i32
+          scf.if %169 {
+            %196 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+            %values_24 = cute.make_view(%196, %14) : !values
+            %slot_25 = arith.muli %group, %c2_i32 : i32
+            %197 = arith.muli %arg0, %c128_i32 : i32
+            %198 = arith.muli %group, %c64_i32 : i32
+            %199 = arith.addi %197, %198 : i32
+            %200 = arith.muli %arg1, %c256_i32 : i32
+            %201 = arith.addi %200, %c128_i32 : i32
+            %202 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %202 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %207 = cute.assume(%slot_22) : (i32) -> !cute.i32<divby 2>
-            %208 = cute.make_coord(%73, %207) : (i32, !cute.i32<divby 2>) -> !coord
-            %209 = cute.slice(%75, %208) : !memref_9, !coord
-            %210 = cute.tiled.copy.retile(%16, %values_21) : (!tiled_copy, !values) -> !memref_14
-            %211 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %212 = cute.tiled.copy.partition_D(%16, %209, %211) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %210, %212) : (!stsm, !memref_14, !memref_15) -> ()
+            %203 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
+            %204 = cute.make_coord(%73, %203) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_26 = cute.slice(%75, %204) : !memref_9, !coord
+            %205 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
+            %206 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %207 = cute.tiled.copy.partition_D(%16, %here_26, %206) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %205, %207) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %213 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %213 {
-              %228 = arith.muli %73, %c16_i32 : i32
-              %229 = arith.addi %203, %228 : i32
-              %230 = cute.assume(%229) : (i32) -> !cute.i32<divby 16>
-              %231 = cute.assume(%205) : (i32) -> !cute.i32<divby 128>
-              %232 = cute.make_coord(%230, %231) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-              %233 = cute.domain_offset(%tmas_c_2, %232) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-              %tiles_25 = cute.flat_divide(%233, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-              %234 = cute.get_layout(%tiles_25) : !tiles_3
-              %235:2 = cute.get_scalars<{only_dynamic}> (%234) : !layout_3
-              %source = cute.group_modes<0, 2> (%209) : (!memref_13) -> !source
-              %236 = cute.slice(%tiles_25, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%236) : (!coord_tensor_14) -> !target_3
+            %208 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %208 {
+              %222 = arith.muli %73, %c16_i32 : i32
+              %223 = arith.addi %199, %222 : i32
+              %224 = cute.assume(%223) : (i32) -> !cute.i32<divby 16>
+              %225 = cute.assume(%201) : (i32) -> !cute.i32<divby 128>
+              %226 = cute.make_coord(%224, %225) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+              %227 = cute.domain_offset(%tmas_c_2, %226) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+              %tiles_30 = cute.flat_divide(%227, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+              %228 = cute.get_layout(%tiles_30) : !tiles_3
+              %229:2 = cute.get_scalars<{only_dynamic}> (%228) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
+              %230 = cute.slice(%tiles_30, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%230) : (!coord_tensor_14) -> !target_3
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %214 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-            %values_23 = cute.make_view(%214, %14) : !values
-            %215 = arith.muli %group, %c2_i32 : i32
-            %slot_24 = arith.addi %215, %c1_i32 : i32
-            %216 = arith.muli %arg0, %c128_i32 : i32
-            %217 = arith.muli %group, %c64_i32 : i32
-            %218 = arith.addi %216, %217 : i32
-            %219 = arith.muli %arg1, %c256_i32 : i32
-            %220 = arith.addi %219, %c192_i32 : i32
-            %221 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %221 {
+            %209 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+            %values_27 = cute.make_view(%209, %14) : !values
+            %210 = arith.muli %group, %c2_i32 : i32
+            %slot_28 = arith.addi %210, %c1_i32 : i32
+            %211 = arith.muli %arg0, %c128_i32 : i32
+            %212 = arith.muli %group, %c64_i32 : i32
+            %213 = arith.addi %211, %212 : i32
+            %214 = arith.muli %arg1, %c256_i32 : i32
+            %215 = arith.addi %214, %c192_i32 : i32
+            %216 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %216 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %222 = cute.make_coord(%73, %slot_24) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %223 = cute.slice(%75, %222) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %224 = cute.tiled.copy.retile(%16, %values_23) : (!tiled_copy, !values) -> !memref_14
-            %225 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %226 = cute.tiled.copy.partition_D(%16, %223, %225) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-            cute.copy(%15, %224, %226) : (!stsm, !memref_14, !memref_15) -> ()
+            %217 = cute.make_coord(%73, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_29 = cute.slice(%75, %217) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %218 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
+            %219 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+            %220 = cute.tiled.copy.partition_D(%16, %here_29, %219) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %218, %220) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %227 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %227 {
-              %228 = arith.muli %73, %c16_i32 : i32
-              %229 = arith.addi %218, %228 : i32
-              %230 = cute.assume(%229) : (i32) -> !cute.i32<divby 16>
-              %231 = cute.assume(%220) : (i32) -> !cute.i32<divby 64>
-              %232 = cute.make_coord(%230, %231) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %233 = cute.domain_offset(%tmas_c_2, %232) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_25 = cute.flat_divide(%233, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %234 = cute.get_layout(%tiles_25) : !tiles_2
-              %235:2 = cute.get_scalars<{only_dynamic}> (%234) : !layout_3
-              %source = cute.group_modes<0, 2> (%223) : (!memref_13) -> !source
-              %236 = cute.slice(%tiles_25, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%236) : (!coord_tensor_12) -> !target_2
+            %221 = arith.cmpi eq, %70, %c0_i32 : i32
+            scf.if %221 {
+              %222 = arith.muli %73, %c16_i32 : i32
+              %223 = arith.addi %213, %222 : i32
+              %224 = cute.assume(%223) : (i32) -> !cute.i32<divby 16>
+              %225 = cute.assume(%215) : (i32) -> !cute.i32<divby 64>
+              %226 = cute.make_coord(%224, %225) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %227 = cute.domain_offset(%tmas_c_2, %226) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_30 = cute.flat_divide(%227, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %228 = cute.get_layout(%tiles_30) : !tiles_2
+              %229:2 = cute.get_scalars<{only_dynamic}> (%228) : !layout_3
+              %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
+              %230 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%230) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %174:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %172#0, %arg7 = %172#1, %arg8 = %172#2, %arg9 = %172#3, %arg10 = %172#4, %arg11 = %172#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %200 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %201 = cute.add_offset(%barrier_storage, %200) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%201, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
-            %following_21 = arith.addi %arg10, %c1_i32 : i32
-            %wraps_22 = arith.cmpi eq, %following_21, %c4_i32 : i32
-            %202 = arith.select %wraps_22, %c0_i32, %following_21 : i32
-            %203 = arith.select %wraps_22, %c1_i32, %c0_i32 : i32
-            %204 = arith.xori %arg11, %203 : i32
-            %205 = arith.addi %arg9, %c1_i32 : i32
+          %170:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %168#0, %arg7 = %168#1, %arg8 = %168#2, %arg9 = %168#3, %arg10 = %168#4, %arg11 = %168#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %196 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %197 = cute.add_offset(%barrier_storage, %196) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%197, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+            %following_24 = arith.addi %arg10, %c1_i32 : i32
+            %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
+            %198 = arith.select %wraps_25, %c0_i32, %following_24 : i32
+            %199 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
+            %200 = arith.xori %arg11, %199 : i32
+            %201 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %206 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %207 = cute.slice(%rA, %206) : !rA, !cute.coord<"(_,_,_,?)">
-            %208 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %209 = cute.slice(%rB, %208) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %207, %209, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %202 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %203 = cute.slice(%rA, %202) : !rA, !cute.coord<"(_,_,_,?)">
+            %204 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %205 = cute.slice(%rB, %204) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %203, %205, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %210 = arith.addi %arg6, %c4_i32 : i32
-            %211 = cute.make_int_tuple(%210) : (i32) -> !cute.int_tuple<"?">
-            %212 = cute.add_offset(%barrier_storage, %211) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%212, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %205, %202, %204 : i32, i32, i32, i32, i32, i32
+            %206 = arith.addi %arg6, %c4_i32 : i32
+            %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
+            %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %175 = arith.addi %174#0, %c4_i32 : i32
-          %176 = cute.make_int_tuple(%175) : (i32) -> !cute.int_tuple<"?">
-          %177 = cute.add_offset(%barrier_storage, %176) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%177, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-          %values_17 = cute.make_view(%start, %23) : !values_2
-          %178 = cute.get_iter(%values_17) : !values_2
-          %179 = cute.get_iter(%values_17) : !values_2
-          %180 = cute.get_iter(%values_17) : !values_2
-          %181 = cute.get_iter(%values_17) : !values_2
-          %sums = cute.make_view(%181, %14) : !sums
-          %182 = cute.make_view(%84, %14) : !values
-          %183 = cute.memref.load_vec %sums : !sums
-          %184 = arith.truncf %183 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %184, %182 : !values
-          %185 = cute.add_offset(%180, %19) : (!start, !cute.int_tuple<"32">) -> !start
-          %sums_18 = cute.make_view(%185, %14) : !sums
-          %186 = cute.add_offset(%83, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %187 = cute.make_view(%186, %14) : !values
-          %188 = cute.memref.load_vec %sums_18 : !sums
-          %189 = arith.truncf %188 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %189, %187 : !values
-          %190 = cute.add_offset(%179, %21) : (!start, !cute.int_tuple<"64">) -> !start
-          %sums_19 = cute.make_view(%190, %14) : !sums
-          %191 = cute.add_offset(%82, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %192 = cute.make_view(%191, %14) : !values
-          %193 = cute.memref.load_vec %sums_19 : !sums
-          %194 = arith.truncf %193 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %194, %192 : !values
-          %195 = cute.add_offset(%178, %22) : (!start, !cute.int_tuple<"96">) -> !start
-          %sums_20 = cute.make_view(%195, %14) : !sums
-          %196 = cute.add_offset(%81, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %197 = cute.make_view(%196, %14) : !values
-          %198 = cute.memref.load_vec %sums_20 : !sums
-          %199 = arith.truncf %198 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %199, %197 : !values
-          scf.yield %row_16, %column_15, %174#3, %174#4, %174#5 : i32, i32, i32, i32, i32
+          %171 = arith.addi %170#0, %c4_i32 : i32
+          %172 = cute.make_int_tuple(%171) : (i32) -> !cute.int_tuple<"?">
+          %173 = cute.add_offset(%barrier_storage, %172) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%173, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %values_20 = cute.make_view(%start, %23) : !values_2
+          %174 = cute.get_iter(%values_20) : !values_2
+          %175 = cute.get_iter(%values_20) : !values_2
+          %176 = cute.get_iter(%values_20) : !values_2
+          %177 = cute.get_iter(%values_20) : !values_2
+          %sums = cute.make_view(%177, %14) : !sums
+          %178 = cute.make_view(%84, %14) : !values
+          %179 = cute.memref.load_vec %sums : !sums
+          %180 = arith.truncf %179 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %180, %178 : !values
+          %181 = cute.add_offset(%176, %19) : (!start, !cute.int_tuple<"32">) -> !start
+          %sums_21 = cute.make_view(%181, %14) : !sums
+          %182 = cute.add_offset(%83, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %183 = cute.make_view(%182, %14) : !values
+          %184 = cute.memref.load_vec %sums_21 : !sums
+          %185 = arith.truncf %184 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %185, %183 : !values
+          %186 = cute.add_offset(%175, %21) : (!start, !cute.int_tuple<"64">) -> !start
+          %sums_22 = cute.make_view(%186, %14) : !sums
+          %187 = cute.add_offset(%82, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %188 = cute.make_view(%187, %14) : !values
+          %189 = cute.memref.load_vec %sums_22 : !sums
+          %190 = arith.truncf %189 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %190, %188 : !values
+          %191 = cute.add_offset(%174, %22) : (!start, !cute.int_tuple<"96">) -> !start
+          %sums_23 = cute.make_view(%191, %14) : !sums
+          %192 = cute.add_offset(%81, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %193 = cute.make_view(%192, %14) : !values
+          %194 = cute.memref.load_vec %sums_23 : !sums
+          %195 = arith.truncf %194 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %195, %193 : !values
+          scf.yield %row_19, %column_18, %170#3, %170#4, %170#5 : i32, i32, i32, i32, i32
         }
         %values = cute.make_view(%80, %14) : !values
         %slot = arith.muli %group, %c2_i32 : i32
@@ -686,149 +687,149 @@ module attributes {gpu.container_module} {
         cute_nvgpu.arch.syncwarp() : () -> ()
         %103 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
         %104 = cute.make_coord(%73, %103) : (i32, !cute.i32<divby 2>) -> !coord
-        %105 = cute.slice(%75, %104) : !memref_9, !coord
-        %106 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_14
-        %107 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %108 = cute.tiled.copy.partition_D(%16, %105, %107) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %106, %108) : (!stsm, !memref_14, !memref_15) -> ()
+        %here = cute.slice(%75, %104) : !memref_9, !coord
+        %105 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_13
+        %106 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %107 = cute.tiled.copy.partition_D(%16, %here, %106) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %105, %107) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %109 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %109 {
-          %153 = arith.muli %73, %c16_i32 : i32
-          %154 = arith.addi %100, %153 : i32
-          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
-          %156 = cute.assume(%101) : (i32) -> !cute.i32<divby 256>
-          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-          %159 = cute.get_layout(%tiles_12) : !tiles
-          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
-          %source = cute.group_modes<0, 2> (%105) : (!memref_13) -> !source
-          %161 = cute.slice(%tiles_12, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_10) -> !target
+        %108 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %108 {
+          %149 = arith.muli %73, %c16_i32 : i32
+          %150 = arith.addi %100, %149 : i32
+          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
+          %152 = cute.assume(%101) : (i32) -> !cute.i32<divby 256>
+          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+          %155 = cute.get_layout(%tiles_15) : !tiles
+          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+          %source = cute.group_modes<0, 2> (%here) : (!here) -> !source
+          %157 = cute.slice(%tiles_15, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_10) -> !target
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %110 = cute.add_offset(%79, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-        %values_6 = cute.make_view(%110, %14) : !values
-        %111 = arith.muli %group, %c2_i32 : i32
-        %slot_7 = arith.addi %111, %c1_i32 : i32
-        %112 = arith.muli %97#0, %c128_i32 : i32
-        %113 = arith.muli %group, %c64_i32 : i32
-        %114 = arith.addi %112, %113 : i32
-        %115 = arith.muli %97#1, %c256_i32 : i32
-        %116 = arith.addi %115, %c64_i32 : i32
-        %117 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %117 {
+        %109 = cute.add_offset(%79, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+        %values_6 = cute.make_view(%109, %14) : !values
+        %110 = arith.muli %group, %c2_i32 : i32
+        %slot_7 = arith.addi %110, %c1_i32 : i32
+        %111 = arith.muli %97#0, %c128_i32 : i32
+        %112 = arith.muli %group, %c64_i32 : i32
+        %113 = arith.addi %111, %112 : i32
+        %114 = arith.muli %97#1, %c256_i32 : i32
+        %115 = arith.addi %114, %c64_i32 : i32
+        %116 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %116 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %118 = cute.make_coord(%73, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %119 = cute.slice(%75, %118) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %120 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_14
-        %121 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %122 = cute.tiled.copy.partition_D(%16, %119, %121) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %120, %122) : (!stsm, !memref_14, !memref_15) -> ()
+        %117 = cute.make_coord(%73, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_8 = cute.slice(%75, %117) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %118 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_13
+        %119 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %120 = cute.tiled.copy.partition_D(%16, %here_8, %119) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %118, %120) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %123 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %123 {
-          %153 = arith.muli %73, %c16_i32 : i32
-          %154 = arith.addi %114, %153 : i32
-          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
-          %156 = cute.assume(%116) : (i32) -> !cute.i32<divby 64>
-          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %159 = cute.get_layout(%tiles_12) : !tiles_2
-          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
-          %source = cute.group_modes<0, 2> (%119) : (!memref_13) -> !source
-          %161 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_12) -> !target_2
+        %121 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %121 {
+          %149 = arith.muli %73, %c16_i32 : i32
+          %150 = arith.addi %113, %149 : i32
+          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
+          %152 = cute.assume(%115) : (i32) -> !cute.i32<divby 64>
+          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %155 = cute.get_layout(%tiles_15) : !tiles_2
+          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_8) : (!here) -> !source
+          %157 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %124 = cute.add_offset(%78, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-        %values_8 = cute.make_view(%124, %14) : !values
-        %slot_9 = arith.muli %group, %c2_i32 : i32
-        %125 = arith.muli %97#0, %c128_i32 : i32
-        %126 = arith.muli %group, %c64_i32 : i32
-        %127 = arith.addi %125, %126 : i32
-        %128 = arith.muli %97#1, %c256_i32 : i32
-        %129 = arith.addi %128, %c128_i32 : i32
-        %130 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %130 {
+        %122 = cute.add_offset(%78, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+        %values_9 = cute.make_view(%122, %14) : !values
+        %slot_10 = arith.muli %group, %c2_i32 : i32
+        %123 = arith.muli %97#0, %c128_i32 : i32
+        %124 = arith.muli %group, %c64_i32 : i32
+        %125 = arith.addi %123, %124 : i32
+        %126 = arith.muli %97#1, %c256_i32 : i32
+        %127 = arith.addi %126, %c128_i32 : i32
+        %128 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %128 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %131 = cute.assume(%slot_9) : (i32) -> !cute.i32<divby 2>
-        %132 = cute.make_coord(%73, %131) : (i32, !cute.i32<divby 2>) -> !coord
-        %133 = cute.slice(%75, %132) : !memref_9, !coord
-        %134 = cute.tiled.copy.retile(%16, %values_8) : (!tiled_copy, !values) -> !memref_14
-        %135 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %136 = cute.tiled.copy.partition_D(%16, %133, %135) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %134, %136) : (!stsm, !memref_14, !memref_15) -> ()
+        %129 = cute.assume(%slot_10) : (i32) -> !cute.i32<divby 2>
+        %130 = cute.make_coord(%73, %129) : (i32, !cute.i32<divby 2>) -> !coord
+        %here_11 = cute.slice(%75, %130) : !memref_9, !coord
+        %131 = cute.tiled.copy.retile(%16, %values_9) : (!tiled_copy, !values) -> !memref_13
+        %132 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %133 = cute.tiled.copy.partition_D(%16, %here_11, %132) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %131, %133) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %137 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %137 {
-          %153 = arith.muli %73, %c16_i32 : i32
-          %154 = arith.addi %127, %153 : i32
-          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
-          %156 = cute.assume(%129) : (i32) -> !cute.i32<divby 128>
-          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-          %159 = cute.get_layout(%tiles_12) : !tiles_3
-          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
-          %source = cute.group_modes<0, 2> (%133) : (!memref_13) -> !source
-          %161 = cute.slice(%tiles_12, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_14) -> !target_3
+        %134 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %134 {
+          %149 = arith.muli %73, %c16_i32 : i32
+          %150 = arith.addi %125, %149 : i32
+          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
+          %152 = cute.assume(%127) : (i32) -> !cute.i32<divby 128>
+          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+          %155 = cute.get_layout(%tiles_15) : !tiles_3
+          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_11) : (!here) -> !source
+          %157 = cute.slice(%tiles_15, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_14) -> !target_3
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %138 = cute.add_offset(%77, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-        %values_10 = cute.make_view(%138, %14) : !values
-        %139 = arith.muli %group, %c2_i32 : i32
-        %slot_11 = arith.addi %139, %c1_i32 : i32
-        %140 = arith.muli %97#0, %c128_i32 : i32
-        %141 = arith.muli %group, %c64_i32 : i32
-        %142 = arith.addi %140, %141 : i32
-        %143 = arith.muli %97#1, %c256_i32 : i32
-        %144 = arith.addi %143, %c192_i32 : i32
-        %145 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %145 {
+        %135 = cute.add_offset(%77, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+        %values_12 = cute.make_view(%135, %14) : !values
+        %136 = arith.muli %group, %c2_i32 : i32
+        %slot_13 = arith.addi %136, %c1_i32 : i32
+        %137 = arith.muli %97#0, %c128_i32 : i32
+        %138 = arith.muli %group, %c64_i32 : i32
+        %139 = arith.addi %137, %138 : i32
+        %140 = arith.muli %97#1, %c256_i32 : i32
+        %141 = arith.addi %140, %c192_i32 : i32
+        %142 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %142 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %146 = cute.make_coord(%73, %slot_11) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %147 = cute.slice(%75, %146) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %148 = cute.tiled.copy.retile(%16, %values_10) : (!tiled_copy, !values) -> !memref_14
-        %149 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %150 = cute.tiled.copy.partition_D(%16, %147, %149) : (!tiled_copy, !memref_13, !cute.coord<"?">) -> !memref_15
-        cute.copy(%15, %148, %150) : (!stsm, !memref_14, !memref_15) -> ()
+        %143 = cute.make_coord(%73, %slot_13) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_14 = cute.slice(%75, %143) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %144 = cute.tiled.copy.retile(%16, %values_12) : (!tiled_copy, !values) -> !memref_13
+        %145 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
+        %146 = cute.tiled.copy.partition_D(%16, %here_14, %145) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %144, %146) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %151 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %151 {
-          %153 = arith.muli %73, %c16_i32 : i32
-          %154 = arith.addi %142, %153 : i32
-          %155 = cute.assume(%154) : (i32) -> !cute.i32<divby 16>
-          %156 = cute.assume(%144) : (i32) -> !cute.i32<divby 64>
-          %157 = cute.make_coord(%155, %156) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %158 = cute.domain_offset(%tmas_c_2, %157) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_12 = cute.flat_divide(%158, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %159 = cute.get_layout(%tiles_12) : !tiles_2
-          %160:2 = cute.get_scalars<{only_dynamic}> (%159) : !layout_3
-          %source = cute.group_modes<0, 2> (%147) : (!memref_13) -> !source
-          %161 = cute.slice(%tiles_12, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%161) : (!coord_tensor_12) -> !target_2
+        %147 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %147 {
+          %149 = arith.muli %73, %c16_i32 : i32
+          %150 = arith.addi %139, %149 : i32
+          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
+          %152 = cute.assume(%141) : (i32) -> !cute.i32<divby 64>
+          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %155 = cute.get_layout(%tiles_15) : !tiles_2
+          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+          %source = cute.group_modes<0, 2> (%here_14) : (!here) -> !source
+          %157 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %152 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %152 {
+        %148 = arith.cmpi eq, %70, %c0_i32 : i32
+        scf.if %148 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
         scf.yield %c0_i32, %c0_i32, %c1_i32, %97#2, %97#3, %97#4 : i32, i32, i32, i32, i32, i32

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from type_kernels import EXACT, THREE, WARP  # noqa: E402
+from type_kernels import EXACT, REGISTERS, THREE, WARP  # noqa: E402
 
 from cute_dialect.kernels.exact_gemm import ExactConfig  # noqa: E402
 from cute_dialect.kernels.gemm.elements import factors  # noqa: E402
@@ -19,7 +19,7 @@ from cute_dialect.runtime import load  # noqa: E402
 
 DTYPES = {
     "f64": torch.float64, "tf32": torch.float32, "i8": torch.int8, "ui8": torch.uint8, "i32": torch.int32,
-    "f8E4M3FN": torch.float8_e4m3fn, "bf16": torch.bfloat16, "f32": torch.float32,
+    "f8E4M3FN": torch.float8_e4m3fn, "bf16": torch.bfloat16, "f32": torch.float32, "f16": torch.float16,
 }  # fmt: skip
 
 
@@ -80,6 +80,29 @@ def test_by_warps(kernels: Any, config: WarpConfig) -> None:
         if config.output == "i8":
             exact = exact.clamp(-128, 127)
         assert torch.equal(c.double(), exact.to(c.dtype).double()), (m, n, k)
+
+
+@pytest.mark.parametrize("name", REGISTERS)
+def test_through_registers(kernels: Any, name: str) -> None:
+    """Integers whose products are exact, of sizes that are no multiples of a tile; A through registers, or any C."""
+    launch, c = kernels(name), REGISTERS[name]
+    generator = torch.Generator("cuda").manual_seed(0)
+    most = 100 if c.output == "i32" else 1
+    for m, n, k in ((1024, 768, 512), (528, 1040, 80), (4096, 2048, 1024), (16, 16, 16), (8192, 8192, 128)):
+        matrices = 3 if c.batch else 1
+        a, b = (
+            torch.randint(-most, most + 1, (matrices, rows, k), device="cuda", generator=generator).float()
+            for rows in (m, n)
+        )
+        n += c.direct  # rows that TMA cannot write
+        b = torch.nn.functional.pad(b, (0, 0, 0, n - b.shape[1]), value=1.0)
+        x, y = (with_major(t.to(DTYPES[c.element]), major == "k") for t, major in ((a, c.major_a), (b, c.major_b)))
+        shape = (matrices, m, n) if c.major_c == "n" else (matrices, n, m)
+        out = torch.full(shape, 77, device="cuda").to(DTYPES[c.output])
+        out = out if c.major_c == "n" else out.mT
+        launch(*(t.permute(1, 2, 0) if c.batch else t[0] for t in (x, y, out)))
+        exact = a.double() @ b.double().mT
+        assert torch.equal(out.double(), exact.to(out.dtype).double()), (m, n, k)
 
 
 @pytest.mark.parametrize("name", THREE)

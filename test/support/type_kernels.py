@@ -23,9 +23,29 @@ TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=Fa
 THREE = {"three": TF32._replace(promote=True, tile=(128, 192, 32)), "three_at_once": TF32._replace(tile=(128, 256, 32))}
 """GEMMs of three parts: in two levels, and in one."""
 
+WORDS = GemmConfig(
+    element="tf32", output="f32", tile=(128, 256, 32), cluster_m=2, deferred=False, major_a="m", major_c="m"
+)
+BYTES = WORDS._replace(element="i8", output="i32", tile=(128, 256, 128))
+REGISTERS: dict[str, GemmConfig] = {
+    "words_columns": WORDS,
+    "words_rows": WORDS._replace(major_c="n", cluster_m=1, cluster_n=2, tile=(256, 128, 32)),
+    "words_small": WORDS._replace(tile=(64, 32, 32), cluster_m=1, cluster_n=4),
+    "words_turns": WORDS._replace(tile=(128, 128, 32), schedule="pingpong", cluster_m=1),
+    "words_batch": WORDS._replace(tile=(192, 96, 32), cluster_m=1, batch=True),
+    "bytes_columns": BYTES,
+    "bytes_rows": BYTES._replace(major_c="n", cluster_m=1, cluster_n=2, tile=(192, 128, 128)),
+    "bytes_floats": BYTES._replace(element="f8E4M3FN", output="bf16", tile=(128, 224, 128), deferred=True),
+    "bytes_shared": BYTES._replace(tile=(256, 128, 128), major_c="n", cluster_m=1, cluster_n=2),
+    "direct": GemmConfig(direct=True),
+    "direct_columns": WORDS._replace(direct=True),
+}
+"""Hopper GEMMs whose A goes through registers, and that store to any rows."""
+
 KERNELS: dict[str, Callable[[], str]] = {
     **{c.name: lambda c=c: exact_gemm_text(c) for c in EXACT},
     **{c.name: lambda c=c: warp_gemm_text(c) for c in WARP},
     **{name: lambda c=c: gemm_text(c) for name, c in THREE.items()},
+    **{name: lambda c=c: gemm_text(c) for name, c in REGISTERS.items()},
     "split_a": lambda: split_text("a"), "split_b": lambda: split_text("b"),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS, outputs_of, sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
 __all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once"]
 
@@ -35,17 +36,17 @@ def at_once(sms: int, cluster: int) -> int:
     return max(1, whole * 10 // 11) if cluster == 4 else max(1, whole * 7 // 8) if cluster > 4 else whole
 
 
-def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool) -> tuple[int, int]:
+def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool, bits: int = 16) -> tuple[int, int]:
     """Return what each of the blocks that share a tile of A or B, (rows, K), brings of it for all of them.
 
-    It lies in shared memory as the whole does: 8 rows of 128 bytes; where rows are contiguous, chunks of 64 rows (of
-    fewer, where those do not divide the tile), or of all chunks some lines of K, 8 at least.
+    It lies in shared memory as the whole does: 8 rows of 128 bytes; where rows are contiguous, chunks of 64 rows, or
+    of 128 of ``bits`` 8 (of fewer, where those do not divide the tile), or of all chunks some lines of K, 8 at least.
 
     >>> part_of((96, 64), 4, k_major=True), part_of((128, 64), 2, k_major=False), part_of((96, 64), 4, k_major=False)
     ((24, 64), (64, 64), (96, 16))
     """
     rows, k = tile
-    if k_major or rows % (gcd(rows, 64) * blocks) == 0:
+    if k_major or rows % (gcd(rows, 128 if bits == 8 else 64) * blocks) == 0:
         return rows // blocks, k
     return rows, k // blocks
 
@@ -73,7 +74,8 @@ class GemmConfig(NamedTuple):
     registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
     row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
     whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
-    stick at the ends of i32, they wrap else.
+    stick at the ends of i32, they wrap else.  ``direct``: lanes store single elements to C, which may have any rows
+    then.
     """
 
     element: str = "f16"
@@ -102,6 +104,7 @@ class GemmConfig(NamedTuple):
     scaled: bool = False
     array: bool = False
     saturate: bool = False
+    direct: bool = False
 
     @property
     def sums(self) -> str:
@@ -112,6 +115,16 @@ class GemmConfig(NamedTuple):
     def bits(self) -> int:
         """Bits of an element of A and B."""
         return BITS[self.element]
+
+    @property
+    def through_registers(self) -> bool:
+        """Tell whether A is read to registers, since wgmma reads such elements of shared memory along K only."""
+        return self.bits != 16 and self.major_a == "m"
+
+    @property
+    def lanes(self) -> Lanes:
+        """Which rows the lanes of a warp group have."""
+        return lanes_of(self.bits if self.through_registers else 0)
 
     @property
     def consumers(self) -> int:
@@ -180,6 +193,11 @@ class GemmConfig(NamedTuple):
         return (self.chunk,) * whole + tuple(w for w in (self.chunk // 2, self.chunk // 4) if rest & w)
 
     @property
+    def by_columns(self) -> bool:
+        """Tell whether results can be stored by columns."""
+        return BITS[self.output] == 16 or (BITS[self.output] == 32 and (self.through_registers or self.direct))
+
+    @property
     def smem_bytes(self) -> int:
         """Shared memory of a block, bytes: the ring, the staging buffers of the consumers, the barriers."""
         m, n, k = self.tile
@@ -188,10 +206,10 @@ class GemmConfig(NamedTuple):
 
     @property
     def registers(self) -> int:
-        """Registers of a thread that hold sums, and results that wait to be stored."""
+        """Registers of a thread that hold sums, results that wait to be stored, and A on its way."""
         sums = self.atoms * self.tile[1] // 2 // (2 if self.sums == "f16" else 1)
         waiting = self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
-        return sums * (2 if self.promote else 1) + waiting
+        return sums * (2 if self.promote else 1) + waiting + (16 * self.atoms if self.through_registers else 0)
 
     @property
     def most_registers(self) -> int:
@@ -202,6 +220,8 @@ class GemmConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
         self.epilogue.check()
+        if self.direct and (self.epilogue.active or self.fallback or self.array):
+            raise ValueError("expected no epilogue, fallback or array where C has any rows")
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
             raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
         if self.epilogue.paired and (self.major_c != "n" or self.tile[1] % 16):
@@ -264,16 +284,15 @@ class GemmConfig(NamedTuple):
         for name, size, blocks, major in (
             ("rows", m, self.cluster_n, self.major_a), ("columns", n, self.cluster_m, self.major_b)
         ):  # fmt: skip
-            if major != "k" and part_of((size, k), blocks, k_major=False)[1] < 8:
+            if major != "k" and part_of((size, k), blocks, k_major=False, bits=self.bits)[1] < 8:
                 raise ValueError(f"expected 8 of K for each of {blocks} blocks that share {name}, got {k}")
             if major == "k" and size % (8 * blocks):
                 raise ValueError(f"expected {name} in 8s for each of {blocks} blocks that share them, got {size}")
-        if self.major_c not in ("m", "n") or (self.major_c == "m" and BITS[self.output] != 16):
+        if self.major_c not in ("m", "n") or (self.major_c == "m" and not self.by_columns):
             raise ValueError(f"expected C along n, or along m of 16-bit elements, got {self.major_c} of {self.output}")
         if self.buffers < 1:
             raise ValueError(f"expected a staging buffer, got {self.buffers}")
-        if self.bits != 16 and (self.major_a, self.major_b) != ("k", "k"):
-            raise ValueError(f"expected K-major A and B of {self.element}: only 16-bit elements can be transposed")
+        self._check_majors()
         if self.smem_bytes > DEFAULT_TARGET.shared:
             most, barriers = DEFAULT_TARGET.shared, self.stages * 16
             staging = self.smem_bytes - self.stages * self.stage_bytes - barriers
@@ -281,6 +300,15 @@ class GemmConfig(NamedTuple):
                 f"expected at most {most} bytes of shared memory, got {self.smem_bytes} ({self.stages} stages of "
                 f"{self.stage_bytes}, C {staging}, barriers {barriers}): fewer stages"
             )
+
+    def _check_majors(self) -> None:
+        """Raise ValueError unless wgmma, or a warp, reads A and B as they lie."""
+        if self.bits == 16:
+            return
+        if self.major_b != "k":
+            raise ValueError(f"expected K-major B of {self.element}: only 16-bit elements can be transposed")
+        if self.through_registers and (self.scaled or self.saturate or self.epilogue.half or self.epilogue.reduces):
+            raise ValueError(f"expected no scales, saturation, pairs or reductions with M-major A of {self.element}")
 
 
 class SplitConfig(NamedTuple):

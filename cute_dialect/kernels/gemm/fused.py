@@ -16,6 +16,7 @@ from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
 __all__ = ["Fused", "element_of"]
 
@@ -32,20 +33,21 @@ class Fused:
 
     def __init__(
         self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False, batch: bool = False,
-        wide: bool = False,
+        wide: bool = False, lanes: Lanes | None = None,
     ):  # fmt: skip
+        lanes = lanes or lanes_of(0)
         graph, operands = epilogue.as_graph(pairs=pairs, batch=batch), addends.in_order()
         self.compute = cute.Float64 if wide else cute.Int32 if whole and epilogue.whole else cute.Float32
         self.whole, self.without, self.factor = None, None, None
         if graph is not None:
             stored = operands[len(graph.inputs) :]
-            self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents)
+            self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents, lanes)
             factor = graph.zero_factor
             if factor is not None:
                 less, kept = graph.with_zero(factor)
                 self.factor = self.whole.scalars[factor]
                 kept = [operands[i] for i in kept]
-                self.without = Evaluation(less, kept, stored, self.compute, addends.extents)
+                self.without = Evaluation(less, kept, stored, self.compute, addends.extents, lanes)
 
     def taken(self, values: Any) -> Any:
         """Return sums in the type that the epilogue computes in."""
@@ -82,7 +84,10 @@ class Fused:
 class Evaluation:
     """A graph and what it reads and stores, in a kernel."""
 
-    def __init__(self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None):
+    def __init__(
+        self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None, lanes: Lanes | None = None
+    ):  # fmt: skip
+        self.lanes = lanes or lanes_of(0)
         self.graph, self.operands, self.compute, self.extents = graph, operands, compute, extents
         outputs = list(zip(graph.outputs[1:], stored))
         self.stored = [(x, t) for x, t in outputs if not x.reduce]
@@ -97,7 +102,7 @@ class Evaluation:
             self._apply_pairs(values, columns, row, column, matrix)
             return
         lane = cute.arch.lane_idx()
-        rows = [row + lane // 4 + 8 * half for half in range(2)]
+        rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
@@ -129,7 +134,7 @@ class Evaluation:
         """
         graph, lane = self.graph, cute.arch.lane_idx()
         halves = graph.halves
-        rows = [row + lane // 4 + 8 * half for half in range(2)]
+        rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         for group in range(columns // 16):  # registers: the passes unroll it

@@ -54,6 +54,8 @@ class GroupedConfig(NamedTuple):
             raise ValueError(f"expected groups along {', '.join(FORMS)}, got {self.form!r}")
         if c.batch or c.stream_k or c.fallback or c.early or c.serpentine or c.scaled:
             raise ValueError(f"expected no batch, shared wave, fallback, early loads, or way back of groups, got {c}")
+        if c.through_registers or c.direct or c.array:
+            raise ValueError(f"expected A that wgmma reads as it lies, and C that TMA writes, got {c}")
         if self.form == "k" and c.deferred:
             raise ValueError("expected no deferred store where groups share K: one of them may have no steps")
         graph = c.epilogue.graph

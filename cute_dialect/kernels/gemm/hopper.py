@@ -28,7 +28,7 @@ import re
 from typing import Any
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
@@ -45,6 +45,7 @@ from cute_dialect.kernels.gemm.host import (
 )
 from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
+from cute_dialect.kernels.gemm.registers import FromRegisters
 from cute_dialect.kernels.gemm.result import BUFFER, Result
 from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
@@ -86,14 +87,15 @@ def launch(
     A, B, C = as_read(c, A, B, C)
     m, n, k = c.tile
     mma = hopper.make_trivial_tiled_mma(
-        A.element_type, B.element_type, hopper.major(A), hopper.major(B), number(c.sums), (c.sharers, 1, 1), (64, n)
-    )
+        A.element_type, B.element_type, "k" if c.through_registers else hopper.major(A), hopper.major(B),
+        number(c.sums), (c.sharers, 1, 1), (64, n), "rmem" if c.through_registers else None,
+    )  # fmt: skip
     if c.saturate:
         atom = warpgroup.MmaI8Op(A.element_type, B.element_type, cute.Int32, (64, n, 32), saturate=True)
         mma = cute.make_tiled_mma(cute.make_mma_atom(atom), (c.sharers, 1, 1))
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
-    tmas_c = {width: store_map(c, C, width) for width in store_widths(config)}
+    tmas_c = {width: None if c.direct else store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
         cute.ceil_div(C.shape[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.at_once,
@@ -101,7 +103,8 @@ def launch(
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[work_of(config)].grid(raster, k_tiles, parts)
-    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, config).launch(
+    target = C if c.direct else None
+    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
     )
 
@@ -109,7 +112,7 @@ def launch(
 @cute.kernel(min_blocks=1)
 def gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
-    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any,
+    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any, target: Any,
     config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
@@ -120,7 +123,7 @@ def gemm(
     tiles = Tiles(c, raster, places)
     work = WORK[work_of(config)](config, tiles, k_tiles, shared)
     if cute.arch.thread_idx().x == 0:
-        for atom, _ in (tma_a, tma_b, *tmas_c.values()):
+        for atom, _ in (tma_a, tma_b, *(() if c.direct else tmas_c.values())):
             cpasync.prefetch_descriptor(atom)
 
     # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
@@ -135,10 +138,12 @@ def gemm(
         tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b,
         batch=c.batch,
     )  # fmt: skip
-    consumers = c.sharing * c.sharers  # that use a slot
+    # What uses a slot: warp groups; warps, which read A to registers each by itself.
+    agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
+    consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, consumers), tx_count=c.stage_bytes,
+        consumer_group=pipeline.CooperativeGroup(agent, consumers), tx_count=c.stage_bytes,
         cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
     )  # fmt: skip
     producer, consumer = pipe.make_participants()
@@ -163,10 +168,11 @@ def gemm(
         if c.consumers in REGISTERS:
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
-        products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
+        kind = FromRegisters if c.through_registers else Products
+        products = kind(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer
-        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch)
-        result = Result(c, tmas_c, staging, products.sums, group, fused)
+        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch, lanes=c.lanes)
+        result = Result(c, tmas_c, staging, products.sums, group, fused, target)
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
     if c.cluster > 1:
         cute.arch.cluster_arrive()
@@ -297,8 +303,10 @@ def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
     config = GemmConfig(fallback=True) if config is None else config
     config.check()
     c = config.base if isinstance(config, SplitConfig) else config
-    layouts, align = layouts_of(c), "align<16>"
+    layouts, align = layouts_of(c), ["align<16>"] * 3
     if c.fallback:  # any matrix
-        layouts, align = [re.sub("{.*?}", "", x) for x in layouts], "align<1>"
-    matrices = [cute.Tensor[number(e), layout, align] for e, layout in zip(elements_of(c), layouts)]
+        layouts, align = [re.sub("{.*?}", "", x) for x in layouts], ["align<1>"] * 3
+    if c.direct:
+        align[2] = f"align<{BITS[c.output] // 8}>"
+    matrices = [cute.Tensor[number(e), *x] for e, x in zip(elements_of(c), zip(layouts, align))]
     return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)

@@ -38,8 +38,8 @@ def layouts_of(c: GemmConfig) -> list[str]:
     ['(?,?):(?{div=8},1)', '(?,?):(1,?{div=8})', '(?,?):(?{div=8},1)']
     """
     found: list[str] = []
-    for element, row_major in zip(elements_of(c), _row_major(c)):
-        d = f"?{{div={128 // BITS[element]}}}"
+    for name, element, row_major in zip("ABC", elements_of(c), _row_major(c)):
+        d = "?" if name == "C" and c.direct else f"?{{div={128 // BITS[element]}}}"
         strides = f"{d},1" if row_major else f"1,{d}"
         found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
     return found
@@ -110,7 +110,7 @@ def ring_of(matrix: Any, tile: tuple[int, int], c: GemmConfig) -> Any:
 
 def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> Any:
     """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
-    part = part_of(tile, blocks, k_major=matrix.leading_dim == 1)
+    part = part_of(tile, blocks, k_major=matrix.leading_dim == 1, bits=c.bits)
     op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
     return _map(c, op, matrix, ring_of(matrix, part, c), part)
 
@@ -126,11 +126,11 @@ def store_widths(config: GemmConfig | SplitConfig) -> list[int]:
 
 
 def store_map(c: GemmConfig, C: Any, width: int) -> Any:
-    """Return the TMA atom that stores a chunk of so many columns, and its coordinates: 16 rows, or whole columns of 64
-    elements.
+    """Return the TMA atom that stores a chunk of so many columns, and its coordinates: rows of a warp, or 128 bytes of
+    columns.
     """
-    by_rows = c.major_c == "n"
-    box, strides = ((16, width), (width, 1)) if by_rows else ((64, width), (1, 64))
+    by_rows, rows, lines = c.major_c == "n", 16 // len(c.lanes.boxes), 1024 // BITS[c.output]
+    box, strides = ((rows, width), (width, 1)) if by_rows else ((lines, width), (1, lines))
     layout = cute.make_layout(box, stride=strides)
     swizzle = swizzle_of(width * BITS[c.output] // 8 if by_rows else 128)
     return _atom(c, cpasync.S2G(), C, layout, swizzle, box)

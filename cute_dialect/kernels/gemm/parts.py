@@ -114,7 +114,7 @@ class Operand:
         self.mask = ((1 << blocks) - 1 if mask is None else mask) if self.shared else None
         self.policy = EVICT_FIRST if first_out else None
         self.matrices: Any = coords.shape[2] if batch else None
-        part = part_of(tile, blocks, k_major=k_major)
+        part = part_of(tile, blocks, k_major=k_major, bits=smem.element_type.width)
         # Of a tile that is shared along K: the pieces, and which is this block's.
         self.pieces, self.rank = tile[1] // part[1], rank
         if self.pieces > 1:
@@ -141,14 +141,18 @@ class Products:
     def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
         self.c, self.promote, self.mma, self.scales, self.thread = c, c.promote, mma, scales, thread
         part = mma.get_slice(thread)
-        rA, rB = mma.make_fragment_A(part.partition_A(sA)), mma.make_fragment_B(part.partition_B(sB))
+        rA, rB = self.fragment(part, sA), mma.make_fragment_B(part.partition_B(sB))
         shape = mma.partition_shape_C(c.tile[:2])
         acc = mma.make_fragment_C(shape)
         sums = mma.make_fragment_C(shape) if c.promote else acc
         self.rA, self.rB, self.acc, self.sums = rA, rB, acc, sums
 
+    def fragment(self, part: Any, sA: Any) -> Any:
+        """Return what instructions are given of A: tiles of shared memory."""
+        return self.mma.make_fragment_A(part.partition_A(sA))
+
     def begin(self, slot: Any, *, accumulate: bool) -> None:
-        """Begin the products of one stage."""
+        """Begin the products of one stage; none are under way."""
         warpgroup.fence()
         at = (None, None, None, slot.index)
         cute.gemm(self.mma, self.acc, self.rA[at], self.rB[at], accumulate=accumulate)

@@ -14,10 +14,11 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 from cute_dialect.kernels.gemm.parts import Place
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = ["BUFFER", "ChunkStore", "Result", "swizzle_of"]
+__all__ = ["BUFFER", "ChunkStore", "DirectStore", "Result", "swizzle_of"]
 
 BUFFER = 8192
 """Bytes of a staging buffer: 64 rows of 128 bytes."""
@@ -36,9 +37,10 @@ class ChunkStore:
     ``transposed``: columns are contiguous there.
     """
 
-    def __init__(self, tma: Any, chunk: int, *, transposed: bool = False):
+    def __init__(self, tma: Any, chunk: int, *, transposed: bool = False, lanes: Lanes | None = None):
         self.atom, self.coords = tma
         self.lane, self.chunk = cute.arch.lane_idx(), chunk
+        self.lanes = lanes = lanes or lanes_of(0)
         kind = self.atom.value_type
         if kind.width == 16:
             store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(transposed, 4), kind)
@@ -46,7 +48,8 @@ class ChunkStore:
             pair = 2 * kind.width if kind.width == 8 else None
             store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=pair)
         # A warp's part of an accumulator: 16 rows of a chunk.
-        thread_values = cute.make_layout(((4, 8), (2, 2, chunk // 8)), stride=((32, 1), (16, 8, 128)))
+        strides = ((32, lanes.staged), (16, lanes.staged_half, 128))
+        thread_values = cute.make_layout(((4, lanes.shape), (2, 2, chunk // 8)), stride=strides)
         self.copy = cute.make_tiled_copy(store, thread_values, (16, chunk)).get_slice(self.lane)
         self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
 
@@ -55,8 +58,8 @@ class ChunkStore:
         return cute.make_tensor(values.iterator + first, self.values)
 
     def store(self, values: Any, here: Any, there: Any, leave: Any = None) -> None:
-        """Store the registers of a chunk through a buffer; ``there()``: the first element's place in C; ``leave``:
-        what stores it from shared memory, in place of TMA.
+        """Store the registers of a chunk through a buffer; ``there()``: the place in C of the warp's first element;
+        ``leave``: what stores it from shared memory, in place of TMA.
         """
         cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
         cute.arch.fence_proxy("async.shared", space="cta")
@@ -68,7 +71,12 @@ class ChunkStore:
 
     def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
         """Begin the store of a buffer to its place in C, by one thread."""
-        _leave(self.atom, self.coords, here, (16, self.chunk), at)
+        row, *others = at
+        rows = 16 // len(self.lanes.boxes)
+        for i, first in enumerate(self.lanes.boxes):
+            box = here if rows == 16 else cute.flat_divide(here, (rows, self.chunk))[None, None, i, 0]
+            _leave(self.atom, self.coords, box, (rows, self.chunk), (row + first, *others))
+        cute.arch.cp_async_bulk_commit_group()
 
     def storing(self) -> Any:
         """Tell whether this is the thread that begins stores."""
@@ -88,7 +96,6 @@ def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[An
         atom, 0, cute.make_layout(1), cute.group_modes(here, 0, 2), cute.group_modes(tiles[first], 0, 2)
     )  # fmt: skip
     cute.copy(atom, source, target)
-    cute.arch.cp_async_bulk_commit_group()
 
 
 class RowStore(ChunkStore):
@@ -97,8 +104,8 @@ class RowStore(ChunkStore):
     ``memory``: ``buffers`` staging buffers.
     """
 
-    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
-        super().__init__(tma, width)
+    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
+        super().__init__(tma, width, lanes=lanes)
         kind, self.warp = self.atom.value_type, cute.arch.warp_idx() % 4
         start, size = cute.recast_ptr(memory, swizzle_of(width * kind.width // 8), kind), BUFFER * 8 // kind.width
         self.staged = cute.make_tensor(
@@ -112,7 +119,8 @@ class RowStore(ChunkStore):
         self.wait(under_way)
         cute.arch.sync_warp()
         row, *others = at
-        self.store(values, self.staged[None, None, self.warp, buffer], lambda: (row + self.warp * 16, *others), leave)
+        here = self.staged[None, None, self.warp, buffer]
+        self.store(values, here, lambda: (row + self.lanes.of_warp(self.warp), *others), leave)
 
 
 class ColumnStore(ChunkStore):
@@ -121,12 +129,23 @@ class ColumnStore(ChunkStore):
     ``group``: which warp group this is; the rest is as of a :class:`RowStore`.
     """
 
-    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any):
-        super().__init__(tma, width, transposed=True)
+    def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
+        super().__init__(tma, width, transposed=True, lanes=lanes)
         self.barrier, self.warp = _BARRIER + group, cute.arch.warp_idx() % 4
         self.leads = cute.arch.thread_idx().x % 128 == 0
-        start, shape = cute.recast_ptr(memory, swizzle_of(128), self.atom.value_type), (16, 4, width, buffers)
-        self.staged = cute.make_tensor(start, cute.make_layout(shape, stride=(1, 16, 64, BUFFER // 2)))
+        kind = self.atom.value_type
+        self.lines = lines = 1024 // kind.width  # elements of 128 bytes
+        start, size = cute.recast_ptr(memory, swizzle_of(128), kind), BUFFER * 8 // kind.width
+        rows: Any = (64, 1) if lines == 64 else ((lines, 64 // lines), (1, size * lines // 64))
+        layout = cute.make_layout((rows[0], width, buffers), stride=(rows[1], lines, size))
+        self.staged = cute.make_tensor(start, layout)
+        if lanes.paired:  # two neighbours of a column at once; all four warps are one copy
+            store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=2 * kind.width)
+            threads, along = (4, lanes.shape, lanes.warps[0]), (128, lanes.rows, lanes.warps[1])
+            thread_values = cute.make_layout((threads, (2, 2, width // 8)), stride=(along, (1, 64, 512)))
+            self.columns = cute.make_tiled_copy(store, thread_values, (64, width)).get_slice(
+                cute.arch.thread_idx().x % 128
+            )
 
     def storing(self) -> Any:
         """Tell whether this is the thread that begins stores."""
@@ -136,11 +155,14 @@ class ColumnStore(ChunkStore):
         """Store the registers of a chunk; as a :class:`RowStore` does."""
         self.wait(under_way)
         cute.arch.barrier(self.barrier, 128)
-        here = self.staged[None, self.warp, None, buffer]
-        cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
+        whole = self.staged[None, None, buffer]
+        if self.lanes.paired:
+            cute.copy(self.columns, self._paired(values), self.columns.partition_D(whole))
+        else:
+            here = cute.flat_divide(whole, (16, self.chunk))[None, None, self.warp, 0]
+            cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(self.barrier, 128)
-        whole = cute.group_modes(self.staged[None, None, None, buffer], 0, 2)
         if leave is not None:
             leave(self, whole)
         elif self.leads:
@@ -148,20 +170,71 @@ class ColumnStore(ChunkStore):
 
     def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
         """Begin the store of a buffer to its place in C, by one thread."""
-        _leave(self.atom, self.coords, here, (64, self.chunk), at)
+        row, *others = at
+        for i in range(64 // self.lines):
+            box = cute.flat_divide(here, (self.lines, self.chunk))[None, None, i, 0] if self.lines < 64 else here
+            _leave(self.atom, self.coords, box, (self.lines, self.chunk), (row + self.lines * i, *others))
+        cute.arch.cp_async_bulk_commit_group()
+
+    def _paired(self, values: Any) -> Any:
+        """Return the registers of a chunk, the two rows of each column side by side."""
+        found = cute.make_rmem_tensor(self.values, self.atom.value_type)
+        for j in cute.range_constexpr(self.chunk // 8):
+            for column in cute.range_constexpr(2):
+                for half in cute.range_constexpr(2):
+                    found[j * 4 + (column * 2 + half)] = values[j * 4 + (half * 2 + column)]
+        return found
+
+
+class DirectStore:
+    """Stores chunks of a warp group's rows element by element, to a C of any rows; the rest is as of a
+    :class:`RowStore`.
+    """
+
+    def __init__(self, target: Any, width: int, lanes: Lanes):
+        self.target, self.width, self.lanes = target, width, lanes
+        self.lane, self.warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
+        self.values = cute.make_layout((2, 2, width // 8), stride=(1, 2, 4))
+
+    def registers(self, values: Any, first: int) -> Any:
+        """Return the registers of a chunk, from the given one on."""
+        return cute.make_tensor(values.iterator + first, self.values)
+
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+        """Store the registers of a chunk; as a :class:`RowStore` does."""
+        row, column, *matrix = at
+        c = self.target[None, None, matrix[0]] if matrix else self.target
+        rows, columns = c.shape
+        first = column + self.lane % 4 * 2
+        for half in cute.range_constexpr(2):
+            place = row + self.lanes.row(self.lane, half, self.warp)
+            if place < rows:
+                line = c[place, None]
+                for j in cute.range_constexpr(self.width // 8):
+                    for i in cute.range_constexpr(2):
+                        if first + (8 * j + i) < columns:
+                            line[first + (8 * j + i)] = values[4 * j + (2 * half + i)]
+
+    def wait(self, under_way: int) -> None:
+        """Wait for nothing: no buffers are read."""
 
 
 class Result:
     """The rows of a warp group on their way to C.
 
     ``tmas``: an atom and coordinates for each width of a chunk; ``memory``: the staging buffers of all warp groups;
-    ``sums``: the accumulator; ``group``: which warp group this is.
+    ``sums``: the accumulator; ``group``: which warp group this is; ``target``: C, where it is stored without TMA.
     """
 
-    def __init__(self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused):
+    def __init__(
+        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused, target: Any = None
+    ):  # fmt: skip
         self.c, self.sums, self.fused, self.group = c, sums, fused, group
         kind = RowStore if c.major_c == "n" else ColumnStore
-        self.stores = {w: kind(tma, w, memory, c.buffers * c.consumers, group) for w, tma in tmas.items()}
+        self.stores = {
+            w: DirectStore(target, w, c.lanes) if c.direct else
+            kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
+        }  # fmt: skip
         self.kind = number(c.output)
         self.wide = self.kind.width == 32
         self.twice = c.tile[1] // c.columns
@@ -187,11 +260,12 @@ class Result:
         """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
         them, in the type that it computes in.
         """
-        if self.c.epilogue.active:
+        c = self.c
+        if c.epilogue.active:
             values = self.fused.taken(values)
             row, first, *_ = self.at(place, atom, column)
-            warp = cute.arch.warp_idx() % 4
-            self.fused.apply(values, columns, row + warp * 16, first * self.twice, place.of[3])
+            row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
+            self.fused.apply(values, columns, row, first * self.twice, place.of[3])
         return values
 
     def _pieces(self) -> list[tuple[int, int, int]]:

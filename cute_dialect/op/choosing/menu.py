@@ -148,7 +148,7 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
         promote=sums in ("two", "block"), accumulator="f16" if sums == "f16" else "", scaled=sums == "block",
     )  # fmt: skip
     found: list[Sequence[float]] = []
-    for swapped in (False, True) if BITS[output] == 16 and not base.scaled else (False,):
+    for swapped in _orders(base):
         # Lines of B along N lie in shared memory in 32 elements at least.
         step = 16 if (major_a if swapped else major_b) == "k" and BITS[output] > 8 else 32
         for rows, most in ((64, 256), (128, 256), (192, 192), (256, 192)):
@@ -157,6 +157,19 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
     if (major_a, major_b) == ("k", "k") and not batch and not sums:
         found += _few_rows(element, output)
     return Menu(found, base)
+
+
+def _orders(base: GemmConfig) -> list[bool]:
+    """Return whether the problem is computed as it is, swapped, or both; neither where A and B are not along K."""
+    majors, found = (base.major_a, base.major_b), list[bool]()
+    for swapped in (False, True):
+        major_a, major_b = swapped_majors(*majors) if swapped else majors
+        through = base.bits != 16 and major_a == "m"
+        readable = base.bits == 16 or major_b == "k"
+        by_columns = BITS[base.output] == 16 or (through and BITS[base.output] == 32)
+        if readable and not (swapped and (base.scaled or not by_columns)) and not (through and base.scaled):
+            found.append(swapped)
+    return found
 
 
 def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[Sequence[float]]:
@@ -171,8 +184,12 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         if (not k_major[1] or columns % (8 * m) == 0) and (not k_major[0] or rows % (8 * n) == 0)
     ]  # fmt: skip
     can_wait = not wide and not base.promote and sums * 3 // 2 <= most
-    if (base.promote and sums * 2 > most) or (base.scaled and 128 % columns):
+    through = base.bits != 16 and not k_major[0]
+    held = 16 * (rows // 64 // consumers) if through else 0  # A on its way
+    can_wait = can_wait and sums * 3 // 2 + held <= most
+    if (base.promote and sums * 2 + held > most) or (base.scaled and 128 % columns) or sums + held > most:
         return found
+    clusters = [c for c in clusters if not through or base.bits == 8 or c[1] <= 4]
 
     def add(
         consumers: int, way: int, m: int, n: int, deferred: bool = False, parts: int = 1, finishers: int = 1
@@ -183,8 +200,6 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
                 (rows, columns, rows, stages, parts, m, n, way, swapped, deferred, buffers, False, finishers)
             )  # fmt: skip
 
-    if sums > most:
-        return found
     add(consumers, WHOLE, 1, 1)
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):

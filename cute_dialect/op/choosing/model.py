@@ -73,6 +73,7 @@ class Costs(NamedTuple):
     factor for lines of 64 bytes and shorter.  ``odd``: factor for lines half of which begin in the middle of 32 bytes,
     ``odd_store``: for the stores of such.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
     ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
+    ``through``: cycles more of a step whose A warps read to registers (not measured yet, so rather too many).
     """
 
     sms: int = 132
@@ -117,6 +118,7 @@ class Costs(NamedTuple):
     odd: float = 1.378
     odd_store: float = 1.184
     together: float = 0.4605
+    through: float = 60.0
 
 
 COSTS = Costs()
@@ -228,8 +230,10 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
         return np.maximum(lines * 128 / x.sms / x.l2_bytes * cycle, alone)
 
     latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
-    others = (products + x.step_cycles) * cycle, reads * cycle, latency
-    major = np.where(np.logical_and(p.straight_a, p.straight_b), 1.0, x.other_major)
+    along_k = np.logical_and(p.straight_a, p.straight_b)
+    registers = np.where(np.logical_and(~along_k, np.not_equal(p.bits, 16)), x.through, 0.0)
+    others = (products + x.step_cycles + registers) * cycle, reads * cycle, latency
+    major = np.where(along_k, 1.0, x.other_major)
     step, last_step = (_longest(x.sharpness, *others, loads(n)) * major for n in (busy, last))
 
     tile = k.rows * k.columns / 32768

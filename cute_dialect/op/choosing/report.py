@@ -120,8 +120,8 @@ class Explanation(NamedTuple):
 
 
 _COPIED = {
-    "a": "its elements are multiplied only where they are contiguous along K, in rows of whole 16 bytes",
-    "b": "its elements are multiplied only where they are contiguous along K, in columns of whole 16 bytes",
+    "a": "its elements are multiplied in rows of whole 16 bytes, of a or b contiguous along K",
+    "b": "its elements are multiplied in columns of whole 16 bytes, of a or b contiguous along K",
     "out": "TMA stores rows of whole 16 bytes",
 }
 

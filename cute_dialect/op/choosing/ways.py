@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
 
 __all__ = [
-    "Way", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_epilogue",
+    "Way", "choose", "epilogue_of", "gpu_of", "here", "taking", "way_of", "with_direct", "with_epilogue",
 ]  # fmt: skip
 
 BIASES = tuple([x for x in OUTPUTS.values() if x != "f64"])
@@ -128,18 +128,19 @@ def way_of(
     sums = "two" if parts else "" if arithmetic in ("tf32", "exact") else arithmetic
     problem = Problem(m, n, k, element, output, *majors, matrices, sums)
     if element in ("f32", "f64"):
-        return _without_tma(problem, a, b, out, epilogue, folded)
+        return _without_tma(problem, a, b, out, epilogue, folded, sms)
     copied: list[str] = []
     if BITS[element] == 16:
         copied = [name for name, x in (("a", a), ("b", b), ("out", out)) if not x.suits_tma()]
         readable = not copied or sums != "" or (output != element and epilogue is None)
-    else:  # only what is contiguous along K can be multiplied; of this all can be copied
+        readable |= copied == ["out"] and epilogue is None
+    else:  # all can be copied
         readable = True
-        wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
-        copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
+        problem, copied = _read_along_k(problem, a, b, out, epilogue)
         if copied and epilogue is None and not sums and m * n * k * matrices <= _SMALL:
-            return _without_tma(problem, a, b, out, epilogue, folded)
-        problem = problem._replace(major_a="k", major_b="k")
+            return _without_tma(
+                problem._replace(major_a=majors[0], major_b=majors[1]), a, b, out, epilogue, folded, sms
+            )
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
         inside = Epilogue()
@@ -148,12 +149,37 @@ def way_of(
         other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
         return Way(problem, None, (), folded, by_torch, other)
     choice = choose(problem, sms, gpu)
+    if "out" in copied and (epilogue is None or by_torch):
+        choice = with_direct(choice, problem, costs_of(gpu, sms))
+        copied.remove("out")
     if epilogue is not None and not by_torch:
         choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
     return Way(problem, choice, tuple(copied), folded, by_torch, None, parts)
 
 
-def _without_tma(p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool) -> Way:
+def _read_along_k(
+    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None
+) -> tuple[Problem, list[str]]:  # fmt: skip
+    """Return the problem that a kernel is given of elements that wgmma multiplies along K only, and what is copied.
+
+    Of A and B one at the most may be not contiguous along K, and goes through registers then
+    (:mod:`cute_dialect.kernels.gemm.registers`): of the swapped problem B does.
+    """
+    wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
+    copied = [name for name, x, mode in wanted if not (x.suits_tma() and (name != "out" or x.along(mode)))]
+    across = [name for name, x, mode in wanted[:2] if name not in copied and not x.along(mode)]
+    plain = epilogue is None or not (epilogue.half or epilogue.reduces)
+    # The swapped problem reads and writes single elements beside the result, which it has no way to store as bytes.
+    swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
+    may_stay = [name for name in across if plain and p.sums != "block" and (name == "a" or swapped)]
+    kept = max(may_stay, key=lambda name: p.m if name == "a" else p.n, default="")  # the larger one
+    copied = [name for name, *_ in wanted if name in copied or (name in across and name != kept)]
+    return p._replace(major_a="m" if kept == "a" else "k", major_b="n" if kept == "b" else "k"), copied
+
+
+def _without_tma(
+    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, sms: int
+) -> Way:
     """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
     by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
     by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
@@ -163,7 +189,9 @@ def _without_tma(p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilog
         copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
         p = p._replace(major_a="k", major_b="n")
     inside = Epilogue() if epilogue is None or by_torch else epilogue
-    config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside)
+    config = any_config(
+        p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, (p.m, p.n, p.matrices), sms
+    )
     return Way(p, None, tuple(copied), folded, by_torch, config)
 
 
@@ -192,6 +220,12 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
         except ValueError:
             continue
     raise UnsupportedError(f"expected a problem that some kernel with pairs() serves, got {problem.key}")
+
+
+def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:
+    """Return a kernel that stores to any rows: this one, or, where it is for few rows, the fastest other one."""
+    found = choice if choice.skinny is None else next(c for _, c in ranked(problem, costs) if c.skinny is None)
+    return found._replace(config=found.config._replace(direct=True))
 
 
 def with_epilogue(choice: Choice, epilogue: Epilogue) -> Choice:

@@ -51,7 +51,8 @@ def matrix(element: str, rows: int, columns: int, major: str, pad: int, seed: in
 @pytest.mark.parametrize("majors", [("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn")], ids="".join)
 @pytest.mark.parametrize(("element", "output"), TYPES)
 def test_products_are_exact(element: str, output: str, majors: tuple[str, str]) -> None:
-    kernel = compiled(WarpConfig(element, output, majors, tile=(64, 64), warps=(2, 2))).kernel("launch")
+    config = WarpConfig(element, output, majors, tile=(64, 64), warps=(2, 2), ahead=majors[0] != majors[1])
+    kernel = compiled(config).kernel("launch")
     of_a, of_b = factors(element)
     chosen: set[str] = set()
     for (m, n, k), pad in SHAPES:
@@ -103,9 +104,13 @@ def test_no_register_is_spilled() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [({"element": "f16"}, "expected elements of f64, tf32 or 8 bits"), ({"output": "f32"}, "expected a result of f64")],
+    [
+        ({"element": "f16"}, "expected elements of f64, tf32 or 8 bits"),
+        ({"output": "f32"}, "expected a result of f64"),
+        ({"warps": (4, 3)}, "expected 16 rows and 8 columns for each warp"),
+    ],
 )
-def test_what_there_is_not(changed: dict[str, str], said: str) -> None:
+def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         WarpConfig()._replace(**changed).check()
 

@@ -76,24 +76,38 @@ def test_epilogues_have_kernels_of_their_own() -> None:
 
 
 def test_what_is_copied() -> None:
-    """8- and 32-bit elements are multiplied where they are contiguous along K, in rows that TMA reads."""
+    """Of 8- and 32-bit elements one factor is multiplied where it is contiguous along K, the other need not be."""
     f32 = row_major(2048, 2048, 4)
     odd = row_major(2048, 2049, 4)
-    for a, b, out, copied in (
-        (f32, transposed(f32), f32, ()),
-        (f32, f32, f32, ("b",)),
-        (transposed(f32), f32, f32, ("a", "b")),
-        (odd, transposed(odd), f32, ("a", "b")),
-        (f32, transposed(row_major(2049, 2048, 4)), odd, ("out",)),
-        (f32._replace(address=4), transposed(f32), f32, ("a",)),
+    wide = row_major(2048, 4096, 4)
+    for a, b, out, copied, majors in (
+        (f32, transposed(f32), f32, (), "kk"),
+        (f32, f32, f32, (), "kn"),
+        (transposed(f32), transposed(f32), f32, (), "mk"),
+        (transposed(f32), f32, f32, ("b",), "mk"),
+        (transposed(f32), wide, wide, ("a",), "kn"),
+        (odd, transposed(odd), f32, ("a", "b"), "kk"),
+        (f32, transposed(row_major(2049, 2048, 4)), odd, (), "kk"),
+        (f32._replace(address=4), f32, f32, ("a",), "kn"),
     ):
         way = way_of(a, b, out, "f32", "f32", arithmetic="tf32")
-        assert way.copied == copied and (way.problem.major_a, way.problem.major_b) == ("k", "k")
+        assert way.copied == copied and way.problem.major_a + way.problem.major_b == majors
+        assert way.choice is not None and way.choice.config.direct == (out is odd)
         # Exactly: A along K and B along N, or nothing where copies would take longer.
         way = way_of(a, b, out, "f32", "f32")
         wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
         assert way.copied == tuple([n for n, x, mode in wanted if not (x.along(mode) and x.suits_tma())])
         assert way.other is not None and way.other.name == "f32-f32-kn-exact"
+    # What a swapped problem, whose rows are through registers, cannot have.
+    source = Epilogue(beta="arg")
+    assert way_of(f32, f32, f32, "f32", "f32", source, arithmetic="tf32").copied == ("b",)
+    assert way_of(transposed(f32), transposed(f32), f32, "f32", "f32", source, arithmetic="tf32").copied == ()
+    odd_f16 = row_major(2048, 50257)
+    way = way_of(row_major(2048, 2048), transposed(row_major(50257, 2048)), odd_f16, "f16", "f16")
+    assert way.copied == () and way.choice is not None and way.choice.config.direct
+    f8 = row_major(2048, 2048, 1)
+    assert way_of(f8, f8, row_major(2048, 2048), "f8E4M3FN", "bf16").copied == ()
+    assert way_of(f8, f8, f8, "f8E4M3FN", "f8E4M3FN").copied == ("b",)  # bytes are not stored by columns
     small = row_major(65, 67, 4)
     assert ask(small, transposed(small), row_major(65, 65, 4), "f32") == "any f32-k-k"
     assert ask(small, transposed(small), row_major(65, 65, 4), "f32", arithmetic="tf32") == "any tf32-k-k"

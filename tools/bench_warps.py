@@ -1,0 +1,137 @@
+"""``cute-bench warps``: tiles, stages and fetching ahead of the GEMMs by ``mma.sync`` of f64, tf32 and 8 bits.
+
+Each variant is checked on small integers, whose sums are exact; then all of a problem run with a cold L2 beside each
+other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the default of
+:class:`~cute_dialect.kernels.warp_gemm.WarpConfig`, or one of its ``TILES``.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.op.choosing.timing import compare
+from cute_dialect.tools.bench_add import BenchError
+
+__all__ = ["VARIANTS", "Variant", "build", "configs", "run"]
+
+_DTYPES = {
+    "f64": "float64", "tf32": "float32", "f32": "float32", "i8": "int8", "i32": "int32",
+    "f8E4M3FN": "float8_e4m3fn", "bf16": "bfloat16",
+}  # fmt: skip
+
+
+class Variant(NamedTuple):
+    """What of a configuration is tried."""
+
+    tile: tuple[int, int] = (128, 128)
+    warps: tuple[int, int] = (4, 2)
+    stages: int = 3
+    ahead: bool = False
+    half: bool = False
+    """64 bytes of K in a stage."""
+
+
+VARIANTS = (
+    Variant(),
+    Variant(ahead=True),
+    Variant(stages=4, ahead=True),
+    Variant((128, 64)),
+    Variant((128, 64), ahead=True),
+    Variant((128, 64), stages=4, half=True),
+    Variant((64, 128), (2, 2)),
+    Variant((64, 128), (2, 2), ahead=True),
+    Variant((64, 128), (2, 4)),
+    Variant((64, 64), (2, 2)),
+    Variant((64, 64), (2, 2), ahead=True),
+    Variant((64, 64), (2, 2), 5, ahead=True),
+    Variant((32, 64), (2, 2), 5),
+)
+_KINDS = (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("f8E4M3FN", "bf16"))
+_SIZES = {"f64": (513, 1024, 4096, 8192)}
+"""By the element, else one odd size."""
+
+
+def configs() -> dict[str, WarpConfig]:
+    """Map the names of the kernels that are built to their configurations: A along K, B along N."""
+    found: list[WarpConfig] = []
+    for element, output in _KINDS:
+        for v in VARIANTS:
+            depth = {"f64": 8, "tf32": 16}.get(element, 64) if v.half else 0
+            c = WarpConfig(element, output, ("k", "mn"), False, v.tile, v.warps, v.stages, k=depth, ahead=v.ahead)
+            found.append(c)
+    return {c.name: c for c in found}
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile all kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    names = list(configs())
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
+        return list(pool.map(_build_one, names, [folder] * len(names), [chip] * len(names)))
+
+
+def _build_one(name: str, folder: str, chip: str) -> str:
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(warp_gemm_text(configs()[name]), chip=chip, filename=f"{name}.mlir")
+    module.save(os.path.join(folder, name))
+    return f"{name}: {module.report.strip()}"
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    rows: list[dict[str, object]] = []
+    for element, output in _KINDS:
+        names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
+        for size in _SIZES.get(element, (513,)):
+            if size < 8192 or large:
+                rows += _measured(folder, names, element, output, size, runs, say)
+    return {"rows": rows}
+
+
+def _measured(
+    folder: str, names: Iterable[str], element: str, output: str, size: int, runs: int, say: Callable[[str], None]
+) -> list[dict[str, object]]:
+    """Check and measure the kernels of a type on one problem, ``size`` cubed."""
+    import torch
+
+    from cute_dialect.runtime import load
+
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    kind = getattr(torch, _DTYPES[element])
+    a, b = (torch.randint(-2, 3, (size, size), device="cuda").float().to(kind) for _ in range(2))
+    c = torch.empty(size, size, device="cuda", dtype=getattr(torch, _DTYPES[output]))
+    # b is (K, N) to torch, and (N, K) with contiguous columns to the kernel.
+    calls: list[tuple[str, Callable[[], object]]] = []
+    wanted = (a.double() @ b.double()).to(c.dtype)
+    for name in names:
+        kernel = load(os.path.join(folder, name)).kernel("launch")
+        c.fill_(77)
+        kernel(a, b.t(), c)
+        if not torch.equal(c, wanted):
+            raise BenchError(f"{name} {size}: sums of integers are not exact")
+        calls.append((name, lambda kernel=kernel: kernel(a, b.t(), c)))
+    if element in ("f64", "tf32"):
+        calls.append(("torch", lambda: torch.mm(a, b)))
+    traffic = 2 * a.numel() * a.element_size() + c.numel() * c.element_size()
+    times = compare(calls, traffic=traffic, runs=runs)
+    flop = 2e-6 * size**3
+    peer = flop / times["torch"].median if "torch" in times else None
+    rows: list[dict[str, object]] = []
+    for name, _ in calls:
+        ours = flop / times[name].median
+        if name != "torch":
+            ratio = {} if peer is None else {"peer": peer, "ratio": ours / peer}
+            rows.append({"name": f"warps {name} {size}", "ours": ours, "unit": "TFLOP/s", **ratio})
+            say(f"  {name} {size}: {ours:.1f} TFLOP/s{'' if peer is None else f', {ours / peer:.3f} of torch'}")
+    return rows
