@@ -72,6 +72,8 @@ slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones 
 	$(BIN)/python test/oracle/mutants.py
 	$(BIN)/python test/oracle/argument_fuzz.py --count 1000000
 	$(BIN)/python test/oracle/flow_fuzz.py --count 20000
+	$(BIN)/python test/oracle/attention_fuzz.py --count 100
+	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md
 	$(BIN)/python -m cute_dialect.tools.gen_docs

@@ -7,6 +7,7 @@ cute-bench gemm --batched                        products of batches beside torc
 cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
 cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
 cute-bench choose                                choosing a kernel for a product (no GPU)
+cute-bench attention --tune                      tiles, stages and schedules of attention beside torch's back ends
 cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
@@ -44,6 +45,7 @@ __all__ = ["main"]
 _CASES: Mapping[str, str] = {
     "accuracy": "cute_dialect.tools.bench_accuracy",
     "all": "cute_dialect.tools.bench_all",
+    "attention": "cute_dialect.tools.bench_attention",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "energy": "cute_dialect.tools.bench_energy",
     "gemm": "cute_dialect.tools.bench_gemm",
@@ -89,7 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--json", metavar="FILE", help="write the numbers there")
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
-    p.add_argument("--tune", action="store_true", help="gemm: search the configurations, save the best for this GPU")
+    p.add_argument("--tune", action="store_true", help="search the configurations; gemm: save the best for this GPU")
     p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
     p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: only these groups of cases")
     p.add_argument("--batched", action="store_true", help="gemm: products of batches instead, beside torch.bmm")
@@ -153,13 +155,18 @@ def _shape(text: str) -> tuple[int, int, int]:
     return m, n, k
 
 
+def _searches(options: argparse.Namespace) -> bool:
+    """Tell whether configurations of products are searched."""
+    return options.name == "gemm_tune" or (options.tune and options.name != "attention")
+
+
 def _contradiction(options: argparse.Namespace) -> str:
     """Say what does not go together on the command line; empty if all does."""
     if options.name in _CPU_CASES and (options.build or options.run):
         return f"{options.name} measures what runs on the CPU: it takes neither --build nor --run"
     if options.long and options.name != "lang":
         return f"--long is for lang, got {options.name}"
-    if (options.shapes or options.element) and not (options.tune or options.name == "gemm_tune"):
+    if (options.shapes or options.element) and not _searches(options):
         return "--shapes and --element are for --tune and gemm_tune"
     if options.groups is not None and options.name != "op":
         return f"--groups is for op, got {options.name}"
@@ -225,12 +232,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _cpu_case(options)
     if options.fit is not None or options.regret is not None:
         return _sweep_case(options, argv)
-    if options.tune and options.name != "gemm":
-        print(f"cute-bench: error: --tune is for gemm, got {options.name}", file=sys.stderr)
+    if options.tune and options.name not in ("gemm", "attention"):
+        print(f"cute-bench: error: --tune is for gemm and attention, got {options.name}", file=sys.stderr)
         return 1
-    tuning = options.tune or options.name == "gemm_tune"
+    tuning = _searches(options)
     case = import_module(_CASES["gemm_tune" if tuning else options.name])
     more: dict[str, Any] = {"shapes": options.shapes, "element": options.element or "f16"} if tuning else {}
+    if options.name == "attention":
+        more = {"tune": options.tune}
     if options.random is not None:
         case = import_module("cute_dialect.tools.bench_gemm_random")
         more = {"count": options.random, "seed": options.seed or 0}
@@ -264,7 +273,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say = partial(print, flush=True)  # a kernel that never ends is the one after the last line
         measured = case.run(folder, runs=options.runs, large=not options.no_large, say=say, **more)
         result = {"machine": _machine(), **measured}
-        if options.tune:
+        if options.tune and tuning:
             print(f"saved: {case.save_best(result, result['machine']['gpu'])}")
     except Exception as e:
         if not _told(e):

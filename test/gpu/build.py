@@ -234,19 +234,29 @@ def build_op_rows(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from row_calls import kernels
 
-    jobs = [(kernel, folder, chip) for kernel in kernels().values()]
+    jobs = [(kernel, folder, chip, "op_rows") for kernel in kernels().values()]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         return list(pool.map(_compiled_rows, jobs))
 
 
-def _compiled_rows(job: tuple[RowKernel, str, str]) -> str:
-    """Trace and compile one kernel on rows; gives what ptxas says."""
+def _compiled_rows(job: tuple[RowKernel, str, str, str]) -> str:
+    """Trace and compile one kernel on rows, or of attention; gives what ptxas says."""
     from cute_dialect.pipelines import compile as compile_cute
 
-    kernel, folder, chip = job
+    kernel, folder, chip, part = job
     module = compile_cute(kernel.text(), chip=chip, filename=f"{kernel.name}.mlir", keep_stages=False)
-    module.save(Path(folder) / "op_rows" / kernel.name)
-    return f"op_rows/{kernel.name}: {module.report.strip()}"
+    module.save(Path(folder) / part / kernel.name)
+    return f"{part}/{kernel.name}: {module.report.strip()}"
+
+
+def build_attention(folder: str, chip: str) -> list[str]:
+    """The kernels of attention: ``attention/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from attention_calls import kernels
+
+    jobs = [(kernel, folder, chip, "attention") for kernel in kernels()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled_rows, jobs))
 
 
 def build_add(folder: str, chip: str) -> list[str]:
@@ -257,9 +267,9 @@ def build_add(folder: str, chip: str) -> list[str]:
 
 
 PARTS = (
-    build_gemm, build_plans, build_sweep, build_types, build_sync, build_atoms, build_type_kernels, build_op_rows,
-    build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col, build_negate,
-    build_add,
+    build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
+    build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
+    build_negate, build_add,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

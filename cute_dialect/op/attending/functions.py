@@ -24,7 +24,9 @@ from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
-__all__ = ["CAUSAL", "LAYOUTS", "Form", "attended", "attention", "config_of", "form_of", "heads_at_once", "kernel_of"]
+__all__ = ["CAUSAL", "LAYOUTS", "Form", "attended", "attention", "config_of", "form_of", "heads_at_once", "is_readable",
+    "kernel_of",
+]  # fmt: skip
 
 LAYOUTS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3)}
 """Order of an array's dimensions -> where sequence, head, row, element are; packed sequences are (rows, heads,
@@ -80,10 +82,11 @@ def attended(
     begins_q: Any, begins_k: Any, longest: object, out: Any = None, config: Any = None, device: object = None,
 ) -> Any:  # fmt: skip
     """Compute :func:`attention`, without gradients."""
-    plain = out is None and config is None and device is None
-    read = (q, k, v) if begins_q is None and begins_k is None else (q, k, v, begins_q, begins_k)
-    numbers = (causal, scale, window, lse, layout, longest)
-    if plain and None not in read[3:]:
+    plain = out is None and device is None and (begins_q is None) == (begins_k is None)
+    read = (q, k, v) if begins_q is None else (q, k, v, begins_q, begins_k)
+    window = tuple(window) if isinstance(window, list) else window
+    numbers = (causal, scale, window, lse, layout, longest, config)
+    if plain:
         done = _KNOWN.again(read, numbers)
         if done is not None:
             return done
@@ -265,10 +268,10 @@ def _numbers(view: ArrayView) -> list[int]:
 def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B), where it lies or a copy."""
     view = one.views[key]
-    return _turned(view if _is_readable(view) else one.packed(key), form)
+    return _turned(view if is_readable(view) else one.packed(key), form)
 
 
-def _is_readable(view: ArrayView) -> bool:
+def is_readable(view: ArrayView) -> bool:
     """Tell whether TMA reads an array: heads that are contiguous and begin at whole 16 bytes."""
     steps = [step for size, step in zip(view.shape[:-1], view.strides) if size > 1]
     return view.pointer % 16 == 0 and view.strides[-1] == 1 and all(step > 0 and step % 8 == 0 for step in steps)
@@ -306,7 +309,7 @@ def _result(one: RowCall, form: Form) -> Any:
             return one.result(like.shape)
         return one.swapped_result(like.shape)
     one.expect("out", like.shape)
-    if 0 not in given.shape and not _is_readable(given):
+    if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:
             raise AlignmentError(f"{_CALL}: expected out at whole 16 bytes, got address {given.pointer:#x}")
         raise LayoutError(

@@ -147,6 +147,7 @@ def explain(
     element: str = "f16",
     gpu: str = "",
     others: int = 4,
+    **of_attention: Any,
 ) -> Any:
     """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments; or a function on rows,
     ``op.softmax`` and so on, of ``a``, with ``b`` for weights, a ``bias`` and a ``residual``.
@@ -155,8 +156,17 @@ def explain(
     contiguous rows and elements of type ``element``; arrays in ``args`` may be a ``FakeTensor``.  ``gpu``: for which,
     by its name; by default the one here, else an H200.  ``others``: how many more kernels are told of.  Raises what the
     function does.
+
+    Of ``op.attention``, ``a``, ``b`` and ``out`` are q, k and v (as k where it is not given), and its other arguments
+    follow by name.
     """
     name = getattr(function, "__name__", "")
+    if name == "attention":
+        from cute_dialect.op.attending.report import explained_attention
+
+        return explained_attention(a, b, out, element=element, **of_attention)
+    if of_attention:
+        raise UnsupportedError(f"explain: expected no {next(iter(of_attention))} of {name or repr(function)}")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":
@@ -165,7 +175,9 @@ def explain(
         given = {"outs": out, "Cs": c, "hook": hook, "activation": activation, "dtype": dtype, "math": math}
         return explained_array(a, b, others, **given, accumulator=accumulator)
     if function not in (gemm.mm, gemm.bmm):
-        raise UnsupportedError(f"explain: expected op.mm, op.bmm or op.mm_array, got {name or repr(function)}")
+        raise UnsupportedError(
+            f"explain: expected op.mm, op.bmm, op.mm_array or op.attention, got {name or repr(function)}"
+        )
     rank = 2 if function is gemm.mm else 3
     views = {"a": _view(name, "a", a, element), "b": _view(name, "b", b, element)}
     shape = check_product(name, rank, views["a"], views["b"])

@@ -115,7 +115,7 @@ def test_tensors_of_torch() -> None:
 @pytest.mark.parametrize(
     ("function", "operands", "options", "said"),
     [
-        (op.choose, ((4, 4), (4, 4)), {}, "explain: expected op.mm or op.bmm, got choose"),
+        (op.choose, ((4, 4), (4, 4)), {}, "explain: expected op.mm, op.bmm, op.mm_array or op.attention, got choose"),
         (op.mm, ((4, 5), (4, 4)), {}, r"mm: expected b of \(5, N\), as a is \(4, 5\), got \(4, 4\)"),
         (op.mm, ((2, 4, 4), (4, 4)), {}, r"mm: expected a of rank 2, got \(2, 4, 4\); bmm and matmul take batches"),
         (op.bmm, ((2, 4, 4), (3, 4, 4)), {}, r"bmm: expected as many matrices in b as in a \(2\) or one, got 3"),

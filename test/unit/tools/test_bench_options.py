@@ -13,7 +13,7 @@ from cute_dialect.tools.cute_bench import main
         (["opt", "--run", "x"], "opt measures what runs on the CPU: it takes neither --build nor --run"),
         (["rows", "--shapes", "1x2x3"], "--shapes and --element are for --tune and gemm_tune"),
         (["rows", "--chip", "90a", "--build", "x"], "--chip expected sm_<number>, e.g. sm_90a, got '90a'"),
-        (["rows", "--tune"], "--tune is for gemm, got rows"),
+        (["rows", "--tune"], "--tune is for gemm and attention, got rows"),
         (["rows", "--batched"], "--batched is for gemm without --tune and --random"),
         (["gemm", "--batched", "--random", "3"], "--batched is for gemm without --tune and --random"),
         (["gemm", "--batched", "--kernels", "all"], "--kernels expected a number with --batched, got all"),

@@ -1,0 +1,128 @@
+"""Attention on the GPU: normal data beside float64, any lengths, poisoned results, again, packed sequences, a graph."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from attention_calls import CALLS, PACKED, Call  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
+
+
+@pytest.fixture(autouse=True)
+def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prebuilt kernels (``python test/gpu/build.py DIR``)."""
+    if not (artifacts / "attention").exists():
+        pytest.skip(f"NOT RUN: {artifacts}/attention is missing; build it: python test/gpu/build.py {artifacts}")
+    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "attention"))
+
+
+def exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the result and the logarithms of (B, H, S, D), in float64."""
+    k, v = (x.double().repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = q.double() @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+    queries, keys = scores.shape[2:]
+    own = torch.arange(queries, device="cuda")[:, None] + (keys - queries if call.causal == "bottom_right" else 0)
+    at = torch.arange(keys, device="cuda")[None]
+    left, right = call.window or (None, None)
+    right = 0 if call.causal else right
+    if left is not None:
+        scores = scores.masked_fill(at < own - left, -math.inf)
+    if right is not None:
+        scores = scores.masked_fill(at > own + right, -math.inf)
+    logs = scores.logsumexp(-1)
+    weights = (scores - logs.masked_fill(logs == -math.inf, 0)[..., None]).exp()
+    return weights @ v, logs
+
+
+def check(got: torch.Tensor, logs: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, call: Call) -> None:
+    want, exact_logs = exact(q, k, v, call)
+    scale = want.square().mean().sqrt()
+    share = float(((got.double() - want).abs() / (LIMITS[call.element] * (want.abs() + scale))).max())
+    assert share <= 1, share
+    there = exact_logs > -math.inf
+    assert bool(((logs > -math.inf) == there).all())
+    assert float((logs.double() - exact_logs)[there].abs().max()) < 1e-4
+    assert bool((got[~there] == 0).all())
+
+
+def normal(call: Call, rows: int, heads: int, seed: int) -> torch.Tensor:
+    """Return (B, H, S, D), lying as the call says, behind a gap of eight elements a head."""
+    torch.manual_seed(seed)
+    shape = (call.batch, heads, rows) if call.layout == "bhsd" else (call.batch, rows, heads)
+    whole = torch.randn(*shape, call.head + 8, device="cuda").to(TYPES[call.element])[..., : call.head]
+    return whole if call.layout == "bhsd" else whole.transpose(1, 2)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_attention(call: Call) -> None:
+    """Twice, the same bits; into poisoned memory around which nothing is written; and without logarithms."""
+    q = normal(call, call.queries, call.heads, 1)
+    k, v = (normal(call, call.keys, call.heads_k, seed) for seed in (2, 3))
+    given = {"causal": call.causal, "window": call.window, "config": call.config}
+    got, logs = op.attention(q, k, v, lse=True, **given)
+    check(got, logs, q, k, v, call)
+    place = torch.full((call.batch, call.heads, call.queries + 2, call.head), math.nan, device="cuda", dtype=q.dtype)
+    out = place[:, :, 1:-1]
+    assert op.attention(q, k, v, out=out, **given) is out
+    assert torch.equal(out, got)
+    assert bool(place[:, :, 0].isnan().all()) and bool(place[:, :, -1].isnan().all())
+    for _ in range(3):  # calls that are recognised
+        again, same = op.attention(q, k, v, lse=True, **given)
+        assert torch.equal(again, got) and torch.equal(same, logs)
+
+
+LENGTHS = [(700, 700), (0, 40), (129, 511), (1, 1), (333, 0), (64, 1000), (128, 176)]
+
+
+@pytest.mark.parametrize("call", PACKED, ids=str)
+def test_packed_sequences(call: Call) -> None:
+    """Each beside float64; with NaN in all others the same bits."""
+    begins = [torch.tensor([0, *x]).cumsum(0).to("cuda", torch.int32) for x in zip(*LENGTHS)]
+    ends = [b.tolist() for b in begins]
+    torch.manual_seed(0)
+    q, k, v = (
+        torch.randn(ends[i > 0][-1], call.heads_k if i else call.heads, call.head, device="cuda").to(
+            TYPES[call.element]
+        )
+        for i in range(3)
+    )
+    given = {"causal": call.causal, "window": call.window, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
+    got, logs = op.attention(q, k, v, lse=True, max_seqlen_q=700, **given)
+    assert torch.equal(op.attention(q, k, v, **given), got)  # the longest is not said
+    for i in range(len(LENGTHS)):
+        mine, theirs = (slice(e[i], e[i + 1]) for e in ends)
+        if mine.start == mine.stop:
+            continue
+        if theirs.start == theirs.stop:
+            assert bool((got[mine] == 0).all()) and bool((logs[:, mine] == -math.inf).all())
+            continue
+        one = [x[part].transpose(0, 1)[None] for x, part in ((got, mine), (q, mine), (k, theirs), (v, theirs))]
+        check(one[0], logs[None, :, mine], *one[1:], call)
+        poisoned = [torch.full_like(x, math.nan) for x in (q, k, v)]
+        for new, old, part in zip(poisoned, (q, k, v), (mine, theirs, theirs)):
+            new[part] = old[part]
+        assert torch.equal(op.attention(*poisoned, max_seqlen_q=700, **given)[mine], got[mine])
+
+
+def test_a_graph_and_large_scores() -> None:
+    """Captured and replayed; scores of hundreds, whose exponentials would not be finite."""
+    call = CALLS[5]
+    q, k, v = (normal(call, 1024, 4, seed) for seed in range(3))
+    q *= 30
+    got, logs = op.attention(q, k, v, causal=True, lse=True)
+    check(got, logs, q, k, v, call)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        held = op.attention(q, k, v, causal=True)
+    held.fill_(0)
+    graph.replay()
+    assert torch.equal(held, got)

@@ -1,0 +1,139 @@
+"""Random calls of attention on the interpreter with all its checks, by every schedule, against sums in float64.
+
+Types, sizes of heads, masks, windows, lengths, tiles, stages, schedules and blocks are random; of packed sequences the
+elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks for spilled
+registers of heads of 64 and 128 elements and for products that wait for each other.
+
+    python test/oracle/attention_fuzz.py --count 100 --seed 1
+    python test/oracle/attention_fuzz.py --assemble
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
+from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.pipelines import compile
+
+TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
+UNITS = {"bf16": 2.0**-7, "f16": 2.0**-10}
+SCHEDULES = ("round-robin", "adversarial", "random")
+TILES = {64: (16, 48, 128), 128: (16, 32, 96, 176), 256: (16, 48, 80)}
+
+
+def configuration(r: random.Random) -> AttentionConfig:
+    """Return a random configuration."""
+    while True:
+        head = r.choice(HEADS)
+        c = default_config(r.choice(list(TYPES)), head, r.choice(MASKS))
+        c = c._replace(
+            from_end=r.random() < 0.5, packed=r.random() < 0.4, lse=True, tile_m=r.choice((64, 128, 192)),
+            tile_n=r.choice(TILES[head]), stages=r.choice((1, 2, 3)), q_stages=r.choice((1, 2)),
+            overlap=r.random() < 0.8, pingpong=r.random() < 0.8, lazy=r.random() < 0.8, sms=r.choice((1, 2, 5)),
+        )  # fmt: skip
+        try:
+            c.check()
+        except ValueError:
+            continue
+        return c
+
+
+def reference(q: Any, k: Any, v: Any, seen: Any) -> tuple[Any, Any]:
+    """Return a head's result and its logarithms; ``seen``: which keys a query sees."""
+    scores = np.where(seen, q.astype(np.float64) @ k.astype(np.float64).T / np.sqrt(q.shape[1]), -np.inf)
+    most = scores.max(1, keepdims=True, initial=-1e30)
+    powers = np.exp(scores - most)
+    total = powers.sum(1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.where(total > 0, most + np.log(total), -np.inf)
+    return powers @ v.astype(np.float64) / np.where(total > 0, total, 1), logs[:, 0]
+
+
+def trial(r: random.Random) -> str:
+    """Run one kernel; return what it was.  Raises AssertionError."""
+    c = configuration(r)
+    size, shared = (
+        r.choice([d for d in range(8, c.head + 1, 8) if d > c.head // 2 or c.head == 64]),
+        r.choice((1, 2, 3)),
+    )
+    heads_k, count = r.choice((1, 2)), r.choice((1, 2, 4)) if c.packed else 1
+    batch = 1 if c.packed else r.choice((1, 2))
+    lengths = [
+        (r.choice((0, 1, 65, 200)), r.choice((0, 1, 64, 177))) if c.packed else (r.randint(1, 260), r.randint(1, 260))
+        for _ in range(count)
+    ]
+    begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
+    left, right = r.choice((0, 5, 90)), r.choice((0, 5, 90))
+    rng = np.random.default_rng(r.getrandbits(32))
+
+    def normal(rows: int, heads: int) -> Any:
+        return rng.standard_normal((batch, max(rows, 1), heads, size)).astype(TYPES[c.element])
+
+    q, k, v = normal(int(begins[0][-1]), heads_k * shared), *(normal(int(begins[1][-1]), heads_k) for _ in "kv")
+    said = f"{c.name} heads of {size}, {heads_k}x{shared} heads, {batch} of {lengths}, window {left}, {right}"
+    chosen = r.randrange(count)
+    if c.packed and r.random() < 0.5:
+        for x, b in ((q, begins[0]), (k, begins[1]), (v, begins[1])):
+            x[:, : b[chosen]] = x[:, b[chosen + 1] :] = np.nan
+    out, logs = np.full(q.shape, np.nan, q.dtype), np.full(q.shape[:3], np.nan, np.float32)
+    longest = max(x for x, _ in lengths) if c.packed else q.shape[1]
+    kernel = compile(attention_text(c), emit="base", filename=f"{c.name}.mlir").kernel("launch")
+    kernel(
+        *(x.transpose(1, 3, 2, 0) for x in (q, k, v, out)), logs.transpose(1, 2, 0), *(begins if c.packed else ()),
+        longest, size**-0.5 * 1.4426950408889634, r.choice((1, 2, 3)), left, right,
+        device="cpu", checks=("race", "uninit", "sync", "oob"), schedule=r.choice(SCHEDULES), seed=r.randrange(1000),
+    )  # fmt: skip
+    queries, keys = lengths[chosen]
+    own = np.arange(queries)[:, None] + (keys - queries if c.from_end else 0)
+    at, seen = np.arange(keys)[None], np.ones((queries, keys), bool)
+    if c.bounded[0]:
+        seen &= at >= own - left
+    if c.bounded[1]:
+        seen &= at <= own + right
+    mine, theirs = (slice(int(b[chosen]), int(b[chosen + 1])) for b in begins)
+    for b in range(batch):
+        for h in range(heads_k * shared):
+            want, exact = reference(q[b, mine, h], k[b, theirs, h // shared], v[b, theirs, h // shared], seen)
+            error = np.abs(out[b, mine, h].astype(np.float64) - want)
+            assert (error <= UNITS[c.element] * (np.abs(want) + 0.5)).all(), said
+            assert np.allclose(logs[b, mine, h], exact, rtol=0, atol=1e-4), said
+    return said
+
+
+def assemble() -> int:
+    """Compile the kernel of every kind; return how many are wrong."""
+    wrong = 0
+    for head in HEADS:
+        for mask in MASKS:
+            for packed in (False, True):
+                c = default_config("bf16", head, mask)._replace(packed=packed, lse=True, from_end=True)
+                report = compile(attention_text(c), filename=f"{c.name}.mlir").report
+                bad = "C75" in report or (head < 256 and " 0 bytes spilled, 0 bytes stack" not in report)
+                wrong += bad
+                print("WRONG" if bad else "ok", c.name, report.strip().splitlines()[-1], flush=True)
+    return wrong
+
+
+def main() -> int:
+    """Run trials; give the exit status."""
+    p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    p.add_argument("--count", type=int, default=20)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--assemble", action="store_true")
+    options = p.parse_args()
+    if options.assemble:
+        return 1 if assemble() else 0
+    for i in range(options.count):
+        print(i, trial(random.Random(f"{options.seed} {i}")), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""``cute-bench op --groups attention``: attention forward beside the back ends FLASH and CUDNN of torch's
+``scaled_dot_product_attention``: full and causal, 1k to 16k keys, heads of 64, 128 and 256, shared heads, packed
+sequences.
+
+Floating-point operations are counted of the keys that a query sees.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.attending.functions import kernel_of
+from cute_dialect.op.attending.report import AttentionExplanation
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial
+
+if TYPE_CHECKING:  # pragma: no cover
+    import torch
+
+__all__ = ["CASES", "Attention"]
+
+TYPES = {"f16": "float16", "bf16": "bfloat16"}
+LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
+"""Largest error beside float64, of the element and of the result's root mean square: weights and result are rounded."""
+
+
+class Attention(NamedTuple):
+    """Attention of ``batch`` sequences of ``length`` queries and keys, ``heads`` heads of ``head`` elements, which
+    share those of ``heads_k``; ``causal``; ``layout``: order of the dimensions in memory; ``packed``: sequences of a
+    half and of the double of the length behind each other.
+    """
+
+    length: int
+    causal: bool = False
+    head: int = 128
+    batch: int = 4
+    heads: int = 16
+    heads_k: int = 16
+    element: str = "bf16"
+    layout: str = "bshd"
+    packed: bool = False
+
+    @property
+    def operation(self) -> str:
+        """``full 128``: mask and size of a head."""
+        shared = " shared" if self.heads_k < self.heads else ""
+        return f"{'causal' if self.causal else 'full'} {self.head}{shared}{' packed' if self.packed else ''}"
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.operation} {self.element} {self.batch}x{self.heads}x{self.length}"
+
+    def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
+        """Return what there is to say of the call, but for its being packed."""
+        q, k = ((self.batch, h, self.length, self.head) for h in (self.heads, self.heads_k))
+        return op.explain(op.attention, q, k, causal=self.causal, element=self.element, config=config)
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernel."""
+        kernel = kernel_of(self.explained().form._replace(packed=self.packed))
+        return {kernel.name: kernel.text}
+
+    def lengths(self) -> list[int]:
+        """Return how long the sequences are that lie behind each other."""
+        return [self.length // 2 if i % 2 else self.length * 3 // 2 for i in range(self.batch)]
+
+    def trial(self, config: AttentionConfig | None = None) -> Trial:
+        """Make normal data; ``config``: the kernel, by default what is chosen."""
+        import torch
+
+        if self.packed:
+            return _packed_trial(self)
+        torch.manual_seed(0)
+        kind = getattr(torch, TYPES[self.element])
+        bhsd = self.layout == "bhsd"
+        q, k, v = (
+            torch.randn(
+                self.batch, *((h, self.length) if bhsd else (self.length, h)), self.head, device="cuda", dtype=kind
+            )
+            for h in (self.heads, self.heads_k, self.heads_k)
+        )
+        q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
+
+        def ours() -> torch.Tensor:
+            return op.attention(q, k, v, causal=self.causal, config=config)
+
+        def check() -> float:
+            found, worst = ours(), 0.0
+            rows = torch.arange(0, self.length, max(1, self.length // 64), device="cuda")
+            for b, h in ((0, 0), (self.batch - 1, self.heads - 1)):
+                other = h * self.heads_k // self.heads
+                want = _exact(q[b, h], k[b, other], v[b, other], rows, self.causal)
+                worst = max(worst, _share(self, found[b, h, rows], want))
+            return worst
+
+        size = 2 * self.batch * self.length * self.head * 2 * (self.heads + self.heads_k)
+        return Trial(check, ours, _peers(q, k, v, self.causal), size, float(self.explained().flops), "TFLOP/s")
+
+
+def _exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rows: torch.Tensor, causal: bool) -> torch.Tensor:
+    """Compute some rows of a head in float64."""
+    import torch
+
+    scores = q[rows].double() @ k.double().T / math.sqrt(q.shape[1])
+    if causal:
+        scores.masked_fill_(torch.arange(k.shape[0], device="cuda")[None] > rows[:, None], -math.inf)
+    return scores.softmax(-1) @ v.double()
+
+
+def _share(case: Attention, found: torch.Tensor, want: torch.Tensor) -> float:
+    """Return the largest error as a share of the limit.  Raises :class:`BenchError`."""
+    scale = want.square().mean().sqrt()
+    share = float(((found.double() - want).abs() / (LIMITS[case.element] * (want.abs() + scale))).max())
+    if not share <= 1:
+        raise BenchError(f"{case.name}: an error of {share:.2f} of the limit")
+    return share
+
+
+def _peers(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool) -> dict[str, Callable[[], object]]:
+    """Return the back ends of torch that take the call."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    found: dict[str, Callable[[], object]] = {}
+    shared = q.shape[1] != k.shape[1]
+    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
+
+        def peer(backend: Any = backend) -> object:
+            with sdpa_kernel(backend):
+                return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=shared)
+
+        try:
+            peer()
+        except RuntimeError:  # it does not take this
+            continue
+        found[name] = peer
+    return found
+
+
+def _packed_trial(case: Attention) -> Trial:
+    """Make normal data of sequences behind each other; torch's peer is what its FLASH back end calls."""
+    import torch
+
+    torch.manual_seed(0)
+    kind, lengths = getattr(torch, TYPES[case.element]), case.lengths()
+    q, k, v = (
+        torch.randn(sum(lengths), h, case.head, device="cuda", dtype=kind)
+        for h in (case.heads, case.heads_k, case.heads_k)
+    )
+    begins = torch.tensor([0, *lengths]).cumsum(0).to("cuda", torch.int32)
+    most = max(lengths)
+
+    def ours() -> torch.Tensor:
+        return op.attention(q, k, v, causal=case.causal, cu_seqlens_q=begins, cu_seqlens_k=begins, max_seqlen_q=most)
+
+    def peer() -> object:
+        flash = torch.ops.aten._flash_attention_forward
+        return flash(q, k, v, begins, begins, most, most, 0.0, case.causal, False)
+
+    def check() -> float:
+        found, worst, start = ours(), 0.0, 0
+        for length in lengths:
+            rows = torch.arange(0, length, max(1, length // 64), device="cuda")
+            part = slice(start, start + length)
+            want = _exact(q[part, 0], k[part, 0], v[part, 0], rows, case.causal)
+            worst = max(worst, _share(case, found[part, 0][rows], want))
+            start += length
+        return worst
+
+    size = 2 * sum(lengths) * case.head * 2 * (case.heads + case.heads_k)
+    flops = sum(case._replace(length=n, batch=1).explained().flops for n in lengths)
+    return Trial(check, ours, {"flash": peer}, size, float(flops), "TFLOP/s")
+
+
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
+
+CASES = (
+    *(Attention(n, causal) for causal in (False, True) for n in LENGTHS),
+    *(Attention(n, causal, element="f16", layout="bhsd") for causal in (False, True) for n in (1000, 4096)),
+    *(Attention(n, causal, 64, heads=32, heads_k=32) for causal in (False, True) for n in (1024, 4096, 16384)),
+    *(Attention(n, causal, 256, heads=8, heads_k=8) for causal in (False, True) for n in (1024, 4096, 16384)),
+    *(Attention(n, True, heads=32, heads_k=8) for n in (2048, 8192)),
+    *(Attention(n, True, packed=True, batch=8) for n in (1024, 4096)),
+)
