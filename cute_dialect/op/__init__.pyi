@@ -56,6 +56,9 @@ from cute_dialect.op.mm_array import (
 from cute_dialect.op.grouped.functions import (
     grouped_mm as grouped_mm,
 )
+from cute_dialect.op.grouped.scaled import (
+    scaled_grouped_mm as scaled_grouped_mm,
+)
 from cute_dialect.op.choosing.report import (
     Explanation as Explanation,
     explain as explain,

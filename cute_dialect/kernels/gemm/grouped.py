@@ -119,9 +119,14 @@ class GroupResult(Result):
 class GroupProducts(Products):
     """The sums of a warp group, where each group has its own steps of K."""
 
-    def __init__(self, c: GemmConfig, mma: Any, sA: Any, sB: Any, thread: Any, group: Any):
-        super().__init__(c, mma, sA, sB, thread, Scales())
+    def __init__(self, c: GemmConfig, mma: Any, sA: Any, sB: Any, thread: Any, group: Any, scales: Scales):
+        super().__init__(c, mma, sA, sB, thread, scales)
         self.stages, self.group = (sA, sB), group
+
+    def of_scales(self, place: Any) -> tuple[Any, Any, Any, Any]:
+        """Return the factors of a tile, and its first row and column in them."""
+        a, b = (x[None, None, place.matrix] if cute.rank(x) == 3 else x for x in self.scales)
+        return a, b, place.row, place.column
 
     def of_group(self, consumer: Any, steps: Any, place: Place, issued: Any = None) -> None:
         """Multiply all of a tile; of its last step what lies behind the group's end counts as zeros.  ``issued``: is
@@ -258,14 +263,15 @@ ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
 @cute.jit
 def launch(
     A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, ends: cute.Tensor, begins: cute.Tensor | None = None,
-    source: cute.Tensor | None = None, bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None,
-    beta: cute.Float32 | None = None, operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
+    scale_a: cute.Tensor | None = None, scale_b: cute.Tensor | None = None, source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+    operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration."""
     config.check()
     c = config.base
-    addends = Addends(source, bias, alpha, beta, operands)
-    _check(config, A, B, C, ends, begins)
+    addends, scales = Addends(source, bias, alpha, beta, operands), Scales(scale_a, scale_b)
+    _check(config, A, B, C, ends, begins, scales)
     c.epilogue.check_shapes(C, addends, groups=cute.size(ends))
     if c.element == "tf32":
         A, B = (cute.recast_tensor(x, cute.TFloat32) if x.element_type is cute.Float32 else x for x in (A, B))
@@ -286,12 +292,12 @@ def launch(
     )  # fmt: skip
     grid = cute.max(cute.min(cute.assume(most, range=(0, None)), c.at_once // c.cluster), 1) * c.cluster
     k_tiles = cute.ceil_div(A.shape[1], k)
-    grouped_gemm(tma_a, tma_b, tmas_c, mma, rings, groups, extents, k_tiles, C, addends, config).launch(
+    grouped_gemm(tma_a, tma_b, tmas_c, mma, rings, groups, extents, k_tiles, C, addends, scales, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1)
     )
 
 
-def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any) -> None:
+def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any, scales: Scales) -> None:
     """Refuse arguments that are not the configuration's; assert in a host function that shapes fit."""
     c = config.base
     for name, x, element, major, batch in zip(
@@ -313,6 +319,15 @@ def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any
     for name, x in zip("ABC", (A, B, C)):
         if cute.rank(x) == 3:
             assert x.shape[2] == cute.size(ends), f"{name} must have a matrix for each group"
+    if (scales.a is not None) != c.scaled or (scales.b is not None) != c.scaled:
+        raise ValueError(f"expected {'scales' if c.scaled else 'no scales'} of blocks, got {scales}")
+    if c.scaled:
+        blocks = cute.ceil_div(A.shape[1], 128)
+        for name, x, rows in zip(("scale_a", "scale_b"), scales, (A.shape[0], cute.ceil_div(B.shape[0], 128))):
+            assert x.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
+            assert x.shape[1] == blocks, f"{name} must have a column for each 128 of K"
+            if cute.rank(x) == 3:
+                assert x.shape[2] == cute.size(ends), f"{name} must have a matrix for each group"
     if begins is not None:
         assert cute.size(begins) == cute.size(ends), "there must be a beginning for each end"
 
@@ -320,7 +335,7 @@ def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any
 @cute.kernel(min_blocks=1)
 def grouped_gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, groups: Groups, extents: Any,
-    k_tiles: cute.Int32, C: Any, addends: Addends, config: cute.Constexpr[Any],
+    k_tiles: cute.Int32, C: Any, addends: Addends, scales: Scales, config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
     c = config.base
@@ -361,7 +376,7 @@ def grouped_gemm(
         if c.consumers in REGISTERS:
             cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
         group = warp_group - 1
-        products = GroupProducts(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, group)
+        products = GroupProducts(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, group, scales)
         fused = Fused(
             c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer, batch=config.batched[2]
         )
@@ -389,6 +404,9 @@ def arguments_of(config: GroupedConfig) -> dict[str, Any]:
     c, found = config.base, {"ends": cute.Tensor[cute.Int32, "?:1"]}
     if config.begins:
         found["begins"] = cute.Tensor[cute.Int32, "?:1"]
+    if c.scaled:
+        layouts = ["(?,?,?):(?,?,?)" if batch else "(?,?):(?,?)" for batch in config.batched[:2]]
+        found |= {name: cute.Tensor[cute.Float32, x] for name, x in zip(("scale_a", "scale_b"), layouts)}
     return found | c.epilogue.arguments(c.output, batch=config.batched[2], row_major=c.major_c == "n")
 
 

@@ -52,10 +52,12 @@ class GroupedConfig(NamedTuple):
         c.check()
         if self.form not in FORMS:
             raise ValueError(f"expected groups along {', '.join(FORMS)}, got {self.form!r}")
-        if c.batch or c.stream_k or c.fallback or c.early or c.serpentine or c.scaled:
+        if c.batch or c.stream_k or c.fallback or c.early or c.serpentine:
             raise ValueError(f"expected no batch, shared wave, fallback, early loads, or way back of groups, got {c}")
         if c.through_registers or c.direct or c.array:
             raise ValueError(f"expected A that wgmma reads as it lies, and C that TMA writes, got {c}")
+        if c.scaled and self.form not in ("m", "rows"):
+            raise ValueError(f"expected groups of rows with scales of blocks, got {self.form!r}")
         if self.form == "k" and c.deferred:
             raise ValueError("expected no deferred store where groups share K: one of them may have no steps")
         graph = c.epilogue.graph

@@ -194,16 +194,20 @@ class Products:
             for i in range(cute.size(self.acc)):  # registers: the passes unroll it
                 self.sums[i] = self.sums[i] + self.acc[i]
 
+    def of_scales(self, place: Place) -> tuple[Any, Any, Any, Any]:
+        """Return the factors of a tile, and its first row and column in them."""
+        return *self.scales, place.row * self.c.tile[0], place.column * self.c.tile[1]
+
     def _in_blocks(self, consumer: Any, k_tiles: Any, place: Place) -> None:
         """Add up the products of one stage in the tensor cores, and these, times their factors, in registers."""
         c, columns = self.c, self.c.tile[1]
-        a, b = self.scales
+        a, b, row, column = self.of_scales(place)
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
         rows = []
         for atom in range(c.atoms):
-            first = place.row * c.tile[0] + atom * c.sharers * 64 + self.thread // 2 + warp * 16 + lane // 4
+            first = row + atom * c.sharers * 64 + self.thread // 2 + warp * 16 + lane // 4
             rows.append([cute.min(first + 8 * half, a.shape[0] - 1) for half in range(2)])
-        of_b = b[cute.min(place.column * columns // 128, b.shape[0] - 1), None]
+        of_b = b[cute.min(column // 128, b.shape[0] - 1), None]
         self.sums.fill(0.0)
         for k in range(k_tiles):
             # On their way while the products are waited for.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.config import BITS
@@ -50,7 +51,8 @@ RESTS = ("keep", "zero")
 
 class Given(NamedTuple):
     """What a call says: ``groups``: offs, lengths or row_groups, those that there are; ``begins``: where groups begin
-    that offs say the ends of, of those that do not begin where the one before ends.
+    that offs say the ends of, of those that do not begin where the one before ends; ``scales``: ``scale_a`` and
+    ``scale_b``, checked, of blocks where ``accumulator`` is ``block``, else factors of the sums.
     """
 
     a: Any
@@ -71,6 +73,7 @@ class Given(NamedTuple):
     accumulator: object = None
     kernel: object = None
     begins: Any = None
+    scales: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Call(NamedTuple):
@@ -105,7 +108,7 @@ def computed(
     if g.schedule == "host" and not on_host:
         raise UnsupportedError(f'{name}: expected numbers on the host for schedule="host", a list, got an array')
     arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
-    arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {"begins": g.begins}
+    arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {"begins": g.begins, **g.scales}
     for n, x in arrays.items():
         if n in g.groups:
             _check_numbers(name, n, x, g.a)
@@ -207,6 +210,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     stretches = _stretches(call, s, of_groups)
     stretches = (*stretches, views["begins"]) if g.begins is not None else stretches
     given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
+    if g.accumulator == "block":
+        given = (*given, *(kernel_order(views[n]) for n in ("scale_a", "scale_b")))
     call.launch(config, *given, *operands)
     if g.rest == "zero" and s.form != "k":
         form = "groups" if "row_groups" in of_groups else s.form
@@ -283,7 +288,8 @@ def _epilogue(
         found = of_graph(name, s, traced, g.args or {}, result)
         graph, operands = found.graph, tuple(found.operands)
     else:
-        made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation)
+        of_sums = {} if g.accumulator == "block" else g.scales
+        made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation, of_sums)
         if made is None:
             return None, ()
         graph, operands = made

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any
 
 from cute_dialect.kernels.epilogue_graph import Graph, Input
@@ -27,9 +28,11 @@ _EXTENTS = {"l": 4, "m": 128, "n": 256}
 
 
 def combined(
-    call: str, s: Shapes, result: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: str
+    call: str, s: Shapes, result: Any, alpha: Any, beta: Any, c: Any, bias: Any, activation: str,
+    scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Graph, tuple[Any, ...]] | None:  # fmt: skip
-    """Return the graph of a combination and its operands; None where nothing becomes of the sums.
+    """Return the graph of a combination and its operands; None where nothing becomes of the sums.  ``scales``: factors
+    of the sums, ``scale_a`` and ``scale_b``: of one element, (G,), a value a row or a column, or (G, N).
 
     Raises ShapeError, DtypeError, EpilogueError.
     """
@@ -38,12 +41,17 @@ def combined(
     if activation and activation not in PLAIN:
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")
     args: dict[str, Any] = {}
-    each: set[str] = set()
+    each: dict[str, Any] = {}
+    for name, x in scales.items():
+        shape = tuple(x.shape)
+        if s.groups > 1 and shape in ((s.groups,), (s.groups, s.n)):
+            each[name] = x
+        args[name] = x[:1] if name in each else x.reshape(1) if not shape else x
     if not isinstance(alpha, int | float):
         shape = tuple(getattr(alpha, "shape", ()))
         if not hasattr(alpha, "dtype") or shape not in ((), (1,), (s.groups,)) or element_name(alpha.dtype) != "f32":
             raise ShapeError(f"{call}: expected alpha as a number, or f32 of (1,) or ({s.groups},), got {shape}")
-        each |= {"alpha"} if shape == (s.groups,) and s.groups > 1 else set()
+        each |= {"alpha": alpha} if shape == (s.groups,) and s.groups > 1 else {}
         args["alpha"] = alpha[:1] if "alpha" in each else alpha.reshape(1)
     elif alpha != 1.0:
         args["alpha"] = float(alpha)
@@ -56,7 +64,7 @@ def combined(
     if bias is not None:
         args["bias"] = _bias(call, s, bias)
         if s.form in ("m", "k", "rows") and tuple(bias.shape) == (s.groups, s.n) and s.groups > 1:
-            each.add("bias")
+            each["bias"] = bias
     if not args and not activation:
         return None
     traced = _traced(tuple([(n, _like(x, s)) for n, x in args.items()]), len(s.result), activation)
@@ -64,12 +72,16 @@ def combined(
     graph, operands = found.graph, list(found.operands)
     inputs = list(graph.inputs)
     for i, name in enumerate(found.reads):
-        if name in each and bias is not None and name == "bias":
-            line = bias.T
-            pairs = inputs[i].pairs and _strides(line)[1] % 2 == 0
-            inputs[i], operands[i] = inputs[i]._replace(batch=True, pairs=pairs), line
-        elif name in each:
-            inputs[i], operands[i] = Input("matrix", "f32", order="n" if _strides(alpha)[0] == 1 else ""), alpha
+        x = each.get(name)
+        if x is None:
+            continue
+        if len(x.shape) == 2 and s.n > 1:
+            pairs = inputs[i].pairs and _strides(x)[0] % 2 == 0
+            inputs[i], operands[i] = inputs[i]._replace(batch=True, pairs=pairs), x.T
+        else:
+            x = x[:, 0] if len(x.shape) == 2 else x
+            order = "n" if _strides(x)[0] == 1 else ""
+            inputs[i], operands[i] = Input("matrix", element_name(x.dtype), order=order), x
     return _any_column(graph._replace(inputs=tuple(inputs)), s), tuple(operands)
 
 
@@ -126,6 +138,8 @@ def _traced(kinds: tuple[tuple[str, Any], ...], rank: int, activation: str) -> T
 
     def combination(**x: Any) -> Any:
         value = x["accum"]
+        for name in ("scale_a", "scale_b"):
+            value = value * x[name] if name in x else value
         if "alpha" in x:
             value = x["alpha"] * value
         if "C" in x:

@@ -187,3 +187,42 @@ def test_small_groups_have_small_tiles() -> None:
         for each in (8, 1024)
     ]
     assert tiles[0] == 64 and tiles[1] >= 128
+
+
+def powers(*shape: int) -> np.ndarray:
+    """Powers of two: the sums stay exact."""
+    return np.exp2(np.random.default_rng(sum(shape)).integers(-3, 4, shape)).astype(np.float32)
+
+
+def test_scales() -> None:
+    ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
+    e4 = ml_dtypes.float8_e4m3fn
+    a, b = numbers(24, 272, dtype=e4), numbers(3, 160, 272, dtype=e4).transpose(0, 2, 1)
+    bias, options = numbers(3, 160), dict[str, Any]({"rest": "zero", "dtype": "f32", "device": "cpu"})
+    sa, sb = powers(24, 1), powers(3, 160)
+    want = rows(a, b, parts)
+    for g, part in enumerate(parts):
+        want[part] = want[part] * sa[part] * sb[g] + wide(bias[g])
+    found = op.scaled_grouped_mm(a, b, sa, sb, ends, bias=bias, checks=CHECKS, **options)
+    assert np.array_equal(found, np.nan_to_num(want))
+    one, each = powers(1), powers(3)
+    found = op.scaled_grouped_mm(a, b, one, each, ends, fast=True, **options)
+    of_rows = np.zeros((24, 1))
+    for g, part in enumerate(parts):
+        of_rows[part] = each[g]
+    assert np.array_equal(found, np.nan_to_num(rows(a, b, parts)) * one * of_rows)
+    sa, sb = powers(24, 3), powers(3, 2, 3)
+    x = wide(a) * np.repeat(sa, 128, 1)[:, :272]
+    y = wide(b) * np.repeat(np.repeat(sb, 128, 1)[:, :160], 128, 2)[:, :, :272].transpose(0, 2, 1)
+    found = op.scaled_grouped_mm(a, b, sa, sb, ends, checks=CHECKS, **options)
+    assert np.array_equal(found, np.nan_to_num(rows(x, y, parts)))
+    found = op.scaled_grouped_mm(a.reshape(3, 8, 272), b, sa.reshape(3, 8, 3), sb, lengths=[0, 5, 8], **options)
+    for g, n in enumerate((0, 5, 8)):
+        assert np.array_equal(found[g, :n], (x.reshape(3, 8, 272)[g] @ y[g])[:n]) and (found[g, n:] == 0).all()
+    for given, error, said in (
+        ((sa[:, :2], sb), op.ShapeError, r"expected scale_a of \(1,\), \(24, 1\) or \(24, 3\), got \(24, 2\)"),
+        ((sa, one), op.UnsupportedError, "of both or of none, got block and tensor"),
+        ((sa.astype(np.float64), sb), op.DtypeError, "expected scale_a of f32, got f64"),
+    ):
+        with pytest.raises(error, match=f"scaled_grouped_mm: .*{said}"):
+            op.scaled_grouped_mm(a, b, *given, ends, device="cpu")
