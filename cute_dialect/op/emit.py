@@ -11,15 +11,17 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.plans.generators import whole
+from cute_dialect.op.plans.generators import CombineConfig, whole
+from cute_dialect.op.plans.planned import Kinds
 from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.op.plans.saved import Entry, write
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.epilogue.tracing import Traced
     from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CompiledModule
 
@@ -28,8 +30,7 @@ __all__ = ["mlir", "pytorch"]
 _PACKAGE = '''"""{name}: {what}
 
     import {name}
-    d = {name}.run(a, b)                                 # also torch.ops.{name}.run
-    d = {name}.run(a, b, c, alpha=2.0, beta=0.5)
+    {calls}
 
 The kernels are in the folder plan/; they run by cute_dialect, its launcher alone: no compiler is needed.
 """
@@ -46,7 +47,8 @@ _PLAN = op.load(Path(__file__).parent / "plan")
 def _shape(a, b):
     batch = max(a.shape[:-2], b.shape[:-2], key=lambda s: (len(s), s))
     return (*batch, a.shape[-2], b.shape[-1])
-
+'''
+_LINEAR = '''
 
 def _empty(a, b):
     shape = _shape(a, b)
@@ -67,6 +69,34 @@ def run(
 @run.register_fake
 def _(a, b, c=None, alpha={alpha!r}, beta={beta!r}):
     return _empty(a, b)
+'''
+_VISITED = '''
+
+_RESULTS = {results!r}
+
+
+def _empty(a, b):
+    sums = _shape(a, b)
+    shapes = {{name: _PLAN.epilogue.shape_of(sums, name) for name in _RESULTS}}
+    return {{name: torch.empty(shapes[name], dtype=kind, device=a.device) for name, kind in _KINDS.items()}}
+
+
+_KINDS = {{name: getattr(torch, kind) for name, kind in _RESULTS.items()}}
+
+
+@torch.library.custom_op("{name}::run", mutates_args=())
+def run(a: torch.Tensor, b: torch.Tensor{parameters}) -> {returns}:
+    """{what}"""
+    results = _empty(a, b)
+    on_cpu = {{"device": "cpu"}} if a.device.type == "cpu" else {{}}
+    _PLAN.run(a, b, visitor_args={{{pairs}**results}}, sync=False, **on_cpu)
+    return {returned}
+
+
+@run.register_fake
+def _(a, b{names}):
+    results = _empty(a, b)
+    return {returned}
 '''
 _GRADIENTS = """
 
@@ -99,7 +129,8 @@ def pytorch(
     alpha: float = 1.0, beta: float = 0.0,
 ) -> ModuleType | None:  # fmt: skip
     """Write a Python package ``name`` to ``sourcedir`` that registers ``torch.ops.name.run``: for compile, with
-    gradients where nothing follows the linear combination; ``run(a, b, c=None, alpha, beta)``.
+    gradients where nothing follows the linear combination; ``run(a, b, c=None, alpha, beta)``.  Of a traced epilogue it
+    is ``run(a, b, …)`` of its arguments, in the order of its parameters, which lie as its examples do.
 
     ``jit``: import it too, and return it.  The package needs torch and ``cute_dialect``, no compiler.  Raises
     UnsupportedError for a name that is none.
@@ -110,13 +141,21 @@ def pytorch(
     if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
         raise UnsupportedError(f"emit.pytorch: {folder} also holds other files; it is left alone: choose another name")
     kinds = operation.kinds
-    write(folder / "plan", kinds, (alpha, beta), repr(operation), _entries(operation))
+    traced, entries = operation.traced, _visited(operation) if operation.traced is not None else _entries(operation)
+    if traced is not None and kinds.d.layout == "column":
+        raise UnsupportedError("emit.pytorch: expected D row-major with a traced epilogue")
+    write(folder / "plan", kinds, (alpha, beta), repr(operation), entries, traced)
     functor = operation.epilogue_functor
     linear = not functor.activation and not functor.clamp and operation.visitor is None
     what = f"D = {functor.activation or ''}(alpha A B + beta C), A {kinds.a}, B {kinds.b}, D {kinds.d}"
-    text = _PACKAGE.format(
-        name=name, what=what, columns=kinds.d.layout == "column", dtype=_TORCH[kinds.d.element], alpha=alpha, beta=beta
-    )
+    calls = f"d = {name}.run(a, b)  # also torch.ops.{name}.run\n    d = {name}.run(a, b, c, alpha=2.0, beta=0.5)"
+    fields: dict[str, Any] = {"columns": kinds.d.layout == "column", "dtype": _TORCH[kinds.d.element]}
+    if traced is not None:
+        fields = _fields(traced, kinds)
+        what = f"{', '.join(traced.returned)} = {traced.name}(A B, ...), A {kinds.a}, B {kinds.b}, D {kinds.d}"
+        calls = f"{', '.join(traced.returned)} = {name}.run(a, b{fields['names']})  # also torch.ops.{name}.run"
+    body = _LINEAR if traced is None else _VISITED
+    text = (_PACKAGE + body).format(name=name, what=what, calls=calls, alpha=alpha, beta=beta, **fields)
     (folder / "__init__.py").write_text(text + _GRADIENTS * linear, encoding="utf-8")
     if not jit:
         return None
@@ -127,6 +166,40 @@ def pytorch(
         return importlib.import_module(name)
     finally:
         sys.path.pop(0)
+
+
+def _fields(traced: Traced, kinds: Kinds) -> dict[str, Any]:
+    """Return what the package of a traced epilogue says of its arguments and results."""
+    read = {a.name: traced.graph.inputs[a.number] for a in traced.arguments}
+    order = [n for n in traced.parameters if n in read]
+    results = {n: "float32" if x.reduce else _TORCH[kinds.d.element]
+               for n, x in zip(traced.results, traced.graph.outputs)}  # fmt: skip
+    fixed = [f"{n!r}: {v!r}, " for n, v in traced.fixed.items()]
+    one = len(traced.returned) == 1
+    return {
+        "results": results,
+        "parameters": "".join(f", {n}: {'float' if read[n].number else 'torch.Tensor'}" for n in order),
+        "names": "".join(f", {n}" for n in order),
+        "pairs": "".join([*(f"{n!r}: {n}, " for n in order), *fixed]),
+        "returns": "torch.Tensor" if one else f"tuple[{', '.join(['torch.Tensor'] * len(traced.returned))}]",
+        "returned": ", ".join(f'results["{n}"]' for n in traced.returned),
+    }
+
+
+def _visited(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledModule]]:
+    """Return the kernels of a traced epilogue with its examples: the product, and what combines reductions."""
+    found: list[tuple[Entry, CompiledModule]] = []
+    for variant in operation.variants():
+        graph = variant.epilogue.graph
+        assert graph is not None
+        batch = variant.recipe().batch
+        entry = Entry(variant.name, variant.recipe(), 1.0, 0.0, ("", ""), batch, graph=graph.name)
+        found.append((entry, whole(variant)))
+        kinds = {CombineConfig(x.reduce, across=n) for x in graph.outputs if x.reduce for n in (32, 1)}
+        for config in sorted(kinds):
+            combiner = operation.combiner(config)
+            found.append((Entry(combiner.name, combiner.recipe(), 1.0, 0.0, ("", ""), False), whole(combiner)))
+    return found
 
 
 def _entries(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledModule]]:
