@@ -9,16 +9,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
+from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import text_of
-from cute_dialect.op.epilogue import FakeTensor, Traced, gelu, pairs, silu, trace
+from cute_dialect.op.epilogue import FakeTensor, Traced, gelu, pairs, silu, sum_squares, trace
+from cute_dialect.op.epilogue.differentiate import gradient_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, compiled
 from cute_dialect.tools.bench_op_products import LIMITS, TYPES
 
-__all__ = ["CASES", "Fused"]
+__all__ = ["CASES", "Fused", "Learned"]
 
 
 def bias_gelu(accum: Any, bias: Any) -> Any:
@@ -48,6 +51,12 @@ def bias_gelu_aux(accum: Any, bias: Any) -> Any:
     return {"D": gelu(pre), "pre": pre}
 
 
+def squares(accum: Any, bias: Any) -> Any:
+    """Return ``a @ b + bias`` and the sums of its rows' squares, which a norm needs."""
+    D = accum + bias
+    return {"D": D, "squares": sum_squares(D, -1)}
+
+
 def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
     """Return what torch computes."""
     import torch
@@ -58,11 +67,13 @@ def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
     pre = torch.addmm(bias, a, b)
     if name == "residual":
         return pre + skip
+    if name == "squares":
+        return pre, pre.float().square().sum(-1, keepdim=True)
     d = torch.nn.functional.gelu(pre)
     return (d, pre) if name == "bias_gelu_aux" else d if name == "bias_gelu" else d + skip
 
 
-FUNCTIONS = {f.__name__: f for f in (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux)}
+FUNCTIONS = {f.__name__: f for f in (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux, squares)}
 _SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {"bias": lambda m, n: (n,), "skip": lambda m, n: (m, n)}
 
 
@@ -89,21 +100,27 @@ class Fused(NamedTuple):
         code = FUNCTIONS[self.function].__code__
         return list(code.co_varnames[1 : code.co_argcount])
 
-    def _described(self) -> dict[str, FakeTensor]:
+    def described(self) -> dict[str, FakeTensor]:
+        """Return the arguments as they are."""
         return {p: FakeTensor(self.element, _SHAPES[p](self.m, self.n)) for p in self._parameters()}
 
     def traced(self) -> Traced:
         """Return the epilogue."""
-        return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self._described()})
+        return trace(FUNCTIONS[self.function], {"accum": FakeTensor("f32", (self.m, self.n)), **self.described()})
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernel that is chosen."""
         choice = op.explain(
             op.mm, (self.m, self.k), (self.k, self.n), element=self.element, epilogue=self.traced(),
-            args=self._described(), gpu="NVIDIA H200",
+            args=self.described(), gpu="NVIDIA H200",
         ).choice  # fmt: skip
         assert choice is not None
-        return {choice.name: lambda: text_of(choice)}
+        found = {choice.name: lambda: text_of(choice)}
+        for x in self.traced().graph.outputs:
+            if x.reduce:
+                config = CombineConfig(x.reduce)
+                found[config.name] = partial(combine_parts_text, config)
+        return found
 
     def trial(self) -> Trial:
         """Make normal data."""
@@ -143,8 +160,93 @@ class Fused(NamedTuple):
         return Trial(check, ours, compiled(peer, a, b, bias, skip), size, 2.0 * m * n * k, "TFLOP/s")
 
 
+class Learned(NamedTuple):
+    """``function`` of ``a @ b``, forwards and backwards: gradients of the factors and of all arguments."""
+
+    function: str
+    m: int
+    n: int
+    k: int
+    element: str = "bf16"
+
+    @property
+    def operation(self) -> str:
+        """``mm + residual, gradients``"""
+        return f"mm + {self.function}, gradients"
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return the kernels: forwards, the sums again with the derivative, the products of the factors' gradients."""
+        forward = Fused(self.function, self.m, self.n, self.k, self.element)
+        found = dict(forward.kernels())
+        m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
+        slope = gradient_of(traced, (m, n), list(args), ["D"])
+        more = args | {"grad_D": FakeTensor(self.element, (m, n))}
+        more |= {f"d_{p}": FakeTensor(self.element, t.shape) for p, t in args.items() if len(t.shape) == 2}
+        described: dict[str, Any] = {"element": self.element, "gpu": "NVIDIA H200"}
+        a, b, d = (_described(*s, self.element) for s in ((m, k), (k, n), (m, n)))
+        calls = (
+            op.explain(op.mm, a, b, epilogue=slope, args=more, **described), op.explain(op.mm, d, b.T, **described),
+            op.explain(op.mm, a.T, d, **described),
+        )  # fmt: skip
+        for call in calls:
+            assert call.choice is not None
+            found[call.choice.name] = partial(text_of, call.choice)
+        for x in slope.graph.outputs:
+            if x.reduce:
+                config = CombineConfig(x.reduce)
+                found[config.name] = partial(combine_parts_text, config)
+        return found
+
+    def trial(self) -> Trial:
+        """Make normal data."""
+        import torch
+
+        torch.manual_seed(0)
+        m, n, k, kind = self.m, self.n, self.k, getattr(torch, TYPES[self.element])
+        a, b = torch.randn(m, k, device="cuda").to(kind), (torch.randn(k, n, device="cuda") / k**0.5).to(kind)
+        bias, skip = torch.randn(n, device="cuda").to(kind), torch.randn(m, n, device="cuda").to(kind)
+        grad = torch.randn(m, n, device="cuda").to(kind)
+        forward = Fused(self.function, m, n, k, self.element)
+        traced, names = forward.traced(), list(forward.described())
+        tensors = [t.requires_grad_() for t in (a, b, *({"bias": bias, "skip": skip}[p] for p in names))]
+
+        def ours() -> Any:
+            d = op.mm(a, b, epilogue=traced, args=dict(zip(names, tensors[2:])))
+            return torch.autograd.grad(d, tensors, grad)
+
+        def peer() -> Any:
+            return torch.autograd.grad(_torch(self.function, a, b, bias, skip), tensors, grad)
+
+        def check() -> float:
+            wide = [t.detach().double().requires_grad_() for t in tensors]
+            want = torch.autograd.grad(FUNCTIONS[self.function](wide[0] @ wide[1], *wide[2:]), wide, grad.double())
+            share = 0.0
+            for x, y in zip(ours(), want):  # the gradient of the sums is rounded before it is multiplied
+                error, scale = (x.double() - y).abs(), y.square().mean().sqrt()
+                share = max(share, float((error / (4 * LIMITS[self.element] * (y.abs() + scale))).max()))
+            if not share <= 1:
+                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
+            return share
+
+        size = 2 * (3 * (m * k + k * n) + 4 * m * n)
+        return Trial(check, ours, {"torch": peer}, size, 8.0 * m * n * k, "TFLOP/s")
+
+
+def _described(rows: int, columns: int, element: str) -> Any:
+    from cute_dialect.op.epilogue.bound import described
+
+    return described(FakeTensor(element, (rows, columns)))
+
+
 CASES = (
     *(Fused(f, s, s, s) for f in ("bias_gelu", "residual", "gelu_residual", "bias_gelu_aux") for s in (4096, 8192)),
     *(Fused(f, 8192, 28672, 4096) for f in ("bias_gelu", "residual", "swiglu")),
     Fused("swiglu", 4096, 8192, 4096),
+    *(Fused("squares", s, s, s) for s in (4096, 8192)),
+    *(Learned(f, s, s, s) for f in ("bias_gelu", "gelu_residual") for s in (4096, 8192)),
 )

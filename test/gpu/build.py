@@ -192,6 +192,7 @@ def build_plans(folder: str, chip: str) -> list[str]:
 
     sys.path.insert(0, str(TEST / "support"))
     from planned_products import texts
+    from visited_products import texts as visited_texts
 
     from cute_dialect.pipelines import compile as compile_cute
     from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
@@ -205,7 +206,7 @@ def build_plans(folder: str, chip: str) -> list[str]:
         return f"plans/{name}: {module.report.strip()}"
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(made, texts()))
+        return list(pool.map(made, dict((*texts(), *visited_texts())).items()))
 
 
 def build_several(folder: str, chip: str) -> list[str]:

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 
 from cute_dialect import op
-from cute_dialect.op import compiled
+from cute_dialect.kernels.combine_parts import combine_parts_text
+from cute_dialect.op import compiled, product
 from cute_dialect.op.choosing import ways
+from cute_dialect.op.epilogue import pairs, relu, silu
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -83,9 +85,35 @@ def doubles(device: str, run_on: str | None) -> Result:
     return both(lambda a, b: op.mm(a, b, alpha=0.5, device=run_on), lambda a, b: 0.5 * a @ b, a, b)
 
 
+def visited(device: str, run_on: str | None) -> Result:
+    """An epilogue of which all arguments learn: one a column, one an element."""
+
+    def f(accum: Any, bias: Any, skip: Any) -> Any:
+        return relu(accum + bias) * 0.5 + skip
+
+    shapes = (64, 72), (72, 96), (96,), (64, 96)
+    return both(
+        lambda a, b, v, s: op.mm(a, b, epilogue=f, args={"bias": v, "skip": s}, device=run_on),
+        lambda a, b, v, s: f(a @ b, v, s), *(integers(*s, device=device) for s in shapes),
+    )  # fmt: skip
+
+
+def gated(device: str, run_on: str | None) -> Result:
+    """SwiGLU of interleaved weights."""
+
+    def f(accum: Any) -> Any:
+        gate, up = pairs(accum / 16.0)
+        return silu(gate) * up
+
+    return both(
+        lambda a, b: op.mm(a, b, epilogue=f, device=run_on), lambda a, b: f(a @ b),
+        integers(64, 72, device=device), integers(72, 192, device=device),
+    )  # fmt: skip
+
+
 CALLS: dict[str, Callable[[str, str | None], Result]] = {
     "layer": layer, "added": added, "batch": batch, "plain": plain, "doubles": doubles, "module": module,
-    "products": products,
+    "products": products, "visited": visited, "gated": gated,
 }  # fmt: skip
 
 
@@ -101,12 +129,16 @@ def texts() -> Iterator[tuple[str, str]]:
         found[config.name] = lambda: compiled.any_text(config)
         return lambda *_, **__: None
 
-    before = ways.runner, ways.any_rows
-    ways.runner, ways.any_rows = runner, any_rows  # type: ignore[assignment]
+    def combiner(config: Any, cpu: bool = False) -> Callable[..., None]:
+        found[config.name] = lambda: combine_parts_text(config)
+        return lambda *_, **__: None
+
+    before = ways.runner, ways.any_rows, product.combiner
+    ways.runner, ways.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
     try:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        ways.runner, ways.any_rows = before
+        ways.runner, ways.any_rows, product.combiner = before
     for name, text in found.items():
         yield name, text()

@@ -204,3 +204,25 @@ def test_a_plan_that_is_saved(tmp_path: Path) -> None:
     equal(loaded.run(more, b, visitor_args={"bias": bias}, device="cpu"), plan.reference(more, b))
     with pytest.raises(op.EpilogueError, match='got no "bias"'):
         loaded.run(a, b, device="cpu")
+
+
+def test_a_package_for_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    def scaled(accum: Any, alpha: Any, bias: Any, times: Any) -> Any:
+        for _ in range(times):
+            accum = accum + 1.0
+        D = relu(alpha * accum + bias)
+        return {"rows": epilogue.sum(D, -1), "D": D}
+
+    m, n, k = 64, 32, 72
+    plan, v = op.Gemm(**F16), integers(n)
+    examples = {"accum": FakeTensor("f32", (m, n)), "alpha": 1.0, "bias": v, "times": 2}
+    plan.epilogue_visitor = trace(scaled, examples)
+    plan.tile_description = {"threadblock_shape": [64, 32, 64], "stages": 4, "cluster_shape": [1, 1, 1]}
+    package: Any = op.emit.pytorch(plan.construct(), "visited_for_torch", tmp_path, jit=True)
+    a, b, bias = (torch.from_numpy(x) for x in (integers(m, k), integers(k, n), v))
+    rows, d = package.run(a, b, 0.5, bias)
+    want = scaled(a.double() @ b.double(), 0.5, bias.double(), 2)
+    assert torch.equal(rows.double(), want["rows"]) and torch.equal(d.double(), want["D"])
+    torch.library.opcheck(torch.ops.visited_for_torch.run.default, (a, b, 0.5, bias), test_utils="test_faketensor")

@@ -156,7 +156,6 @@ def test_what_has_no_gradients() -> None:
     for options, said in (
         ({"out": torch.empty(24, 32, dtype=f16)}, "mm: expected no out where gradients are wanted"),
         ({"hook": lambda x, row, column: x}, "mm: expected no hook where gradients are wanted"),
-        ({"epilogue": lambda accum: accum * 2.0}, "mm: expected no epilogue where gradients are wanted"),
         ({"checks": ["race"]}, "mm: expected no checks where gradients are wanted"),
     ):
         with pytest.raises(op.UnsupportedError, match=said):
