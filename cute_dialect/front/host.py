@@ -332,7 +332,10 @@ def _launch(
 def _has_promises(launch: Launch) -> bool:
     from cute_dialect.front.promises import Promised
 
-    return any(isinstance(x, Promised) for x in (*launch.args, *launch.kwargs.values()))
+    def has(x: object) -> bool:
+        return isinstance(x, Promised) or (isinstance(x, list | tuple) and any(has(y) for y in x))
+
+    return has([*launch.args, *launch.kwargs.values()])
 
 
 def _beside(smem: Any, own: int | None, launch: Launch) -> Any:

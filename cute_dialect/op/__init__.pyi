@@ -29,6 +29,14 @@ from cute_dialect.op.conv.functions import (
     conv3d_input as conv3d_input,
     conv3d_weight as conv3d_weight,
 )
+from cute_dialect.op.maps.calls import (
+    Elementwise as Elementwise,
+    add as add,
+    div as div,
+    elementwise as elementwise,
+    mul as mul,
+    sub as sub,
+)
 from cute_dialect.op.errors import (
     AlignmentError as AlignmentError,
     DeviceError as DeviceError,

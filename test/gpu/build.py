@@ -240,6 +240,16 @@ def build_op_rows(folder: str, chip: str) -> list[str]:
         return list(pool.map(_compiled_rows, jobs))
 
 
+def build_elementwise(folder: str, chip: str) -> list[str]:
+    """The kernels of functions of elements: ``elementwise/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from elementwise_calls import kernels
+
+    jobs = [(kernel, folder, chip, "elementwise") for kernel in kernels().values()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled_rows, jobs))
+
+
 def _compiled_rows(job: tuple[RowKernel, str, str, str]) -> str:
     """Trace and compile one kernel on rows, or of attention; gives what ptxas says."""
     from cute_dialect.pipelines import compile as compile_cute
@@ -270,7 +280,7 @@ def build_add(folder: str, chip: str) -> list[str]:
 PARTS = (
     build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
     build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
-    build_negate, build_add,
+    build_negate, build_add, build_elementwise,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

@@ -118,6 +118,14 @@ class RowCall:
         assert found is not None
         return found
 
+    def view_of(self, array: Any) -> ArrayView:
+        """Return a result as it lies."""
+        return view_of(array)
+
+    def contiguous(self, view: ArrayView) -> ArrayView:
+        """Return a copy of an array without gaps."""
+        return self._copied(view)
+
     def numbers(self, array: Any) -> ArrayView:
         """Return a new result of any shape as a vector."""
         view = view_of(array)

@@ -56,6 +56,31 @@ def test_the_parameter_has_the_promised_type() -> None:
     assert compile_cute(text, emit="base").kernel("run").plan(aligned(8), aligned(8)).kernel == "strong"
 
 
+@cute.kernel
+def weak_of_all(tensors: Any) -> None:
+    thread, _, _ = cute.arch.thread_idx()
+    tensors[1][0, thread] = tensors[0][0, thread]
+
+
+@cute.kernel
+def strong_of_all(tensors: Any) -> None:
+    thread, _, _ = cute.arch.thread_idx()
+    tensors[1][0, thread] = tensors[0][0, thread] + 100
+
+
+@cute.jit
+def run_all(tensors: Any) -> None:
+    fast = tuple([cute.promise(t, STRONG, align=16) for t in tensors])
+    strong_of_all(fast).launch(grid=1, block=8, fallback=weak_of_all(tensors))
+
+
+def test_promises_of_tensors_in_a_tuple() -> None:
+    for columns in (8, 9):
+        x, y = aligned(columns), aligned(columns)
+        run_all((x, y), device="cpu")
+        assert (y[0, :8] == (100 if columns == 8 else 0)).all()
+
+
 def refused(function: Any) -> str:
     matrix = cute.Tensor["f32", ANY]  # pyright: ignore
     with pytest.raises(KernelTypeError) as e:

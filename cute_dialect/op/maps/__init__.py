@@ -1,0 +1,1 @@
+"""Functions of elements over any number of arrays."""

@@ -1,0 +1,154 @@
+"""Functions of elements over arrays, on the interpreter, beside numpy and torch; what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import epilogue as ep  # noqa: E402
+
+RNG = np.random.default_rng(5)
+
+
+def integers(*shape: int, dtype: Any = np.float16) -> np.ndarray:
+    return RNG.integers(-4, 5, shape).astype(dtype)
+
+
+def two(x: Any, y: Any, z: Any, s: Any) -> Any:
+    total = x * y + s
+    return total - z, ep.maximum(total, 0.0)
+
+
+def test_shapes_and_layouts() -> None:
+    """Rows, columns, one for all; gaps, transposed and flipped orders, several modes; each element is right."""
+    x = integers(6, 40)
+    cases = [
+        (x, integers(40), integers(6, 1)),
+        (x[:, 3:30], integers(6, 27), integers(1, 1)),  # rows that begin anywhere
+        (x.T, integers(40, 6), integers(6)),  # the result lies as x
+        (integers(3, 6, 40).transpose(1, 0, 2), integers(3, 40), integers(6, 1, 1)),
+        (integers(2, 3, 4, 8), integers(3, 1, 8), integers(2, 1, 4, 1)),  # copied
+        (integers(7, 1), integers(1, 9), integers(7, 9)),
+        (integers(1001), integers(1001), integers(1)),
+        (integers(0, 5), integers(5), integers(1)),
+    ]
+    for i, (a, b, c) in enumerate(cases):
+        d, e = op.elementwise(two, a, b, c, 0.5, dtype="f32", device="cpu")
+        total = a.astype(float) * b + 0.5
+        assert d.dtype == np.float32 and np.array_equal(d, total - c), i
+        assert np.array_equal(e, np.broadcast_to(np.maximum(total, 0.0), d.shape)), i
+    turned = op.add(x.T, 1.0, device="cpu")
+    assert turned.strides == x.T.strides and np.array_equal(turned, x.T + 1)
+    assert op.mul(np.full((), 3, np.float32), 2, device="cpu") == 6
+
+
+def test_types() -> None:
+    """Of one type the result's; rounded once, saturating; of several f32, but 8 bits give way."""
+    e4, bf = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
+    x, y = integers(3, 48, dtype=np.float32) * 37, integers(48, dtype=np.int8)
+    for kind, limit in ((np.int8, 127), (np.uint8, 255), (e4, 448), (bf, None), (np.float16, None)):
+        found = op.elementwise(lambda x, y: x * y, x, y, dtype=np.dtype(kind), device="cpu")
+        wanted = x * y
+        if limit is not None:
+            wanted = np.clip(wanted, 0 if kind is np.uint8 else -limit - (kind is np.int8), limit)
+        assert found.dtype == kind and np.array_equal(found.astype(float), wanted.astype(kind).astype(float))
+    assert op.add(y, y, device="cpu").dtype == np.int8 and op.add(x, y, device="cpu").dtype == np.float32
+    assert op.add(x.astype(bf), x.astype(np.float16), device="cpu").dtype == np.float32
+    assert op.div(y, x.astype(e4).astype(np.float16), device="cpu").dtype == np.float16
+
+
+def test_results_in_memory_of_ones_own() -> None:
+    x, y = integers(4, 33), integers(4, 33)
+    wanted = x - y
+    place = np.full((4, 40), 7, np.float16)
+    assert op.sub(x, y, out=place[:, 2:35], device="cpu").base is place
+    assert np.array_equal(place[:, 2:35], wanted) and (place[:, :2] == 7).all() and (place[:, 35:] == 7).all()
+    op.sub(x, y, out=x, device="cpu")
+    assert np.array_equal(x, wanted)
+
+
+def test_functions_of_torch_and_gradients() -> None:
+    """Torch's functions are traced; gradients are those of the function, arrays that expand get sums."""
+    made = op.elementwise(lambda x, b, s: (torch.nn.functional.silu(x + b) * s, torch.sigmoid(x)))
+    generator = torch.Generator().manual_seed(0)
+    x, b = torch.randn(5, 24, generator=generator), torch.randn(24, generator=generator)
+    for kind, within in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+        ours = [t.to(kind).requires_grad_() for t in (x, b)]
+        exact = [t.detach().double().requires_grad_() for t in ours]
+        found, wanted = made(*ours, 2.0, device="cpu"), made.function(*exact, 2.0)
+        for f, w in zip(found, wanted):
+            assert f.dtype == kind and f.shape == w.shape
+            torch.testing.assert_close(f.double(), w, rtol=within, atol=within)
+        dy = [torch.linspace(-1, 1, 120).view(5, 24) for _ in found]
+        got = torch.autograd.grad(found, ours, [t.to(kind) for t in dy])
+        want = torch.autograd.grad(wanted, exact, [t.to(kind).double() for t in dy])
+        for g, w in zip(got, want):
+            assert g.dtype == kind
+            torch.testing.assert_close(g.double(), w, rtol=within, atol=4 * within)
+    y = torch.compile(lambda x: op.mul(x, 2.0, device="cpu") + 1, fullgraph=True, backend="eager")(x)
+    torch.testing.assert_close(y, 2 * x + 1)
+
+
+X = integers(3, 8)
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: op.add(X, X[:2], device="cpu"), op.ShapeError,
+     r"add: expected arrays whose shapes expand to one, got \(3, 8\), \(2, 8\)"),
+    (lambda: op.add(X.astype(np.float64), X, device="cpu"), op.DtypeError, "expected argument 0 of f16, .*f64"),
+    (lambda: op.add(X, X.astype(np.int32), device="cpu"), op.DtypeError, "expected argument 1 of f16, .*i32"),
+    (lambda: op.add(X, X, dtype="f64", device="cpu"), op.DtypeError, "add: expected a result of f16, .* got f64"),
+    (lambda: op.add(X, X, dtype="f32", out=X, device="cpu"), op.DtypeError,
+     "expected out of f32, as dtype says, got f16"),
+    (lambda: op.add(X, 1.0, out=np.zeros((8, 3), np.float16), device="cpu"), op.ShapeError,
+     r"expected out of \(3, 8\)"),
+    (lambda: op.add(X[:, 1:], X[:, :-1], out=X[:, 1:], device="cpu"), op.LayoutError, "shares memory with an array"),
+    (lambda: op.add(X, 1.0, out=np.broadcast_to(np.zeros(8, np.float16), (3, 8)), device="cpu"), op.LayoutError,
+     "an address for each element"),
+    (lambda: op.add(X, 1.0, out=np.zeros((3, 16), np.float16)[:, ::2], device="cpu"), op.LayoutError,
+     "expected out with contiguous rows"),
+    (lambda: op.add(integers(3, 4, 8), 1.0, out=np.zeros((3, 6, 20), np.float16)[:, ::3][:, :, :8], device="cpu"),
+     op.ShapeError, "expected out of"),
+    (lambda: op.add(integers(3, 2, 4, 8), 1.0, out=np.zeros((3, 3, 6, 20), np.float16)[:, :2, :4, :8], device="cpu"),
+     op.LayoutError, "rows are at one distance"),
+    (lambda: op.add(X, X, out=(X, X), device="cpu"), op.ShapeError, "expected 1 results as out, got 2"),
+    (lambda: op.add(1.0, 2.0, device="cpu"), op.EpilogueError, "add: expected an array among the arguments"),
+    (lambda: op.add(X, device="cpu"), op.EpilogueError, "add: missing a required argument"),
+    (lambda: op.elementwise(lambda x: "x", X, device="cpu"), op.EpilogueError, "computed from the arguments, got str"),
+    (lambda: op.elementwise(lambda x: (), X, device="cpu"), op.EpilogueError, "expected at least one result"),
+    (lambda: op.elementwise(lambda x: x + ep.row(x), X, device="cpu"), op.EpilogueError, r"got row\(\)"),
+    (lambda: op.elementwise(lambda x: ep.sum(x, -1), X, device="cpu"), op.EpilogueError, "got Reduced"),
+    (lambda: op.elementwise(lambda x: x if x > 0 else 0, X, device="cpu"), op.EpilogueError, "chooses by element"),
+    (lambda: op.add(torch.ones(3, requires_grad=True), 1.0, out=torch.ones(3), device="cpu"), op.UnsupportedError,
+     "expected no out where gradients are wanted"),
+    (lambda: op.add(torch.ones(3), 1.0), op.DeviceError, 'no GPU here: device="cpu"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, kind, message", ERRORS, ids=[e[2][:50] for e in ERRORS])
+def test_what_does_not_fit(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_classes_of_shapes() -> None:
+    """One kernel for all lengths, numbers and alignments; another graph is another, and so is another way to lie."""
+    made = op.elementwise(lambda x, s: x * s)
+    like = made.kernel(X, 1.0).name
+    assert all(made.kernel(*given).name == like for given in ((integers(3, 77), 2.0), (integers(9)[1:], -1.0)))
+    others = [made.kernel(X, 2), made.kernel(X[:, ::2], 1.0), made.kernel(X, 1.0, dtype="f32"), op.add.kernel(X, 1.0)]
+    assert len({like, *(k.name for k in others)}) == 5
+
+
+def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modes are one as long as they are not too long; threads are counted in 31 bits."""
+    from cute_dialect.op.maps import calls
+
+    monkeypatch.setattr(calls, "_MOST", 16)
+    assert np.array_equal(op.add(X, X, device="cpu"), X + X)  # three rows of 8, not one of 24
+    with pytest.raises(op.UnsupportedError, match="add: expected at most 16 vectors of 16 bytes, got 40 rows of 8"):
+        op.add(integers(40, 8), 1.0, device="cpu")
