@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
+from cute_dialect.op.conv.functions import conv2d
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.functions import linear
 from cute_dialect.op.grouped.functions import grouped_mm
 
-__all__ = ["GroupedLinear", "Linear"]
+__all__ = ["Conv2d", "GroupedLinear", "Linear"]
 
 
 class Linear(torch.nn.Linear):
@@ -74,3 +76,34 @@ class GroupedLinear(torch.nn.Module):
         """Return what is printed of it."""
         shown = f"{self.groups} groups, in_features={self.in_features}, out_features={self.out_features}"
         return f"{shown}, bias={self.bias is not None}" + (f", activation={self.activation}" if self.activation else "")
+
+
+class Conv2d(torch.nn.Conv2d):
+    """A layer ``activation(conv2d(x, weight) + bias)``, as ``torch.nn.Conv2d`` with an activation in the same kernel.
+
+    Its weights lie in memory with the channels last.  ``padding_mode`` is ``"zeros"``; ``run_on``: as of
+    :class:`Linear`.  Raises UnsupportedError for another one.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, activation: str = "",
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        if padding_mode != "zeros":
+            raise UnsupportedError(f"Conv2d: expected padding_mode of zeros, got {padding_mode!r}")
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
+            device=device, dtype=dtype,
+        )  # fmt: skip
+        self.activation, self.run_on = activation, run_on
+        self.weight.data = self.weight.data.to(memory_format=torch.channels_last)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return the layer of (N, C, H, W): (N, K, P, Q)."""
+        how = (self.stride, self.padding, self.dilation, self.groups)
+        return conv2d(input, self.weight, self.bias, *how, activation=self.activation, device=self.run_on)
+
+    def extra_repr(self) -> str:
+        """Return what is printed of it."""
+        return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")

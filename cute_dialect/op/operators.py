@@ -24,7 +24,7 @@ from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
 
-__all__ = ["by_operator", "factor_gradients", "summed"]
+__all__ = ["by_operator", "factor_gradients", "slope_of", "summed"]
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -118,7 +118,7 @@ def _define(call: str) -> None:
     ) -> torch.Tensor:  # fmt: skip
         args = {"grad": grad, "alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
         args |= {} if bias is None else {"bias": bias}
-        graph = _slope(activation, c is not None, bias is not None)
+        graph = slope_of(activation, c is not None, bias is not None)
         return function(a, b, epilogue=graph, args=args, dtype=grad.dtype, **_given(how))
 
     more = "float alpha, float beta, str activation, str device, str math, str accumulator"
@@ -133,7 +133,7 @@ def _define(call: str) -> None:
 
 
 @cache
-def _slope(activation: str, c: bool, bias: bool) -> Any:
+def slope_of(activation: str, c: bool, bias: bool) -> Any:
     """Return the epilogue that multiplies by the derivative of an activation; always the same one."""
     from cute_dialect.op import epilogue
 

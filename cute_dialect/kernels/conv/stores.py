@@ -13,6 +13,7 @@ from cute_dialect.kernels.conv.columns import Pixels, Steps
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.hopper import Cooperative, Loads
+from cute_dialect.kernels.gemm.lanes import lanes_of
 from cute_dialect.kernels.gemm.parts import Item, Place
 from cute_dialect.kernels.gemm.result import ChunkStore, Result, RowStore
 
@@ -52,7 +53,7 @@ class PixelStore(RowStore):
     """
 
     def __init__(self, image: Any, pixels: Pixels, steps: Steps, width: int, memory: Any, buffers: int, group: Any):
-        super().__init__((_Target(image.element_type), None), width, memory, buffers, group)
+        super().__init__((_Target(image.element_type), None), width, memory, buffers, group, lanes_of(0))
         self.image, self.pixels, self.steps = image, pixels, steps
         self.vector = 128 // image.element_type.width
         load = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), image.element_type, num_bits_per_copy=128)
@@ -64,7 +65,7 @@ class PixelStore(RowStore):
     def wait(self, under_way: int) -> None:
         """Wait for nothing: stores have read their buffers when they are issued."""
 
-    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
+    def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
         """Store the registers of a chunk; ``at``: row, channel and residue of the warp group's first element."""
         cute.arch.sync_warp()
         staged = self.staged[None, None, self.warp, buffer]

@@ -26,6 +26,8 @@ from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import blocks
 from cute_dialect.op.choosing.model import costs_of, predict, ranked
 from cute_dialect.op.compiled import AnyConfig
+from cute_dialect.op.conv.report import explained as explained_convolution
+from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import alone, bound, described, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
@@ -147,10 +149,11 @@ def explain(
     element: str = "f16",
     gpu: str = "",
     others: int = 4,
-    **of_attention: Any,
+    **more: Any,
 ) -> Any:
     """Return how ``op.mm`` or ``op.bmm`` (``function``) computes a product of these arguments; or a function on rows,
-    ``op.softmax`` and so on, of ``a``, with ``b`` for weights, a ``bias`` and a ``residual``.
+    ``op.softmax`` and so on, of ``a``, with ``b`` for weights, a ``bias`` and a ``residual``; or a
+    convolution of its first arguments, arrays or shapes, with ``stride`` and so on in ``more``.
 
     Matrices are whatever has ``shape``, ``strides`` or ``stride()`` and ``dtype``, on any device, or shapes, of
     contiguous rows and elements of type ``element``; arrays in ``args`` may be a ``FakeTensor``.  ``gpu``: for which,
@@ -164,9 +167,13 @@ def explain(
     if name == "attention":
         from cute_dialect.op.attending.report import explained_attention
 
-        return explained_attention(a, b, out, element=element, **of_attention)
-    if of_attention:
-        raise UnsupportedError(f"explain: expected no {next(iter(of_attention))} of {name or repr(function)}")
+        return explained_attention(a, b, out, element=element, **more)
+    if is_convolution(function):
+        how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation, "epilogue": epilogue}
+        how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
+        return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
+    if more:
+        raise UnsupportedError(f"explain: expected no {next(iter(more))} of {name or repr(function)}")
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":

@@ -119,6 +119,8 @@ def chosen_with_time(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | N
     g = asked.geometry
     if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
         return None
+    if g.kind == WGRAD and g.taps > 1 and 2 * g.filter[-1] < 64:  # a chunk of 64 columns would be zeros for the most
+        return None
     if g.groups > 1 and (g.kind != FPROP or width_of(g, BITS[asked.element]) * BITS[asked.element] < 128):
         return None
     for time, choice in ranked(problem_of(asked), costs):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Call", "Given", "Prepared", "convolution", "prepared", "tf32_of_convolutions"]
+__all__ = ["Call", "Given", "Prepared", "convolution", "is_product", "prepared", "tf32_of_convolutions"]
 
 NAMES = {FPROP: ("x", "f"), DGRAD: ("grad_y", "f"), WGRAD: ("x", "grad_y")}
 """The arrays that a kernel reads: the image, and the other one."""
@@ -322,7 +322,7 @@ def _launch(
     """Launch the kernel of a convolution, on copies of what it cannot read or write."""
     library, g = call.where.library, ready.geometry
     config, epilogue = None, _epilogue(call, ready, extras, found)
-    if extras.alpha != 0.0 and not _is_product(g):
+    if extras.alpha != 0.0 and not is_product(g):
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g)
         asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
@@ -381,7 +381,7 @@ def _as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
     return x._replace(shape=(x.shape[0], line), strides=(step, 1))
 
 
-def _is_product(g: Geometry) -> bool:
+def is_product(g: Geometry) -> bool:
     """Tell whether each pixel of the result is made of one of the image, so that it is a product of matrices."""
     w = g.window
     return g.taps == 1 and not any((*w.before, *w.after)) and set(w.strides) == {1}

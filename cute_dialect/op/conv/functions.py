@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +206,19 @@ def _computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a convolution of some rank."""
+    """Compute a convolution of some rank, or let torch's dispatcher do it."""
     name = f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(arrays[NAMES[kind][0]], torch.Tensor):
+        tensors = [t for t in (*arrays.values(), *(args or {}).values()) if isinstance(t, torch.Tensor)]
+        plain = (torch.Tensor, torch.nn.Parameter)
+        if (
+            torch.compiler.is_dynamo_compiling()
+            or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
+            or any([type(t) not in plain for t in tensors])
+        ):
+            from cute_dialect.op.conv.operators import by_operator
+
+            others = {"epilogue": epilogue, **run}
+            return by_operator(name, rank, kind, arrays, given, extras, device, stream, others)
     return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, args or {})

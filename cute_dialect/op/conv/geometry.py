@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, Window
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 
-__all__ = ["Geometry", "geometry"]
+__all__ = ["Geometry", "geometry", "window_of"]
 
 MODES = ("cross_correlation", "convolution")
 
@@ -91,17 +91,26 @@ def _padding(
     return both, both
 
 
+def window_of(
+    call: str, taps: tuple[int, ...], stride: object, padding: object, dilation: object, mode: str
+) -> Window:  # fmt: skip
+    """Return what the taps of a filter see.  Raises ShapeError, UnsupportedError."""
+    rank = len(taps)
+    strides, dilations = _numbers(call, "stride", stride, rank, 1), _numbers(call, "dilation", dilation, rank, 1)
+    before, after = _padding(call, padding, taps, strides, dilations)
+    if mode not in MODES:
+        raise UnsupportedError(f"{call}: expected mode of {' or '.join(MODES)}, got {mode!r}")
+    return Window(taps, before, after, strides, dilations, (), mode == "convolution")
+
+
 def geometry(
     call: str, kind: str, image: tuple[int, ...], filter: tuple[int, ...], stride: object, padding: object,
     dilation: object, groups: object, mode: str = "cross_correlation",
 ) -> Geometry:  # fmt: skip
     """Return a convolution of an image (N, …, C) and a filter (K, …, C / groups).  Raises ShapeError."""
-    rank = len(image) - 2
     taps = filter[1:-1]
-    strides, dilations = _numbers(call, "stride", stride, rank, 1), _numbers(call, "dilation", dilation, rank, 1)
-    before, after = _padding(call, padding, taps, strides, dilations)
-    if mode not in MODES:
-        raise UnsupportedError(f"{call}: expected mode of {' or '.join(MODES)}, got {mode!r}")
+    window = window_of(call, taps, stride, padding, dilation, mode)
+    before, after = window.before, window.after
     if not isinstance(groups, int) or groups < 1:
         raise ShapeError(f"{call}: expected groups of 1 or more, got {groups!r}")
     channels, filters = image[-1], filter[0]
@@ -116,19 +125,16 @@ def geometry(
         )
     if 0 in taps:
         raise ShapeError(f"{call}: expected a filter of one tap or more, got {_by(taps)}")
-    window = Window(taps, before, after, strides, dilations)
-    if mode == "convolution":
-        window = window._replace(flip=True)
     extents = image[1:-1]
     found = window.result(extents)
     if any(n < 1 for n in found):
         pads = _by(before) if before == after else f"{_by(before)} before and {_by(after)} after"
         raise ShapeError(
-            f"{call}: a filter of {_by(taps)}, dilation {_of_all(dilations)}, does not fit an input of {_by(extents)} "
-            f"with padding {pads if len(set(before + after)) > 1 else before[0]}"
+            f"{call}: a filter of {_by(taps)}, dilation {_of_all(window.dilations)}, does not fit an input of "
+            f"{_by(extents)} with padding {pads if len(set(before + after)) > 1 else before[0]}"
         )
-    if kind == DGRAD and set(strides) != {1}:
-        window = window._replace(left=tuple([n % u for n, u in zip(extents, strides)]))
+    if kind == DGRAD and set(window.strides) != {1}:
+        window = window._replace(left=tuple([n % u for n, u in zip(extents, window.strides)]))
     return Geometry(kind, image, filter, (image[0], *found, filters), window, groups)
 
 

@@ -1,0 +1,244 @@
+"""Operators of torch, ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``, of any rank: what ``torch.compile``,
+``torch.export`` and autograd see of convolutions.  Importing this module registers them.
+
+Each one's gradients are the others.  The derivative of an activation is one more convolution, whose epilogue multiplies
+by it: the sums are not kept.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
+from cute_dialect.op.conv.compute import NAMES, Given, convolution
+from cute_dialect.op.conv.geometry import window_of
+from cute_dialect.op.conv.order import channels_first, first, last
+from cute_dialect.op.dtypes import element_name, result_of, torch_name
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.known import Extras
+from cute_dialect.op.operators import slope_of, summed
+
+__all__ = ["by_operator"]
+
+_HOW = (
+    "int[] stride, int[] before, int[] after, int[] dilation, int groups=1, bool flip=False, ScalarType? dtype=None, "
+    "str device='', str math='default'"
+)
+_DEFAULTS: Mapping[str, Any] = {"groups": 1, "flip": False, "dtype": None, "device": "", "math": "default"}
+
+
+def by_operator(
+    name: str, rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: Any, stream: Any,
+    others: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a convolution by torch's dispatcher, of tensors that get gradients or have no memory.
+
+    ``others``: options that were given, of which an operator takes none.  Raises UnsupportedError, ShapeError.
+    """
+    refused = {"out": arrays.get("out"), "split_k": given.split_k, "accumulator": extras.accumulator, **others}
+    for option, value in refused.items():
+        if value is not None:
+            raise UnsupportedError(
+                f"{name}: expected no {option} where gradients are wanted, or in torch.compile: under torch.no_grad() "
+                "it is taken"
+            )
+    turn = channels_first(name, given.data_format, rank, "torch")
+    axes = tuple(range(rank + 2))
+
+    def torchs(t: Any) -> Any:
+        return t if turn or t is None or t.dim() != rank + 2 else t.permute(first(axes, True))
+
+    size = given.size if given.size is None or turn else first(tuple(given.size), True)  # type: ignore[arg-type]
+    taps = tuple(torchs(arrays["f"]).shape[2:]) if "f" in arrays else tuple(size)[2:]  # type: ignore[arg-type]
+    w = window_of(name, taps, given.stride, given.padding, given.dilation, given.mode)
+    window: list[Any] = [list(x) for x in (w.strides, w.before, w.after, w.dilations)]
+    dtype = given.dtype
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        dtype = getattr(torch, torch_name(element_name(dtype)))
+    how: dict[str, Any] = {"groups": given.groups, "flip": w.flip, "dtype": dtype}
+    how |= {"device": "" if device is None else str(device), "math": extras.math}
+    image, other = (torchs(arrays[n]) for n in NAMES[kind])
+    with nullcontext() if stream is None else torch.cuda.stream(stream):
+        if kind == FPROP:
+            more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation}
+            bias = None if extras.bias is None else extras.bias.reshape(-1)
+            found = torch.ops.cute.conv(image, other, bias, torchs(extras.c), *window, **more, **how)
+        elif extras.c is not None or extras.alpha != 1.0:
+            raise UnsupportedError(
+                f"{name}: expected no c and no alpha where gradients are wanted, or in torch.compile"
+            )
+        elif kind == DGRAD:
+            found = torch.ops.cute.conv_input(list(size), other, image, *window, **how)  # type: ignore[arg-type]
+        else:
+            found = torch.ops.cute.conv_weight(image, list(size), other, *window, **how)  # type: ignore[arg-type]
+    return found if turn else found.permute(last(axes, True))
+
+
+def _call(
+    kind: str, arrays: Mapping[str, Any], size: Any, extras: Extras, how: tuple[Any, ...], more: Mapping[str, Any]
+) -> Any:  # fmt: skip
+    """Compute a convolution of torch's tensors, channels first."""
+    more = {**_DEFAULTS, **more}  # torch gives what differs from them
+    stride, before, after, dilation = how
+    rank = len(stride)
+    name = f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]
+    mode = "convolution" if more["flip"] else "cross_correlation"
+    padding = tuple(zip(before, after))
+    given = Given(tuple(stride), padding, tuple(dilation), more["groups"], size, mode, None, more["dtype"])
+    extras = extras._replace(math=more["math"])
+    graph, args = more.get("epilogue"), more.get("args", {})
+    named = {**arrays, "bias": extras.bias, "c": extras.c}
+    return convolution(name, kind, rank, named, given, extras, more["device"] or None, None, {}, graph, args)
+
+
+def _made(like: torch.Tensor, shape: Any, dtype: Any) -> torch.Tensor:
+    """Return a result without memory: in memory the channels come last."""
+    dtype = dtype or getattr(torch, torch_name(result_of(element_name(like.dtype))))
+    n, c, *extents = shape
+    return like.new_empty((n, *extents, c), dtype=dtype).permute(0, len(shape) - 1, *range(1, len(shape) - 1))
+
+
+def _forward(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
+) -> torch.Tensor:  # fmt: skip
+    extras = Extras(alpha, beta, c, bias, activation)
+    return _call(FPROP, {"x": x, "f": f}, None, extras, (stride, before, after, dilation), more)
+
+
+def _forward_shape(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    dtype: Any = None, **_: Any,
+) -> torch.Tensor:  # fmt: skip
+    of_each = zip(x.shape[2:], f.shape[2:], before, after, stride, dilation)
+    return _made(x, (x.shape[0], f.shape[0], *[extent_of(*each) for each in of_each]), dtype)
+
+
+def _input(size: Any, f: torch.Tensor, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+    return _call(DGRAD, {"grad_y": grad, "f": f}, tuple(size), Extras(), how, more)
+
+
+def _weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *how: Any, **more: Any) -> torch.Tensor:
+    return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), Extras(), how, more)
+
+
+def _slope(
+    grad: torch.Tensor, x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, *how: Any, alpha: float = 1.0,
+    beta: float = 1.0, activation: str = "", **more: Any,
+) -> torch.Tensor:  # fmt: skip
+    args = {"grad": grad, "alpha": alpha} | ({"C": c.expand(grad.shape), "beta": beta} if c is not None else {})
+    args |= {} if bias is None else {"bias": bias}
+    more |= {"epilogue": slope_of(activation, c is not None, bias is not None), "args": args, "dtype": grad.dtype}
+    return _call(FPROP, {"x": x, "f": f}, None, Extras(), how, more)
+
+
+def _register() -> None:
+    """Register the operators."""
+    sums = "float alpha=1.0, float beta=1.0, str activation=''"
+    how = _HOW.replace("int groups", "*, int groups", 1)
+    schemas = {
+        "conv": f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> Tensor",
+        "conv_input": f"(SymInt[] size, Tensor f, Tensor grad, {how}) -> Tensor",
+        "conv_weight": f"(Tensor x, SymInt[] size, Tensor grad, {how}) -> Tensor",
+        "conv_slope": f"(Tensor grad, Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> Tensor",
+    }
+    functions: dict[str, tuple[Any, Any]] = {
+        "conv": (_forward, _forward_shape),
+        "conv_input": (_input, lambda size, f, grad, *_, dtype=None, **__: _made(grad, size, dtype)),
+        "conv_weight": (_weight, lambda x, size, grad, *_, dtype=None, **__: _made(x, size, dtype)),
+        "conv_slope": (_slope, lambda grad, x, f, *_, **__: _made(grad, grad.shape, grad.dtype)),
+    }
+    for name, (compute, shaped) in functions.items():
+        made: Any = torch.library.custom_op(f"cute::{name}", compute, mutates_args=(), schema=schemas[name])
+        made.register_fake(shaped)
+        keep, backward = _GRADIENTS[name]
+        made.register_autograd(backward, setup_context=keep)
+
+
+def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
+    """Keep what says how a convolution is computed."""
+    ctx.window, ctx.more = window, {n: more[n] for n in ("groups", "flip", "device", "math")}
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+    x, f, bias, c, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
+    ctx.added = [None if t is None else (t.shape, t.dtype) for t in (bias, c)]
+    relu, activation = ctx.sums["activation"] == "relu", ctx.sums["activation"]
+    sums = activation not in ("", "relu")  # the derivative is of the sums
+    ctx.save_for_backward(x, f, *((bias, c) if sums else (None, None)), output if relu else None)
+
+
+def _backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
+    x, f, bias, c, result = ctx.saved_tensors
+    alpha, activation = ctx.sums["alpha"], ctx.sums["activation"]
+    if activation == "relu":
+        grad = torch.where(result > 0, grad, 0)
+    elif activation:
+        grad = torch.ops.cute.conv_slope(grad, x, f, bias, c, *ctx.window, **ctx.sums, **ctx.more)
+    scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
+    of_x = of_f = of_bias = of_c = None
+    if ctx.needs_input_grad[0]:
+        of_x = torch.ops.cute.conv_input(list(x.shape), f, scaled, *ctx.window, dtype=x.dtype, **ctx.more)
+    if ctx.needs_input_grad[1]:
+        of_f = torch.ops.cute.conv_weight(x, list(f.shape), scaled, *ctx.window, dtype=f.dtype, **ctx.more)
+    if ctx.added[0] is not None and ctx.needs_input_grad[2]:
+        shape, dtype = ctx.added[0]
+        of_bias = grad.sum((0, *range(2, grad.dim())), dtype=torch.float32).reshape(shape).to(dtype)
+    if ctx.added[1] is not None and ctx.needs_input_grad[3]:
+        of_c = summed(grad if ctx.sums["beta"] == 1.0 else grad * ctx.sums["beta"], *ctx.added[1])
+    return (of_x, of_f, of_bias, of_c, *(None,) * 4)
+
+
+def _keep_input(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    _, f, grad, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.save_for_backward(f, grad)
+
+
+def _backward_input(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+    f, grad = ctx.saved_tensors
+    g, of_f, of_grad = of_result.to(f.dtype), None, None
+    if ctx.needs_input_grad[1]:
+        of_f = torch.ops.cute.conv_weight(g, list(f.shape), grad, *ctx.window, dtype=f.dtype, **ctx.more)
+    if ctx.needs_input_grad[2]:
+        of_grad = torch.ops.cute.conv(g, f, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+    return (None, of_f, of_grad, *(None,) * 4)
+
+
+def _keep_weight(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
+    x, _, grad, *window = inputs
+    _how(ctx, tuple(window), keyword_only_inputs)
+    ctx.save_for_backward(x, grad)
+
+
+def _backward_weight(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
+    x, grad = ctx.saved_tensors
+    g, of_x, of_grad = of_result.to(x.dtype), None, None
+    if ctx.needs_input_grad[0]:
+        of_x = torch.ops.cute.conv_input(list(x.shape), g, grad, *ctx.window, dtype=x.dtype, **ctx.more)
+    if ctx.needs_input_grad[2]:
+        of_grad = torch.ops.cute.conv(x, g, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+    return (of_x, None, of_grad, *(None,) * 4)
+
+
+def _no_second(*_: Any) -> Any:
+    raise UnsupportedError("conv: there is no second derivative through an activation")
+
+
+_GRADIENTS: dict[str, tuple[Any, Any]] = {
+    "conv": (_keep, _backward),
+    "conv_input": (_keep_input, _backward_input),
+    "conv_weight": (_keep_weight, _backward_weight),
+    "conv_slope": (lambda ctx, inputs, keyword_only_inputs, output: None, _no_second),
+}
+_register()

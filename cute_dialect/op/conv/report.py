@@ -1,0 +1,141 @@
+"""Say how a convolution would be computed, and why: what :func:`cute_dialect.op.explain` gives of one.
+
+>>> print(explained("conv2d", ((8, 56, 56, 64), (64, 3, 3, 64)), {"padding": 1}))    # doctest: +ELLIPSIS
+conv2d on NVIDIA H200: (8, 56, 56, 64) by 64 filters of 3x3, padding 1x1: (8, 56, 56, 64), f16 to f16
+  kernel    fprop-f16-f16-3x3-p1x1-...: predicted to be the fastest
+  product   M 25088, N 64, K 576: 1.85 GFLOP, 6.5 MB
+  predicted ... us, ... TFLOP/s
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.op.choosing.model import costs_of
+from cute_dialect.op.choosing.ways import here
+from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
+from cute_dialect.op.conv.compute import NAMES, Given, is_product, prepared
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.known import Extras
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
+
+__all__ = ["ConvExplanation", "explained", "is_convolution"]
+
+_KINDS = {"": FPROP, "_input": DGRAD, "_weight": WGRAD}
+
+
+class ConvExplanation(NamedTuple):
+    """How a convolution is computed; printed, it says all of this.
+
+    ``config``: the kernel with im2col loads, None where columns are written out; ``kernel``, ``why``: its name, and the
+    reason; ``microseconds``: predicted, of the kernel alone (0 for none); ``copies``: operands that are copied, and
+    bytes; ``apart``: what becomes of the sums is the arrays' library's work.
+    """
+
+    operation: str
+    gpu: str
+    geometry: Geometry
+    element: str
+    output: str
+    config: ConvConfig | None
+    kernel: str
+    why: str
+    microseconds: float
+    copies: tuple[tuple[str, int], ...]
+    apart: bool
+    flops: int
+    bytes: int
+
+    def __str__(self) -> str:
+        g, p = self.geometry, problem_of(Asked(self.geometry, self.element, self.output))
+        groups = f" in {g.groups} groups" if g.groups > 1 else ""
+        lines = [
+            f"{self.operation} on {self.gpu}: {g.image} by {g.filter[0]} filters{groups} of "
+            + ", padding ".join(g.window.name.removesuffix("-f").split("-p", 1)).replace("-s", ", stride ", 1)
+            + f": {g.result}, {self.element} to {self.output}",
+            f"  kernel    {self.kernel}: {self.why}",
+            f"  product   M {p.m}, N {p.n}, K {p.k}{f', {p.matrices} of them' if p.matrices > 1 else ''}: "
+            f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.2g} MB",
+        ]
+        if self.config is not None:
+            lines.append(
+                f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
+            )  # fmt: skip
+        lines += [f"  copied    {name}, {size / 1e6:.3g} MB" for name, size in self.copies]
+        if self.apart:
+            lines.append("  then      the arrays' library computes what becomes of the sums")
+        return "\n".join(lines)
+
+
+def is_convolution(function: Callable[..., object]) -> bool:
+    """Tell whether a function is one of convolutions."""
+    from cute_dialect.op.conv import functions
+
+    return getattr(functions, getattr(function, "__name__", ""), None) is function
+
+
+def explained(
+    name: str, given: Sequence[Any], how: Mapping[str, Any], element: str = "f16", gpu: str = ""
+) -> ConvExplanation:  # fmt: skip
+    """Return how ``op.conv2d`` and the like compute a call: ``given`` are its first arguments, arrays or shapes of
+    ``element`` with the channels last; ``how`` its options.  Raises what the function does.
+    """
+    rank, kind = int(name[4]), _KINDS[name[6:]]
+    window = {n: how[n] for n in ("stride", "padding", "dilation", "groups", "mode", "dtype", "split_k") if n in how}
+    library, arrays = "numpy", dict[str, Any]()
+    order = {FPROP: ("x", "f"), DGRAD: ("size", "f", "grad_y"), WGRAD: ("x", "size", "grad_y")}[kind]
+    if len(given) != len(order):
+        raise UnsupportedError(f"explain: expected {', '.join(order)} of {name}, got {len(given)} arguments")
+    views: dict[str, ArrayView] = {}
+    for n, value in zip(order, given):
+        if n != "size":
+            views[n] = _view(value, element)
+            library = views[n].library if views[n].keep is not None else library
+        arrays[n] = value
+    for n in ("c", "bias", "out"):
+        if how.get(n) is not None:
+            views[n] = _view(how[n], "f32" if n == "bias" else element)
+    options = Given(**window, size=arrays.get("size"), data_format=how.get("data_format"))
+    fields = ("alpha", "beta", "c", "bias", "activation", "math", "accumulator")
+    extras = Extras(**{n: how[n] for n in fields if n in how})
+    ready, turn = prepared(name, kind, rank, views, options, extras, library)
+    gpu, sms = (gpu, 132) if gpu else here()
+    g = ready.geometry
+    asked = Asked(g, ready.element, ready.output, parts=options.split_k or 0)
+    found = None if ready.arithmetic == "3xtf32" or is_product(g) else chosen_with_time(asked, costs_of(gpu, sms))
+    apart = not has_epilogue(g) and (not extras.plain or how.get("epilogue") is not None)
+    copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
+    sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
+    item = numpy_dtype(ready.output).itemsize
+    moved = sum(sizes[n] for n in NAMES[kind]) + prod(g.output) * item
+    if found is not None:
+        time, config = found
+        kernel, why = config.name, "predicted to be the fastest"
+    elif is_product(g):
+        time, config, kernel, why, copied = 0.0, None, "a product of matrices", "there is one tap, see op.mm", []
+    else:
+        time, config, copied = 0.0, None, ["columns"]
+        rows, kernel = (prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]), "columns, and a product of matrices"
+        sizes["columns"] = rows * g.taps * ready.image.shape[-1] * numpy_dtype(ready.image.dtype).itemsize
+        why = "no im2col load and wgmma serve its types, channels and window"
+    return ConvExplanation(
+        name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
+        apart, g.flops, moved,
+    )  # fmt: skip
+
+
+def _view(value: Any, element: str) -> ArrayView:
+    """Return how an array lies; a shape is of one without gaps."""
+    if not isinstance(value, tuple | list):
+        return view_of(value)
+    shape = tuple(value)
+    return ArrayView(0, shape, strides_of(shape), element_name(element), -1, "numpy", None)

@@ -1,0 +1,65 @@
+"""Convolutions as operators of torch, on the interpreter: gradients, and what is compiled."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chip of two multiprocessors."""
+    from cute_dialect.op.conv import compute
+
+    monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
+
+
+def tensor(*shape: int, dtype: Any = torch.float16) -> Any:
+    made = torch.randint(-1, 2, shape, generator=torch.Generator().manual_seed(sum(shape)))
+    made = made.to(dtype)
+    return (made.to(memory_format=torch.channels_last) if len(shape) == 4 else made).requires_grad_()
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_gradients(activation: str) -> None:
+    x, f, b = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3), tensor(8, dtype=torch.float32)
+    y = op.conv2d(x, f, b, 2, 1, activation=activation, device="cpu")
+    grad = tensor(*y.shape).detach()
+    y.backward(grad)
+    exact = [t.detach().double().requires_grad_() for t in (x, f, b)]
+    want = getattr(torch.nn.functional, activation)(torch.nn.functional.conv2d(*exact, 2, 1))
+    want.backward(grad.double())
+    for got, t in zip((y, x.grad, f.grad, b.grad), (want, *[t.grad for t in exact])):
+        assert got is not None and t is not None
+        assert torch.allclose(got.double(), t, rtol=0, atol=0 if activation == "relu" else 8e-3)
+
+
+def test_a_compiled_layer() -> None:
+    """All of it is one graph; the result has the memory format that was said."""
+    layer = op.nn.Conv2d(16, 8, 3, padding=1, activation="relu", dtype=torch.float16, run_on="cpu")
+    x = tensor(1, 16, 3, 3)
+    y = torch.compile(layer, fullgraph=True, backend="aot_eager")(x)
+    want = torch.relu(torch.nn.functional.conv2d(x.float(), layer.weight.float(), layer.bias.float(), padding=1))
+    assert torch.allclose(y.float(), want, atol=2e-3) and y.is_contiguous(memory_format=torch.channels_last)
+    assert "activation=relu" in str(layer)
+    with pytest.raises(op.UnsupportedError, match="expected padding_mode of zeros, got 'reflect'"):
+        op.nn.Conv2d(16, 8, 3, padding_mode="reflect")
+
+
+REFUSED: dict[str, Any] = {
+    "conv2d: expected no out where gradients are wanted, or in torch.compile": {"out": tensor(1, 8, 5, 5).detach()},
+    "conv2d: expected no split_k where gradients are wanted": {"split_k": 2},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_an_operator_does_not_take(message: str) -> None:
+    with pytest.raises(op.UnsupportedError, match=message):
+        op.conv2d(tensor(1, 16, 5, 5), tensor(8, 16, 1, 1), device="cpu", **REFUSED[message])
