@@ -172,6 +172,9 @@ def _product(
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms, arithmetic)
+    if way.choice is not None and any([views[n].dtype == "ui8" for n in SCALES if n in views]):
+        exponents = way.choice.config._replace(scales="ui8")
+        way = way._replace(choice=way.choice._replace(config=exponents))
     if call.wanted != ANY:
         if way.choice is None:
             raise UnsupportedError(

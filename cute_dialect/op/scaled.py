@@ -11,6 +11,7 @@ Scales of blocks of 128 along K are factors of the sums of each block, which the
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ __all__ = ["scaled_kernel", "scaled_mm"]
 
 RECIPES = ("tensor", "row", "block")
 _BLOCK = 128
+_EXPONENTS = "float8_e8m0fnu"
+"""Scales that are powers of two, of 8 bits."""
 
 
 def scaled_mm(
@@ -43,23 +46,31 @@ def scaled_mm(
 ) -> Any:  # fmt: skip
     """Return ``(scale_a * a) @ (scale_b * b) + bias``, times ``scale_out``: (M, K) (K, N) -> (M, N), of e4m3 and e5m2.
 
-    ``scale_a``, ``scale_b``: f32, of one element (``recipe="tensor"``), of (M, 1) and (1, N) (``"row"``), a pair of
-    these, or of (M, K / 128) and (N / 128, K / 128), rounded up (``"block"``), by any strides; without ``recipe`` the
-    shapes say which.  ``bias``: a value a column; ``dtype``: of the result, bf16 unless there is ``out``;
-    ``scale_out``: a number, or an array of one.  Sums are added up in two levels, tensor cores those of 128 of K;
-    ``fast`` leaves all to the tensor cores, which keep 14 bits of them.  ``device``, ``stream``, ``run``: as of
-    :func:`cute_dialect.op.gemm.mm`.  Raises subclasses of OpError.
+    ``scale_a``, ``scale_b``: f32, or float8_e8m0fnu of torch or ml_dtypes, of one element (``recipe="tensor"``),
+    of (M, 1) and (1, N) (``"row"``), a pair of these, or of (M, K / 128) and (N / 128, K / 128), rounded up
+    (``"block"``), by any strides; without ``recipe`` the shapes say which. ``bias``: a value a column; ``dtype``:
+    of the result, bf16 unless there is ``out``; ``scale_out``: a number, or an array of one. Sums are added up in
+    two levels, tensor cores those of 128 of K; ``fast`` leaves all to the tensor cores, which keep 14 bits of
+    them. ``device``, ``stream``, ``run``: as of :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
     for name, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
             raise DtypeError(f"scaled_mm: expected {name} to be an array, got {type(x).__name__}")
         element, scale = element_name(x.dtype), name.startswith("scale")
-        if element != "f32" if scale else element not in ("f8E4M3FN", "f8E5M2"):
-            raise DtypeError(f"scaled_mm: expected {name} of {'f32' if scale else 'f8E4M3FN or f8E5M2'}, got {element}")
+        if element not in (("f32", _EXPONENTS) if scale else ("f8E4M3FN", "f8E5M2")):
+            wanted = "f32 or float8_e8m0fnu" if scale else "f8E4M3FN or f8E5M2"
+            raise DtypeError(f"scaled_mm: expected {name} of {wanted}, got {element}")
+    of_scales = [element_name(x.dtype) for x in (scale_a, scale_b)]
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise ShapeError(f"scaled_mm: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
     of_a, of_b = _recipes(a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
+    if "block" in (of_a, of_b) and of_scales[0] != of_scales[1]:
+        raise DtypeError(f"scaled_mm: expected scale_b of {of_scales[0]}, as scale_a, got {of_scales[1]}")
+    if "block" in (of_a, of_b) and of_scales[0] == _EXPONENTS:  # read as they are
+        scale_a, scale_b = _as_bytes(scale_a), _as_bytes(scale_b)
+    else:  # few: one, or one a row or column
+        scale_a, scale_b = _as_f32(scale_a), _as_f32(scale_b)
     if "block" in (of_a, of_b):
         if scale_out is not None:
             raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
@@ -78,9 +89,11 @@ def scaled_mm(
 
 def scaled_kernel(
     m: int, n: int, k: int, of_scales: str, *, dtype: str = "bf16", fast: bool = False, element: str = "f8E4M3FN",
-    gpu: str = "",
+    gpu: str = "", exponents: bool = False,
 ) -> Choice:  # fmt: skip
-    """Return the kernel of a call without a bias, ``b`` contiguous along K: what can be compiled beforehand."""
+    """Return the kernel of a call without a bias, ``b`` contiguous along K: what can be compiled beforehand;
+    ``exponents``: scales of blocks are e8m0.
+    """
     a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
     arithmetic, epilogue = "block", None
     if of_scales != "block":
@@ -92,7 +105,7 @@ def scaled_kernel(
         epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape, element: result).graph)
     choice = way_of(a, b, d, element, dtype, epilogue, gpu, 132, arithmetic).choice
     assert choice is not None
-    return choice
+    return choice._replace(config=choice.config._replace(scales="ui8")) if exponents else choice
 
 
 def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None) -> tuple[str, str]:
@@ -124,6 +137,22 @@ def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str
             f"scaled_mm: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
         )
     return found[0], found[1]
+
+
+def _as_bytes(x: Any) -> Any:
+    """Return exponents as the bytes that they are."""
+    return x.view("uint8" if type(x).__module__ == "numpy" else _torch().uint8)
+
+
+def _as_f32(x: Any) -> Any:
+    """Return scales as f32."""
+    if element_name(x.dtype) == "f32":
+        return x
+    return x.astype("float32") if type(x).__module__ == "numpy" else x.to(_torch().float32)
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
 
 
 def _one(x: Any) -> Any:

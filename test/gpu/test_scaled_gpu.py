@@ -43,3 +43,27 @@ def test_scaled(case: tuple[int, int, int, str, bool]) -> None:
             assert torch.equal(found.double(), x @ y.t())
         else:
             assert torch.equal(found.double(), x @ y.t() * sa.double() * sb.double())
+
+
+@pytest.mark.parametrize("case", [c for c in SCALED if c[3] in ("block", "row")], ids=str)
+def test_scales_that_are_exponents(case: tuple[int, int, int, str, bool]) -> None:
+    m, n, k, recipe, fast = case
+    blocks = -(-k // 128)
+    shapes = ((m, blocks), (-(-n // 128), blocks)) if recipe == "block" else ((m, 1), (1, n))
+    generator = torch.Generator("cuda").manual_seed(m + n + k)
+    a, b = (
+        torch.randint(-3, 4, (rows, k), device="cuda", generator=generator).float().to(torch.float8_e4m3fn)
+        for rows in (m, n)
+    )
+    given = [
+        torch.randint(124, 131, s, device="cuda", generator=generator, dtype=torch.uint8).view(torch.float8_e8m0fnu)
+        for s in shapes
+    ]
+    found = op.scaled_mm(a, b.t(), *given, fast=fast, dtype=torch.float32)
+    sa, sb = (torch.exp2(x.view(torch.uint8).double() - 127) for x in given)
+    if recipe == "block":
+        x = a.double() * sa.repeat_interleave(128, 1)[:, :k]
+        y = b.double() * sb.repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)[:, :k]
+        assert torch.equal(found.double(), x @ y.t())
+    else:
+        assert torch.equal(found.double(), a.double() @ b.double().t() * sa * sb)

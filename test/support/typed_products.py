@@ -151,8 +151,9 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
             else:
                 found[way.other.name] = partial(any_text, way.other)
     for m, n, k, recipe, fast in SCALED:
-        choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU)
-        found[choice.name] = partial(text_of, choice)
+        for exponents in (False, True)[: 1 + (recipe == "block")]:
+            choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU, exponents=exponents)
+            found[choice.name] = partial(text_of, choice)
     for order in ORDERS:
         for row in (True, False):
             found[f"split-{order}-{'row' if row else 'column'}"] = partial(split_text, order, row_major=row)

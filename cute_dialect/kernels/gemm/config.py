@@ -75,7 +75,7 @@ class GemmConfig(NamedTuple):
     row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
     whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
     stick at the ends of i32, they wrap else.  ``direct``: lanes store single elements to C, which may have any rows
-    then.
+    then.  ``scales``: of blocks, f32, or ``ui8`` for exponents of two (e8m0).
     """
 
     element: str = "f16"
@@ -105,6 +105,7 @@ class GemmConfig(NamedTuple):
     array: bool = False
     saturate: bool = False
     direct: bool = False
+    scales: str = "f32"
 
     @property
     def sums(self) -> str:
@@ -261,6 +262,8 @@ class GemmConfig(NamedTuple):
             )
         if self.array and (not self.batch or self.epilogue.graph is not None):
             raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
+        if self.scales not in ("f32", "ui8"):
+            raise ValueError(f"expected scales of f32 or ui8 (exponents), got {self.scales}")
         if self.accumulator and self.stream_k:
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):

@@ -58,7 +58,7 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
         found["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
         found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
     if c.scaled:
-        found |= {name: cute.Tensor[cute.Float32, "(?,?):(?,?)"] for name in ("scale_a", "scale_b")}
+        found |= {name: cute.Tensor[number(c.scales), "(?,?):(?,?)"] for name in ("scale_a", "scale_b")}
     found |= c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n", array=c.array)
     return found | ({"places": PLACES} if c.array else {})
 

@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.operands import places_of
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["Item", "Operand", "Place", "Products", "Scales", "Shared", "Tiles"]
+__all__ = ["Item", "Operand", "Place", "Products", "Scales", "Shared", "Tiles", "widened"]
 
 
 class Place(NamedTuple):
@@ -54,6 +54,18 @@ class Scales(NamedTuple):
 
     a: Any = None
     b: Any = None
+
+
+def widened(scale: Any) -> Any:
+    """Return a scale as f32: exponents of e8m0 (OCP Microscaling Formats, 5.4.1) are those of f32; 255 is no number.
+
+    ``x`` of 8 bits is ``2 ** (x - 127)``: its bits belong 23 further up, but for 0, of which f32 has a subnormal.
+    """
+    if scale.dtype is cute.Float32:
+        return scale
+    bits = scale.to(cute.Int32) << 23
+    bits = cute.Int32(0x00400000) if scale == 0 else bits
+    return (cute.Int32(0x7FC00000) if scale == 255 else bits).bitcast(cute.Float32)
 
 
 class Tiles:
@@ -211,8 +223,8 @@ class Products:
         self.sums.fill(0.0)
         for k in range(k_tiles):
             # On their way while the products are waited for.
-            factor = of_b[k]
-            held = [[a[row, k] for row in of_atom] for of_atom in rows]
+            factor = widened(of_b[k])
+            held = [[widened(a[row, k]) for row in of_atom] for of_atom in rows]
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
             factors = [[x * factor for x in of_atom] for of_atom in held]

@@ -68,6 +68,25 @@ def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
     assert (found == exact + (bias if fused else 0)).all()
 
 
+def test_scales_that_are_exponents() -> None:
+    """e8m0, also its least and its greatest number, and the one that is none."""
+    a, b = factors(40, 144, 272)
+    rng = np.random.default_rng(8)
+    sa, sb = (rng.integers(124, 131, s).astype(np.uint8) for s in ((40, 3), (2, 3)))
+    sa[3], sa[4], sa[5, 1] = 0, 230, 255
+    e8m0 = ml_dtypes.float8_e8m0fnu
+    found = op.scaled_mm(a, b, sa.view(e8m0), sb.view(e8m0), dtype="f32", device="cpu", checks=["race", "uninit"])
+    x, y = wide(sa.view(e8m0)).repeat(128, 1)[:, :272], wide(sb.view(e8m0)).repeat(128, 1)[:, :272].repeat(128, 0)[:144]
+    exact = (x * wide(a)) @ (y.T * wide(b))
+    assert np.isnan(found[5]).all() and np.isnan(exact[5]).all()
+    np.testing.assert_array_equal(np.delete(found, 5, 0), np.delete(exact, 5, 0).astype(np.float32))
+    rows, columns = sa[:, :1].view(e8m0), rng.integers(124, 131, (1, 144)).astype(np.uint8).view(e8m0)
+    found = op.scaled_mm(a, b, rows, columns, dtype="f32", device="cpu")
+    np.testing.assert_array_equal(found, (wide(a) @ wide(b) * wide(rows) * wide(columns)).astype(np.float32))
+    with pytest.raises(op.DtypeError, match="expected scale_b of float8_e8m0fnu, as scale_a, got f32"):
+        op.scaled_mm(a, b, sa.view(e8m0), powers(2, 3), device="cpu")
+
+
 def test_the_shapes_say_which() -> None:
     a, b = factors(40, 272, 400)
     sa, sb = powers(40, 4), powers(3, 4, seed=1)
@@ -83,7 +102,7 @@ def test_the_shapes_say_which() -> None:
         ({"recipe": "row"}, op.ShapeError, r"expected scale_a of \(40, 1\) for a \(40, 400\), got \(1,\)"),
         ({"recipe": "mx"}, op.UnsupportedError, "expected a recipe of tensor, row, block, got 'mx'"),
         ({"scale_a": powers(40, 4)}, op.UnsupportedError, "expected scales of blocks of both or of none"),
-        ({"scale_b": np.ones(1)}, op.DtypeError, "expected scale_b of f32, got f64"),
+        ({"scale_b": np.ones(1)}, op.DtypeError, "expected scale_b of f32 or float8_e8m0fnu, got f64"),
         ({"scale_b": 2.0}, op.DtypeError, "expected scale_b to be an array, got float"),
         ({"a": np.ones((40, 400), np.float16)}, op.DtypeError, "expected a of f8E4M3FN or f8E5M2, got f16"),
         ({"dtype": "f64"}, op.DtypeError, "expected a result of f16, bf16, f32, f8E4M3FN or f8E5M2"),
