@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "AnyConfig", "Libraries", "Runner", "any_config", "any_rows", "any_rows_library", "any_text", "by_name", "combiner",
-    "in_order", "library", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
+    "in_order", "library", "padder", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -297,3 +297,14 @@ def combiner(config: CombineConfig, cpu: bool = False) -> Kernel:
 
     text = partial(combine_parts_text, config)
     return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
+
+
+@cache
+def padder(matrices: int, cpu: bool = False) -> Kernel:
+    """Return the kernel that copies lines of one matrix, or of two, to lines of whole 16 bytes; see
+    :mod:`cute_dialect.kernels.pad_rows`.
+    """
+    from cute_dialect.kernels.pad_rows import pad_text
+
+    name = f"pad-{matrices}"
+    return _LIBRARIES.get((name, cpu), lambda: by_name(name, partial(pad_text, matrices), False, cpu)).kernel("launch")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
@@ -26,6 +27,7 @@ from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.overlap import overlap
+from cute_dialect.op.padding import pads, with_padding
 from cute_dialect.op.views import (
     copied,
     expanded,
@@ -306,8 +308,12 @@ def _launch(
     if way.parts:
         in_place, a, b = False, _split(call, a, "a"), turn(_split(call, turn(b), "b"))
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
-    a = copied(library, a, along[0]) if "a" in way.copied else a
-    b = copied(library, b, along[1]) if "b" in way.copied else b
+    wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
+    to_pad = {n: x for n, x in wanted.items() if pads(*x)}
+    made = {n: copied(library, *x) for n, x in wanted.items() if n not in to_pad}
+    if to_pad:
+        made |= with_padding(library, to_pad, partial(_tell, call), _options(call), call.where.cpu)
+    a, b = made.get("a", a), made.get("b", b)
     target = out
     if "out" in way.copied:
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
@@ -343,10 +349,14 @@ def _split(call: _Call, x: ArrayView, order: str) -> ArrayView:
     strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
     parts = call.where.library.strided(shape, strides, "f32", x)
     kernel = splitter(order, matrix(x).along(1), len(shape) == 3, call.where.cpu)
-    report = kernel(kernel_order(x), kernel_order(parts), **_options(call))
+    _tell(call, kernel(kernel_order(x), kernel_order(parts), **_options(call)))
+    return parts
+
+
+def _tell(call: _Call, report: Any) -> None:
+    """Give the interpreter's report of a launch to who asked for it."""
     if report is not None and "report" in call.run:
         call.run["report"](report)
-    return parts
 
 
 def _options(call: _Call) -> dict[str, Any]:

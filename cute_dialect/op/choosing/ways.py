@@ -137,7 +137,7 @@ def way_of(
     else:  # all can be copied
         readable = True
         problem, copied = _read_along_k(problem, a, b, out, epilogue)
-        if copied and epilogue is None and not sums and m * n * k * matrices <= _SMALL:
+        if copied not in ([], ["out"]) and epilogue is None and not sums and m * n * k * matrices <= _SMALL:
             return _without_tma(
                 problem._replace(major_a=majors[0], major_b=majors[1]), a, b, out, epilogue, folded, sms
             )
@@ -167,7 +167,7 @@ def _read_along_k(
     """
     wanted = (("a", a, 1), ("b", b, 0), ("out", out, 1))
     copied = [name for name, x, mode in wanted if not (x.suits_tma() and (name != "out" or x.along(mode)))]
-    across = [name for name, x, mode in wanted[:2] if name not in copied and not x.along(mode)]
+    across = [name for name, x, mode in wanted[:2] if not x.along(mode)]
     plain = epilogue is None or not (epilogue.half or epilogue.reduces)
     # The swapped problem reads and writes single elements beside the result, which it has no way to store as bytes.
     swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
