@@ -185,6 +185,16 @@ def build_grouped(folder: str, chip: str) -> list[str]:
         return list(pool.map(_compiled, jobs))
 
 
+def build_conv(folder: str, chip: str) -> list[str]:
+    """The kernels of convolutions: ``conv/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from conv_calls import texts
+
+    jobs = [("conv", name, text, folder, chip) for name, text in texts().items()]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
+
+
 def build_plans(folder: str, chip: str) -> list[str]:
     """The kernels of planned GEMMs: ``plans/NAME``; gives what ptxas says.  Compiled by several processes."""
     import os
@@ -280,7 +290,7 @@ def build_add(folder: str, chip: str) -> list[str]:
 PARTS = (
     build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
     build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
-    build_negate, build_add, build_elementwise,
+    build_negate, build_add, build_elementwise, build_conv,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

@@ -13,7 +13,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
-from cute_dialect.op.arrays import Library
+from cute_dialect.op.arrays import Library, aligned_strides
 from cute_dialect.op.conv.compiled import unfolder
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import as_rows, dense
@@ -21,6 +21,7 @@ from cute_dialect.op.dtypes import result_of
 from cute_dialect.op.epilogue.bound import Bound
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras
+from cute_dialect.op.operands import matrix
 from cute_dialect.op.product import product
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
@@ -44,6 +45,7 @@ def unfolded(call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found
     simple = g.groups == 1 and found is None and at_once >= images
     plain = g.kind != WGRAD and g.groups == 1 and found is None
     sums = rows if simple or plain else sums_for(library, ready, rows)
+    made = sums if g.groups > 1 or matrix(sums).suits_tma() else _aligned(library, sums)
     how = extras if sums is rows else extras.of_sums()
     first = True
     for start in range(0, images, at_once):
@@ -51,15 +53,22 @@ def unfolded(call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found
         columns = columns_of(call, ready, start, count)
         if g.kind == WGRAD:
             y = _rows(library, _images(library, other, start, count))
-            _weights(call, g, columns, y, sums, how, None if not first or sums is not rows else c, first)
+            _weights(call, g, columns, y, made, how, None if not first or sums is not rows else c, first)
         else:
             span = start * pixels, count * pixels
             added = None if c is None or sums is not rows else _images(library, c, *span)
             bias = ready.bias if sums is rows else None
-            _pixels(call, g, columns, _factor(library, other, g), _images(library, sums, *span), how, added, bias)
+            _pixels(call, g, columns, _factor(library, other, g), _images(library, made, *span), how, added, bias)
         first = False
+    if made is not sums:
+        library.native(sums)[...] = library.native(made)
     if sums is not rows:
         finish(library, ready, sums, rows, extras, found)
+
+
+def _aligned(library: Library, x: ArrayView) -> ArrayView:
+    """Return memory for a matrix whose rows are of whole 16 bytes, as the fast products store them."""
+    return library.strided(x.shape, aligned_strides(x.shape, 1, numpy_dtype(x.dtype).itemsize), x.dtype, x)
 
 
 def sums_for(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:

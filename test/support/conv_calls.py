@@ -1,0 +1,50 @@
+"""Convolutions that the GPU tests compute, and the kernels that they take."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+from conv_reference import How, how
+
+from cute_dialect.kernels.conv import conv_text
+from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.geometry import geometry
+
+GPU = "NVIDIA H200"
+CALLS: dict[str, tuple[tuple[int, ...], tuple[int, ...], How]] = {
+    "3x3": ((8, 28, 28, 128), (128, 3, 3, 128), how()),
+    "3x3, 72 channels": ((2, 19, 23, 72), (136, 3, 3, 72), how()),
+    "stride": ((8, 28, 28, 128), (256, 3, 3, 128), how(1, 2)),
+    "odd extents, stride 3": ((2, 29, 23, 64), (72, 3, 3, 64), how(1, 3)),
+    "one tap, stride": ((8, 28, 28, 256), (512, 1, 1, 256), how(0, 2)),
+    "uneven, dilated, backwards": (
+        (2, 17, 21, 64), (64, 3, 2, 64), How((1, 0), (0, 2), (2, 1), (1, 2), 1, True)
+    ),
+    "first layer": ((4, 64, 64, 8), (64, 7, 7, 8), how(3, 2)),
+    "16 channels": ((4, 33, 31, 16), (64, 3, 3, 16), how()),
+    "few tiles": ((4, 7, 7, 512), (512, 3, 3, 512), how()),
+    "many tiles": ((32, 56, 56, 64), (64, 3, 3, 64), how()),
+    "three dimensions": ((2, 5, 9, 11, 64), (64, 3, 3, 3, 64), how(1, 1, rank=3)),
+    "one dimension": ((8, 1000, 64), (128, 5, 64), how(2, 1, rank=1)),
+}  # fmt: skip
+KINDS = ("fprop", "dgrad", "wgrad")
+
+
+def kernel(name: str, kind: str) -> Any:
+    """The kernel of a call on an H200; None where columns are written out."""
+    of_x, of_f, h = CALLS[name]
+    a = h.arguments
+    found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], 1, a["mode"])
+    return chosen(Asked(found, "f16", "f32" if kind == "wgrad" else "f16"), GPU)
+
+
+def served() -> list[tuple[str, str]]:
+    """The calls that im2col loads serve."""
+    return [(name, kind) for name in CALLS for kind in KINDS if kernel(name, kind) is not None]
+
+
+def texts() -> dict[str, str]:
+    """The kernels by name."""
+    return {config.name: conv_text(config) for config in (kernel(*call) for call in served())}

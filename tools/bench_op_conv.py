@@ -1,0 +1,166 @@
+"""``cute-bench op --groups conv``: convolutions of f16 and their gradients, channels last, beside cuDNN in benchmark
+mode.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import gcd, prod
+from typing import Any, NamedTuple
+
+from cute_dialect import op
+from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.conv.unfold import unfold_text
+from cute_dialect.op.compiled import text_of
+from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
+from cute_dialect.op.conv.compute import is_product
+from cute_dialect.op.conv.geometry import Geometry, geometry
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial
+
+__all__ = ["CASES", "Conv"]
+
+GPU = "NVIDIA H200"
+_NAMES = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}
+
+
+class Conv(NamedTuple):
+    """A convolution of (N, H, H, C) with K filters of (taps, taps, C); ``fused``: with bias, relu and a residual."""
+
+    kind: str
+    n: int
+    size: int
+    c: int
+    k: int
+    taps: int = 3
+    stride: int = 1
+    fused: bool = False
+
+    @property
+    def operation(self) -> str:
+        """``fprop 3x3``"""
+        return f"{self.kind} {self.taps}x{self.taps}{f' s{self.stride}' * (self.stride > 1)}{' fused' * self.fused}"
+
+    @property
+    def name(self) -> str:
+        """The row's name."""
+        return f"{self.operation} f16 n{self.n} {self.size}^2 {self.c}->{self.k}"
+
+    @property
+    def geometry(self) -> Geometry:
+        """What it is of."""
+        image, filters = (self.n, self.size, self.size, self.c), (self.k, self.taps, self.taps, self.c)
+        return geometry(_NAMES[self.kind], self.kind, image, filters, self.stride, self.taps // 2, 1, 1)
+
+    def kernels(self) -> Mapping[str, Callable[[], str]]:
+        """Return what is called on an H200, for convolutions that im2col loads serve."""
+        from cute_dialect.op.choosing.ways import epilogue_of
+        from cute_dialect.op.known import Extras
+
+        g = self.geometry
+        if is_product(g):
+            return self._product(g)
+        asked = Asked(g, "f16", "f16")
+        if self.fused and has_epilogue(g):
+            added: Any = True  # there is a residual
+            extras = Extras(c=added, activation="relu")
+            asked = asked._replace(epilogue=epilogue_of("conv2d", extras, *g.matrix, (self.k,), "f16", "f16"))
+        config = chosen(asked, GPU)
+        if config is not None:
+            return {config.name: partial(conv_text, config)}
+        words = 8 * gcd(8, 2 * self.c)
+        name = f"unfold-{words}{'-gradient' * (self.kind == 'dgrad')}"
+        return {name: partial(unfold_text, words, self.kind == "dgrad"), **self._product(g)}
+
+    def _product(self, g: Geometry) -> Mapping[str, Callable[[], str]]:
+        """Return the kernel of a convolution of one tap, or of columns."""
+        from cute_dialect.op.choosing.choice import Problem
+        from cute_dialect.op.choosing.ways import choose
+
+        pixels = prod(g.result[:-1])
+        problem = {
+            "fprop": Problem(pixels, self.k, self.c), "dgrad": Problem(pixels, self.c, self.k, major_b="n"),
+            "wgrad": Problem(self.k, g.taps * self.c, pixels, major_a="m", major_b="n"),
+        }[self.kind]  # fmt: skip
+        choice = choose(problem, gpu=GPU)
+        return {choice.name: partial(text_of, choice)}
+
+    def trial(self) -> Trial:
+        """Make normal data, channels last."""
+        import torch
+
+        torch.manual_seed(0)
+        torch.backends.cudnn.benchmark = True
+        g = self.geometry
+
+        def image(*shape: int) -> torch.Tensor:
+            made = torch.randn(shape, device="cuda", dtype=torch.float16)
+            return made.permute(0, 3, 1, 2)
+
+        x, f, y = image(*g.image), image(*g.filter), image(*g.result)
+        bias = torch.randn(self.k, device="cuda", dtype=torch.float16)
+        stride, padding = self.stride, self.taps // 2
+        conv = torch.nn.functional.conv2d
+        mask = [self.kind == "dgrad", self.kind == "wgrad", False]
+
+        def backward(y: torch.Tensor, x: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
+            how = ([stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, mask)
+            return torch.ops.aten.convolution_backward(y, x, f, None, *how)[mask.index(True)]
+
+        def ours() -> torch.Tensor:
+            if self.fused:
+                return op.conv2d(x, f, bias, stride, padding, c=y, activation="relu")
+            if self.kind == "fprop":
+                return op.conv2d(x, f, None, stride, padding)
+            if self.kind == "dgrad":
+                return op.conv2d_input(x.shape, f, y, stride, padding)
+            return op.conv2d_weight(x, f.shape, y, stride, padding)
+
+        def of_torch() -> torch.Tensor:
+            if self.fused:
+                return torch.relu_(conv(x, f, bias, stride, padding).add_(y))
+            return conv(x, f, None, stride, padding) if self.kind == "fprop" else backward(y, x, f)
+
+        def check() -> float:
+            exact = [t.float() for t in (x, f, y)]
+            with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+                if self.kind == "fprop":
+                    wanted = conv(exact[0], exact[1], bias.float() if self.fused else None, stride, padding)
+                    wanted = torch.relu(wanted + exact[2]) if self.fused else wanted
+                else:
+                    wanted = backward(exact[2], exact[0], exact[1])
+            terms = {
+                "fprop": self.taps**2 * self.c, "dgrad": self.taps**2 * self.k, "wgrad": prod(g.result[:-1])
+            }[self.kind]  # fmt: skip
+            # Rounded to f16; sums of normal products, cut off behind 13 bits now and then, and those of f32 beside.
+            error = (ours().float() - wanted).abs() / (2.0**-10 * wanted.abs() + 2.0**-11 * terms**0.5)
+            if not float(error.max()) <= 1:
+                raise BenchError(f"{self.name}: an error of {float(error.max()):.2f} of the limit")
+            return float(error.max())
+
+        traffic = 2 * (prod(g.image) + prod(g.filter) + prod(g.result) * (2 if self.fused else 1))
+        return Trial(check, ours, {"cudnn": of_torch}, traffic, float(g.flops), "TFLOP/s")
+
+
+_RESNET = (
+    (56, 64, 64, 1, 1), (56, 64, 64, 3, 1), (56, 256, 64, 1, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1),
+    (7, 512, 512, 3, 1), (56, 128, 128, 3, 2), (28, 256, 256, 3, 2), (14, 512, 512, 3, 2), (56, 256, 512, 1, 2),
+)  # fmt: skip
+_OTHERS = (
+    (8, 64, 320, 320), (8, 32, 640, 640), (8, 16, 1280, 1280), (1, 512, 128, 128), (32, 56, 256, 256),
+)  # fmt: skip
+"""Of diffusion models, and a large one."""
+CASES = (
+    *(
+        Conv(kind, n, size, c, k, taps, stride)
+        for kind in ("fprop", "dgrad", "wgrad") for n in (32, 128) for size, c, k, taps, stride in _RESNET
+    ),
+    *(Conv(kind, n, size, c, k) for kind in ("fprop", "dgrad", "wgrad") for n, size, c, k in _OTHERS),
+    Conv("fprop", 32, 224, 3, 64, 7, 2), Conv("wgrad", 32, 224, 3, 64, 7, 2),
+    *(Conv("fprop", n, size, c, c, 3, 1, True) for n in (32, 128) for size, c in ((56, 64), (28, 128), (14, 256))),
+)  # fmt: skip
