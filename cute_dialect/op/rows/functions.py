@@ -21,6 +21,7 @@ from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.known import KnownRows
+from cute_dialect.op.rows.smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = [
@@ -285,18 +286,29 @@ def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: obje
 
 
 def cross_entropy(
-    x: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean", device: object = None
+    x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
+    label_smoothing: float = 0.0, device: object = None,
 ) -> Any:  # fmt: skip
     """Return the losses of classes ``target``, (…) of i64, by logits ``x``, (…, classes): ``logsumexp(x) - x[target]``,
     as ``torch.nn.functional.cross_entropy``; but classes are the last dimension of ``x`` for any rank.
 
     ``reduction``: ``mean`` over targets that are not ``ignore_index``, ``sum``, or ``none``: the loss of each row, in
-    f32.  A target that is no class is undefined on a GPU; the interpreter reports it.
+    f32.  A target that is no class is undefined on a GPU; the interpreter reports it.  ``weight``: (classes,), what a
+    row of a class counts; ``label_smoothing``: the share of a row's loss that is the mean over all classes.
     """
+    if weight is not None or label_smoothing:
+        check_classes(x, weight, label_smoothing)
+        if reduction not in _REDUCTIONS:
+            raise UnsupportedError(f"cross_entropy: expected a reduction of mean, sum or none, got {reduction!r}")
+        losses = cross_entropy(x, target, ignore_index=ignore_index, reduction="none", device=device)
+        return of_classes(losses, x, target, weight, label_smoothing, ignore_index, reduction)
     operators = _operators("cross_entropy", None, x)
     if operators is not None:
         return operators.cross_entropy(x, target, ignore_index, reduction)[0]
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
+
+
+_REDUCTIONS = ("mean", "sum", "none")
 
 
 def cross_entropy_with_lse(
@@ -304,7 +316,7 @@ def cross_entropy_with_lse(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
     call, known = "cross_entropy", _KNOWN["cross_entropy"]
-    if reduction not in ("mean", "sum", "none"):
+    if reduction not in _REDUCTIONS:
         raise UnsupportedError(f"{call}: expected a reduction of mean, sum or none, got {reduction!r}")
     if device is None:
         done = known.again((x, target), (ignore_index, reduction))

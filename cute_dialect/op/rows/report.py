@@ -17,10 +17,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
+from cute_dialect.kernels.row_grads import entropy_class, gradient_class, longest_gradient
 from cute_dialect.kernels.row_sums import SUMS, sum_class
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
+from cute_dialect.op.rows import gradients
 from cute_dialect.op.rows.call import RowKernel
 
 __all__ = ["RowExplanation", "explained", "is_of_rows"]
@@ -75,9 +77,15 @@ class RowExplanation(NamedTuple):
         ])  # fmt: skip
 
 
+_GRADIENTS = (
+    gradients.softmax_backward, gradients.log_softmax_backward, gradients.rms_norm_backward,
+    gradients.layer_norm_backward, gradients.cross_entropy_backward,
+)  # fmt: skip
+
+
 def is_of_rows(function: object) -> bool:
-    """Tell whether a function is one on rows."""
-    return function in _FUNCTIONS
+    """Tell whether a function is one on rows, or the gradient of one."""
+    return function in _FUNCTIONS or function in _GRADIENTS
 
 
 def explained(
@@ -86,7 +94,8 @@ def explained(
 ) -> RowExplanation:  # fmt: skip
     """Return how a function on rows is computed; ``x`` is an array, or a shape of contiguous rows of type ``element``.
 
-    Raises what the function does for lengths and types.
+    Of gradients ``x`` is what they are of, and of norms ``weight`` and ``bias`` say that these have gradients, too; a
+    loss is a mean.  Raises what the function does for lengths and types.
     """
     call = getattr(function, "__name__", "")
     shape = tuple(x if isinstance(x, tuple | list) else x.shape)
@@ -97,7 +106,9 @@ def explained(
         raise UnsupportedError(f"{call}: expected x of {', '.join(BITS)}, got {element}")
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
-    if call in SUMS:
+    if function in _GRADIENTS:
+        kernels, config, lengths, matrices = _of_gradient(call, element, n, takes.strip("r"))
+    elif call in SUMS:
         kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n), None
         if call == "cross_entropy":
             kernels = (*kernels, rows.loss_kernel(element, True))
@@ -109,6 +120,32 @@ def explained(
     moved = matrices * count * n * BITS[element] // 8
     whole = n % width(element) == 0 and _aligned(x, width(element))
     return RowExplanation(call, element, count, n, kernels, config, lengths, whole, moved, moved / _DRAM / 1e6)
+
+
+def _of_gradient(
+    call: str, element: str, n: int, takes: str
+) -> tuple[tuple[RowKernel, ...], RowConfig, range | None, int]:
+    """Return the kernels of a gradient, how a row is shared out, the lengths of the class, the matrices that move."""
+    if call == "cross_entropy_backward":
+        kernel = gradients.entropy_kernel(element, n, element, True)
+        return (kernel,), entropy_class(element, n), None, 2
+    if "softmax" in call:
+        config = row_class(call, element, n, "d")
+        return (rows.row_kernel(call, element, n, "d"),), config, capacity(element, config), 3
+    kernels = (gradients.norm_kernel(call.removesuffix("_backward"), element, n, takes),)
+    kernels += (gradients.column_kernel(element, takes),) if takes else ()
+    config = gradient_class(element, n)
+
+    def last_of(inside: int, outside: int) -> int:
+        """Return the last length of the class on the way from one inside to one outside."""
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            same = gradient_class(element, middle) == config
+            inside, outside = (middle, outside) if same else (inside, middle)
+        return inside
+
+    lengths = range(last_of(n, 0), last_of(n, longest_gradient(element) + 1) + 1)
+    return kernels, config, lengths, 3
 
 
 def _aligned(x: Any, unit: int) -> bool:

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
 
 TOLERANCE = {torch.float32: {"atol": 2e-6, "rtol": 2e-5}, torch.bfloat16: {"atol": 2e-2, "rtol": 8e-3}}
 
@@ -55,6 +56,33 @@ def test_cross_entropy(reduction: str) -> None:
     assert nothing.isnan()
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_weights_of_classes_and_smoothing(reduction: str) -> None:
+    """Each alone and both, gradients too; numpy's arrays alike."""
+    x, target = data(4, 3, 50), torch.randint(0, 50, (4, 3), generator=torch.Generator().manual_seed(0))
+    target[1, 1] = -100
+    w = data(50).abs()
+    for weight, smoothing in ((w, 0.0), (None, 0.1), (w, 0.25)):
+        ours, exact = x.clone().requires_grad_(), x.double().requires_grad_()
+        found = op.cross_entropy(
+            ours, target, weight, label_smoothing=smoothing, reduction=reduction, device="cpu"
+        )  # fmt: skip
+        wanted = F.cross_entropy(
+            exact.view(12, 50), target.view(12), None if weight is None else weight.double(),
+            label_smoothing=smoothing, reduction=reduction,
+        ).view(found.shape)  # fmt: skip
+        close(found, wanted.float())
+        dy = torch.ones_like(found) if found.dim() == 0 else torch.linspace(-1, 1, 12).view(4, 3)
+        found.backward(dy)
+        wanted.backward(dy.double())
+        close(ours.grad, exact.grad.float())
+        of_numpy = op.cross_entropy(
+            x.numpy(), target.numpy(), None if weight is None else weight.numpy(), label_smoothing=smoothing,
+            reduction=reduction, device="cpu",
+        )  # fmt: skip
+        close(torch.as_tensor(of_numpy), found.detach())
+
+
 def test_arrays_of_numpy() -> None:
     x = data(5, 40).numpy()
     for view in (x, x[:, 1:38], x[::2], x.T):
@@ -87,6 +115,7 @@ def test_nothing() -> None:
 
 
 X = data(3, 8)
+CLASSES = torch.zeros(3, dtype=torch.int64)
 ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda: op.softmax(X, 0, device="cpu"), op.ShapeError,
      r"softmax: expected the last dimension, -1 or 1, got dim=0: x.transpose\(0, -1\) makes it the last"),
@@ -114,6 +143,13 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
      r"cross_entropy: expected target of \(3,\), got \(2,\)"),
     (lambda: op.cross_entropy(X, torch.zeros(3, dtype=torch.int64), reduction="all", device="cpu"),
      op.UnsupportedError, "cross_entropy: expected a reduction of mean, sum or none, got 'all'"),
+    (lambda: op.cross_entropy(X, CLASSES, X[0], reduction="all", device="cpu"), op.UnsupportedError,
+     "cross_entropy: expected a reduction of mean, sum or none, got 'all'"),
+    (lambda: op.cross_entropy(X, CLASSES, X[0, :7], device="cpu"), op.ShapeError, r"expected weight of \(8,\), got \(7,\)"),
+    (lambda: op.cross_entropy(X, CLASSES, X[0].half(), device="cpu"), op.DtypeError,
+     "cross_entropy: expected weight of f32, or of the type of x, f32, got f16"),
+    (lambda: op.cross_entropy(X, CLASSES, label_smoothing=1.5, device="cpu"), op.UnsupportedError,
+     "cross_entropy: expected label_smoothing from 0 to 1, got 1.5"),
 ]  # fmt: skip
 
 
@@ -132,6 +168,15 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
     assert op.explain(op.softmax, X[:, 1:5]).whole is False and op.explain(op.sum, X).lengths is None
     normed = op.explain(op.rms_norm, X, X[0], residual=X)
     assert normed.kernels[0].name == "rows-rmsnorm-wr-f32-8x1x16"
+    for call, takes, kernels, moved in (
+        (row_grads.softmax_backward, (), 1, 3), (row_grads.log_softmax_backward, (), 1, 3),
+        (row_grads.rms_norm_backward, (X[0],), 2, 3), (row_grads.layer_norm_backward, (X[0],), 2, 3),
+        (row_grads.layer_norm_backward, (), 1, 3), (row_grads.cross_entropy_backward, (), 1, 2),
+    ):  # fmt: skip
+        for n in (8, 5003):
+            said = op.explain(call, data(3, n), *takes)
+            assert len(said.kernels) == kernels and said.bytes == moved * 3 * n * 4
+            assert said.lengths is None or n in said.lengths
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path))
     coming = op.prefetch([op.explain(op.cross_entropy, X), op.explain(op.cross_entropy, X[:2])])
     assert len(coming) == 2
