@@ -1,8 +1,9 @@
 """Kernels around a grouped product: rows that are no group's become zeros, the group of each row becomes where groups
-begin and end.
+begin and end, rows are brought in the order of their groups.
 
     zero_rest(out, ends)               # rows (or columns) behind the last end; of each matrix those behind its own
     bounds(row_groups, begins, ends)   # of sorted groups; -1 is none
+    gather(rows, numbers, out)         # row numbers[i] is row i of what is multiplied
 """
 
 
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import number
 
-__all__ = ["BoundsConfig", "ZeroConfig", "bounds_text", "zero_text"]
+__all__ = ["BoundsConfig", "GatherConfig", "ZeroConfig", "bounds_text", "gather_text", "zero_text"]
 
 _THREADS = 256
 _WIDE = 1024
@@ -32,6 +33,17 @@ class ZeroConfig(NamedTuple):
     def name(self) -> str:
         """Names the kernel."""
         return f"zero-{self.output}-{self.form}"
+
+
+class GatherConfig(NamedTuple):
+    """Rows that are brought together; ``element``: what is copied at once, an integer of 8 to 32 bits."""
+
+    element: str = "i32"
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"gather-{self.element}"
 
 
 _DEFAULT = ZeroConfig()
@@ -116,3 +128,28 @@ def bounds_text(config: BoundsConfig) -> str:
     numbers = cute.Tensor[cute.Int32, "?:1"]
     text = cute.trace(launch_bounds, numbers, numbers, numbers).mlir(aliases=True, comments=True)
     return text.replace("@launch_bounds", "@launch")
+
+
+@cute.kernel
+def gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
+    """Copy rows, a warp each; a number that is none counts as the nearest one."""
+    lane, warps = cute.arch.lane_idx(), _THREADS // 32
+    first = cute.arch.block_idx().x * warps + cute.arch.warp_idx()
+    for row in range(first, Y.shape[0], cute.arch.grid_dim().x * warps):
+        source = cute.min(cute.max(numbers[row], 0), X.shape[0] - 1)
+        for column in range(lane, Y.shape[1], 32):
+            Y[row, column] = X[source, column]
+
+
+@cute.jit
+def launch_gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
+    """Launch it."""
+    blocks = cute.ceil_div(Y.shape[0], _THREADS // 32)
+    gather(X, numbers, Y).launch(grid=cute.max(cute.min(blocks, 1056), 1), block=_THREADS)
+
+
+def gather_text(config: GatherConfig) -> str:
+    """Return the kernel and its host function ``@launch``: rows, the number of each that is wanted, where to."""
+    rows = cute.Tensor[number(config.element), "(?,?):(?,1)"]
+    text = cute.trace(launch_gather, rows, cute.Tensor[cute.Int32, "?:1"], rows).mlir(aliases=True, comments=True)
+    return text.replace("@launch_gather", "@launch")

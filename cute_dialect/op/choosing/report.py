@@ -33,6 +33,8 @@ from cute_dialect.op.epilogue.bound import alone, bound, described, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
+from cute_dialect.op.grouped.functions import grouped_mm
+from cute_dialect.op.grouped.report import explained_grouped
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.product import by_rows
@@ -160,6 +162,8 @@ def explain(
     by its name; by default the one here, else an H200.  ``others``: how many more kernels are told of.  Raises what the
     function does.
 
+    Of ``op.grouped_mm`` it takes ``offs``, ``lengths`` or ``row_groups``, too, or a shape of them.
+
     Of ``op.attention``, ``a``, ``b`` and ``out`` are q, k and v (as k where it is not given), and its other arguments
     follow by name.
     """
@@ -172,6 +176,9 @@ def explain(
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
+    if function is grouped_mm:
+        operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
+        return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))
     if more:
         raise UnsupportedError(f"explain: expected no {next(iter(more))} of {name or repr(function)}")
     if is_of_rows(function):

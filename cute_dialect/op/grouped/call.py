@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
-from cute_dialect.kernels.group_rows import BoundsConfig, ZeroConfig
+from cute_dialect.kernels.group_rows import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.wanted import Wanted, kernel_for
@@ -43,7 +43,7 @@ from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 
-__all__ = ["SCHEDULES", "Given", "computed", "problem_of"]
+__all__ = ["SCHEDULES", "Given", "computed", "problem_of", "readable"]
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
@@ -52,7 +52,8 @@ RESTS = ("keep", "zero")
 class Given(NamedTuple):
     """What a call says: ``groups``: offs, lengths or row_groups, those that there are; ``begins``: where groups begin
     that offs say the ends of, of those that do not begin where the one before ends; ``scales``: ``scale_a`` and
-    ``scale_b``, checked, of blocks where ``accumulator`` is ``block``, else factors of the sums.
+    ``scale_b``, checked, of blocks where ``accumulator`` is ``block``, else factors of the sums; ``gather``: which
+    row of a is each row that is multiplied.
     """
 
     a: Any
@@ -74,6 +75,7 @@ class Given(NamedTuple):
     kernel: object = None
     begins: Any = None
     scales: Mapping[str, Any] = MappingProxyType({})
+    gather: Any = None
 
 
 class _Call(NamedTuple):
@@ -108,9 +110,13 @@ def computed(
     if g.schedule == "host" and not on_host:
         raise UnsupportedError(f'{name}: expected numbers on the host for schedule="host", a list, got an array')
     arrays = {"a": g.a, "b": g.b, "out": g.out, "c": g.c, "bias": g.bias}
-    arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {"begins": g.begins, **g.scales}
+    arrays |= {n: x for n, x in g.groups.items() if n not in on_host} | {
+        "begins": g.begins,
+        **g.scales,
+        "gather": g.gather,
+    }
     for n, x in arrays.items():
-        if n in g.groups:
+        if x is not None and (n in g.groups or n == "gather"):
             _check_numbers(name, n, x, g.a)
     where, views = read_all(name, arrays, device, stream)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
@@ -159,6 +165,8 @@ def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> Ar
 def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     """Check a grouped product, and compute it."""
     name, library = call.name, call.library
+    if g.gather is not None:
+        views["a"] = _gathered(call, views["a"], views["gather"])
     a, b = views["a"], views["b"]
     of_groups = {n: views[n] for n in g.groups}
     s = shapes_of(
@@ -199,10 +207,10 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         majors = "k", "k"
     problem = problem._replace(major_a=majors[0], major_b=majors[1])
     config = _config(problem, s, begins, epilogue, g.kernel, gpu, sms)
-    a = a if _readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
-    b = b if _readable(b, majors[1] == "n") else copied(library, b, int(majors[1] == "n"))
+    a = a if readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
+    b = b if readable(b, majors[1] == "n") else copied(library, b, int(majors[1] == "n"))
     target = out
-    if not _readable(out, True):
+    if not readable(out, True):
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
         target = library.strided(out.shape, strides, out.dtype, out)
         if s.form != "k":  # what is not written stays
@@ -297,6 +305,34 @@ def _epilogue(
     return Epilogue(graph=graph), given
 
 
+def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
+    """Return rows of a, brought together by a kernel.  Raises ShapeError."""
+    if len(a.shape) != 2 or len(numbers.shape) != 1:
+        raise ShapeError(
+            f"{call.name}: expected a matrix a and gather of rank 1, got {tuple(a.shape)} and {tuple(numbers.shape)}"
+        )
+    if 0 in (*a.shape, *numbers.shape):
+        raise ShapeError(f"{call.name}: expected rows to gather, got {tuple(numbers.shape)} of {tuple(a.shape)}")
+    item, k = numpy_dtype(a.dtype).itemsize, a.shape[1]
+    a = a if a.strides[1] == 1 else copied(call.library, a, 1)
+    shape = (numbers.shape[0], k)
+    found = call.library.strided(shape, aligned_strides(shape, 1, item), a.dtype, a)
+    if numbers.strides[0] != 1:
+        numbers = call.library.copied(numbers, (1,))
+    wide = item
+    while wide < 4 and all(x * item % (2 * wide) == 0 for x in (k, a.strides[0])) and a.pointer % (2 * wide) == 0:
+        wide *= 2
+    if item == 8:
+        raise DtypeError(f"{call.name}: expected elements of 8 to 32 bits to gather, got {a.dtype}")
+    words, n = f"i{8 * wide}", wide // item
+
+    def as_words(x: ArrayView) -> ArrayView:
+        return x._replace(shape=(x.shape[0], k // n), strides=(x.strides[0] // n, 1), dtype=words)
+
+    call.launch(GatherConfig(words), as_words(a), numbers, as_words(found))
+    return found
+
+
 def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[ArrayView, ArrayView]:
     """Return operands whose products are zeros."""
     k = 16 // numpy_dtype(a.dtype).itemsize
@@ -306,7 +342,7 @@ def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[Arr
     return expanded(x, (*of_a, *x.shape)), expanded(y, (*of_b, *y.shape))
 
 
-def _readable(x: ArrayView, rows: bool) -> bool:
+def readable(x: ArrayView, rows: bool) -> bool:
     """Tell whether TMA can read or write a matrix, or those of a batch, along rows or columns."""
     m = matrix(x)
     if not m.along(1 if rows else 0):

@@ -32,6 +32,7 @@ def grouped_mm(
     args: Mapping[str, Any] | None = None,
     rest: str = "keep",
     schedule: str = "auto",
+    gather: Any = None,
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
@@ -51,6 +52,7 @@ def grouped_mm(
     wants that; other schedules are the interpreter's).  ``rest``: rows of no group ``keep`` what they hold, or become
     ``zero``.
 
+    ``gather``: (M,) int32, the row of ``a`` that each row is which is multiplied: a kernel brings them together first.
     ``bias``: (N,), (M, 1), or (G, N), one each a group; ``alpha``: a number, or f32 of one element or of (G,).
     ``epilogue``: a function of the sums, of one result.  The rest is as in :func:`cute_dialect.op.gemm.mm`.  What a
     matrix holds behind a group's end, a NaN, say, does not reach the group.
@@ -74,7 +76,7 @@ def grouped_mm(
         return bmm(a, b, out, device=device, stream=stream, **more, **run)
     given = Given(
         a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math, accumulator,
-        kernel,
+        kernel, gather=gather,
     )  # fmt: skip
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor) and _dispatched(torch, given):

@@ -33,7 +33,13 @@ def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[s
     """Compute a grouped product by torch's dispatcher, of tensors that get gradients or have no memory; ``others``:
     options of the interpreter.  Raises UnsupportedError.
     """
-    for what, given in (("epilogue", g.epilogue), ("out", g.out), ("kernel", g.kernel), *others.items()):
+    for what, given in (
+        ("epilogue", g.epilogue),
+        ("out", g.out),
+        ("kernel", g.kernel),
+        ("gather", g.gather),
+        *others.items(),
+    ):
         if given is not None:
             raise UnsupportedError(
                 f"{name}: expected no {what} where gradients are wanted, or in torch.compile: under torch.no_grad() it "

@@ -226,3 +226,29 @@ def test_scales() -> None:
     ):
         with pytest.raises(error, match=f"scaled_grouped_mm: .*{said}"):
             op.scaled_grouped_mm(a, b, *given, ends, device="cpu")
+
+
+def test_explained() -> None:
+    found = op.explain(
+        op.grouped_mm, (8192, 4096), (8, 4096, 14336), offs=(8,), element="bf16", gpu="NVIDIA H200", others=2
+    )
+    assert found.problem.key == "bf16-bf16-kn 8x1024x14336x4096" and found.kernel.endswith("-ragged-m")
+    assert len(found.others) == 2 and found.copies == () and found.flops == 2 * 8192 * 4096 * 14336
+    assert "8 groups of rows" in str(found) and "TFLOP/s" in str(found)
+    a, b = experts()
+    found = op.explain(op.grouped_mm, a, b[:, :, :33].copy(), row_groups=(T,), gpu="NVIDIA H200")
+    assert found.copies == (("b", G * K * 33 * 2),) and "copied    b" in str(found)
+    with pytest.raises(op.ShapeError, match="expected offs of"):
+        op.explain(op.grouped_mm, a, b, offs=[1, 2])
+
+
+@pytest.mark.parametrize("element", ["float16", "int8"])
+def test_gathered_rows(element: str) -> None:
+    a, b = numbers(9, 37, dtype=np.dtype(element)), numbers(3, 37, 16, dtype=np.dtype(element))
+    which = np.random.default_rng(0).integers(0, 9, 24).astype(np.int32)
+    ends, parts = np.array([4, 4, 24], np.int32), [slice(0, 4), slice(4, 4), slice(4, 24)]
+    for x in (a, np.ascontiguousarray(a[:, 1:])):
+        found = op.grouped_mm(x, b[:, : x.shape[1]], ends, gather=which, dtype="f32", device="cpu", checks=CHECKS)
+        assert np.array_equal(found, rows(x[which], b[:, : x.shape[1]], parts))
+    with pytest.raises(op.DtypeError, match="expected gather of i32, or a list, got i64"):
+        op.grouped_mm(a, b, ends, gather=which.astype(np.int64), device="cpu")
