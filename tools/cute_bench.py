@@ -5,6 +5,7 @@ cute-bench algebra                               the layout algebra beside its p
 cute-bench interp                                the CPU interpreter: lane-ops a second (no GPU)
 cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
+cute-bench chain                                 small products one after another, with dependent launch
 cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench attention --tune                      tiles, stages and schedules of attention beside torch's back ends
@@ -46,6 +47,7 @@ _CASES: Mapping[str, str] = {
     "accuracy": "cute_dialect.tools.bench_accuracy",
     "all": "cute_dialect.tools.bench_all",
     "attention": "cute_dialect.tools.bench_attention",
+    "chain": "cute_dialect.tools.bench_chain",
     "elementwise_add": "cute_dialect.tools.bench_add",
     "energy": "cute_dialect.tools.bench_energy",
     "gemm": "cute_dialect.tools.bench_gemm",

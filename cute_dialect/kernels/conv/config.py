@@ -206,7 +206,7 @@ class ConvConfig(NamedTuple):
         }:
             raise ValueError(f"expected one to three numbers of each, as many of all, got {w}")
         majors = {FPROP: ("k", "k"), DGRAD: ("k", "n" if c.bits == 16 else "k"), WGRAD: ("m", "n")}[self.kind]
-        if (c.major_a, c.major_b) != majors or c.major_c != "n" or c.fallback or c.scaled or c.direct or c.direct:
+        if (c.major_a, c.major_b) != majors or c.major_c != "n" or c.fallback or c.scaled or c.direct or c.dependent:
             raise ValueError(f"expected majors {majors} and rows of results for {self.kind}, got {c}")
         if c.batch != (self.groups or self.strided):
             raise ValueError(f"expected a batch where there are groups or pixels of several kinds, got {c}")

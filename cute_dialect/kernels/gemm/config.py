@@ -75,7 +75,9 @@ class GemmConfig(NamedTuple):
     row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
     whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
     stick at the ends of i32, they wrap else.  ``direct``: lanes store single elements to C, which may have any rows
-    then.  ``scales``: of blocks, f32, or ``ui8`` for exponents of two (e8m0).
+    then.  ``scales``: of blocks, f32, or ``ui8`` for exponents of two (e8m0).  ``dependent``: the kernel may begin
+    while the launch before it still runs, and waits for it before it touches a matrix; the launch after it may begin
+    likewise (programmatic dependent launch).
     """
 
     element: str = "f16"
@@ -106,6 +108,7 @@ class GemmConfig(NamedTuple):
     saturate: bool = False
     direct: bool = False
     scales: str = "f32"
+    dependent: bool = False
 
     @property
     def sums(self) -> str:

@@ -54,8 +54,8 @@ class GroupedConfig(NamedTuple):
             raise ValueError(f"expected groups along {', '.join(FORMS)}, got {self.form!r}")
         if c.batch or c.stream_k or c.fallback or c.early or c.serpentine:
             raise ValueError(f"expected no batch, shared wave, fallback, early loads, or way back of groups, got {c}")
-        if c.through_registers or c.direct or c.array:
-            raise ValueError(f"expected A that wgmma reads as it lies, and C that TMA writes, got {c}")
+        if c.through_registers or c.direct or c.array or c.dependent:
+            raise ValueError(f"expected A that wgmma reads as it lies, C that TMA writes, a usual launch, got {c}")
         if c.scaled and self.form not in ("m", "rows"):
             raise ValueError(f"expected groups of rows with scales of blocks, got {self.form!r}")
         if self.form == "k" and c.deferred:

@@ -105,7 +105,7 @@ def launch(
     grid = WORK[work_of(config)].grid(raster, k_tiles, parts)
     target = C if c.direct else None
     gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config).launch(
-        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback
+        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback, pdl=c.dependent
     )
 
 
@@ -154,6 +154,9 @@ def gemm(
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
         pipeline.pipeline_init_wait(blocks)
+    if c.dependent:
+        cute.arch.griddepcontrol_wait()
+        cute.arch.griddepcontrol_launch_dependents()
     loads.early(work.first)
     if c.cluster > 1:
         pipeline.pipeline_init_wait(blocks)

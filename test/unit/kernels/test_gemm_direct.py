@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cute_dialect.kernels.gemm import gemm_text
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.pipelines import compile
 
@@ -47,3 +47,20 @@ def test_no_epilogue() -> None:
 
     with pytest.raises(ValueError, match="expected no epilogue, fallback or array where C has any rows"):
         F16._replace(epilogue=Epilogue(activation="relu")).check()
+
+
+def test_dependent_launch() -> None:
+    """Nothing is touched before the launch before has ended: the check ``race`` sees to it; blocks share K, too."""
+    base = F16._replace(direct=False, dependent=True, deferred=False, serpentine=False)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-2, 3, (rows, 264)).astype(np.float16) for rows in (72, 40))
+    for c in (base, SplitConfig(base, 2)):
+        out, more = np.full((72, 40), 77, np.float16), ()
+        if isinstance(c, SplitConfig):
+            floats, counters = Choice(base, 2).workspace(72, 40)
+            more = np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)
+        text = gemm_text(c)
+        kernel = compile(text, emit="base").kernel("launch")
+        kernel(a, b, out, *more, device="cpu", checks=("race", "uninit", "sync", "oob"))
+        assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
+        assert "cute.pdl" in text and text.index("griddepcontrol_wait") < text.index("griddepcontrol_launch")

@@ -1,0 +1,101 @@
+"""``cute-bench chain``: products that follow each other, each on the result of the one before, with and without
+programmatic dependent launch, beside ``torch.mm``.
+
+Twenty products of N x N matrices of f16 are captured in a CUDA graph and replayed; a row is the time of one product.
+First the results with dependent launch are compared with those without it, bit for bit.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.model import best, costs_of
+from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.compiled import Runner
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_gemm_random import build_all
+
+__all__ = ["build", "kernels", "run"]
+
+SIZES = (128, 256, 512, 1024, 2048)
+LINKS = 20
+
+
+def kernels(size: int) -> list[Choice]:
+    """Return the kernel that is predicted to be the fastest, and the same with dependent launch.
+
+    >>> [c.config.dependent for c in kernels(512)]
+    [False, True]
+    """
+    found = best(Problem(size, size, size), costs_of("NVIDIA H200", 132))
+    if found.skinny is not None:
+        found = Choice(found.config._replace(tile=(64, 64, 64), stages=8, cluster_m=1, deferred=False))
+    return [found, found._replace(config=found.config._replace(dependent=True))]
+
+
+def build(folder: str, chip: str) -> list[str]:
+    """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
+    return build_all([c for size in SIZES for c in kernels(size)], folder, chip)
+
+
+def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
+    """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
+    import torch
+
+    from cute_dialect.runtime import load
+
+    rows: list[dict[str, object]] = []
+    for size in SIZES:
+        torch.manual_seed(0)
+        factor = torch.randn(size, size, device="cuda", dtype=torch.float16) * size**-0.5
+        first = torch.randn(size, size, device="cuda", dtype=torch.float16)
+        usual, dependent = [Runner(c, load(os.path.join(folder, c.name))) for c in kernels(size)]
+        chains: list[tuple[str, Callable[[Any, Any, Any], object]]] = [
+            ("usual", usual),
+            ("dependent", dependent),
+            ("torch", lambda x, y, out: torch.mm(x, y.t(), out=out)),
+        ]
+        made = {name: _captured(call, first, factor) for name, call in chains}
+        for graph, _ in made.values():
+            graph.replay()
+        torch.cuda.synchronize()
+        if not torch.equal(made["usual"][1], made["dependent"][1]):
+            raise BenchError(f"chain {size}: dependent launch changes the results")
+        calls = [(name, graph.replay) for name, (graph, _) in made.items()]
+        times = {n: t.median / LINKS for n, t in compare(calls, traffic=2**40, runs=runs).items()}
+        for name in ("usual", "dependent"):
+            ours, peer = times[name], times["torch"]
+            rows.append(
+                {"name": f"chain {name} {size}", "ours": ours, "peer": peer, "unit": "us", "ratio": peer / ours}
+            )
+            say(f"  {name} {size}: {ours:.2f} us a product, torch {peer:.2f}, {peer / ours:.3f}")
+    return {"rows": rows}
+
+
+def _captured(call: Callable[[Any, Any, Any], object], first: Any, factor: Any) -> tuple[Any, Any]:
+    """Return a graph of a chain of products, and where the last result is."""
+    import torch
+
+    results: Sequence[Any] = [torch.empty_like(first) for _ in range(2)]
+
+    def chain() -> None:
+        x = first
+        for i in range(LINKS):
+            call(x, factor, results[i % 2])
+            x = results[i % 2]
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):  # what is made at the first call is not captured
+        chain()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        chain()
+    return graph, results[(LINKS - 1) % 2]
