@@ -35,8 +35,9 @@ __all__ = ["attention", "attention_text", "launch"]
 
 DEFAULT = AttentionConfig()
 
-REGISTERS = {1: (56, 256), 2: (32, 240), 3: (32, 160)}
-"""Consumers -> registers of a thread of the producer, and of a consumer."""
+REGISTERS = {1: (56, 256), 2: (40, 232), 3: (32, 160)}
+"""Consumers -> registers of a thread of the producer, and of a consumer: no more in all than a block is launched with,
+or the last consumer waits for them for ever."""
 
 _TURN = 1
 """The first of the named barriers: a consumer's turn."""

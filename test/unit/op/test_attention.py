@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
-from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.kernels.attention.forward import REGISTERS, attention_text
 from cute_dialect.op.attending import functions
 from cute_dialect.op.errors import OpError
 from cute_dialect.pipelines import compile
@@ -62,16 +62,13 @@ def check(result: Any, logs: Any, want: tuple[Any, Any]) -> None:
         # (sequences, heads, heads of k, queries, keys); the window and the key opposite the first query
         ((1, 2, 1, 70, 200), 128, BF16, {}, (None, None, 0)),
         ((1, 1, 1, 139, 160), 120, np.float16, {"causal": "bottom_right"}, (None, 0, 21)),
-        ((1, 1, 1, 200, 137), 64, BF16, {"causal": True, "window": (40, None)}, (40, 0, 0)),
     ],
 )
 def test_attention_of_any_lengths(shape: Any, size: int, dtype: Any, given: Any, bounds: Any) -> None:
     batch, heads, heads_k, queries, keys = shape
     q = normal(batch, heads, queries, size, dtype=dtype)
     k, v = (normal(batch, heads_k, keys, size, dtype=dtype, seed=i) for i in (1, 2))
-    result, logs = functions.attended(
-        q, k, v, given.get("causal", False), None, given.get("window"), True, "bhsd", None, None, None, device="cpu"
-    )  # fmt: skip
+    result, logs = op.attention(q, k, v, **given, lse=True, device="cpu")
     left, right, opposite = bounds
     check(result, logs, reference(q, k, v, left, right, opposite))
 
@@ -125,6 +122,12 @@ def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> Non
     c = AttentionConfig(lse=True)
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
     assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
+
+
+def test_no_more_registers_are_asked_for_than_a_block_is_launched_with() -> None:
+    for consumers, (producer, consumer) in REGISTERS.items():
+        groups = 1 + consumers
+        assert producer + consumers * consumer <= 65536 // (128 * groups) // 8 * 8 * groups
 
 
 def test_there_is_a_kernel_of_every_kind() -> None:
@@ -211,7 +214,8 @@ def test_torch_takes_it() -> None:
     check(plain.numpy(), logs.numpy(), want)
     assert plain.stride() == q.stride()
     leaves = [x.clone().requires_grad_() for x in (q, k, v)]
-    op.attention(*leaves, causal="bottom_right", window=(9, None), device="cpu").square().sum().backward()
+    result, _ = op.attention(*leaves, causal="bottom_right", window=(9, None), lse=True, device="cpu")
+    result.square().sum().backward()
     exact = [x.detach().double().requires_grad_() for x in leaves]
     a, b, c = exact
     seen = operators.seen_keys(a, b, "bottom_right", 9, -1)
