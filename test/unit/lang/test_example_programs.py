@@ -53,6 +53,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
     "mixture_of_experts.py": [("", "24 tokens, 4 experts of 32 x 48: right, with 6 gradients\n")],
     "transformer_block.py": [("", "a block of 128, 2 heads on 1: right, with 8 gradients\n")],
     "plans.py": [("", "f16-f16-kn-64x16-c1w-q16-relu: right; the best tile of 4096 each is ")],
+    "resnet_block.py": [("", "result and 9 gradients agree with torch's on the interpreter\n")],
     "row_sum.py": [
         ("", "torch tensors as they are: right\na static layout: right\nanother shape is refused: argument x"),
         ("--m 1 --n 3", "torch tensors as they are: right\na static layout: right\n"),
