@@ -247,7 +247,8 @@ def any_config(
     if BITS[element] == 16:
         output = "" if output == element or not epilogue.active else output
         return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
-    usual = WarpConfig(element, output, of_any, batch)
+    # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
+    usual = WarpConfig(element, output, of_any, batch, ahead=element == "f64")
     if size is None:
         return usual
     tile, warps = tile_for(*size, sms)

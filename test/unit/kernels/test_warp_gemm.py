@@ -97,7 +97,7 @@ def test_results_that_saturate(output: str) -> None:
 
 
 def test_no_register_is_spilled() -> None:
-    module = compile(warp_gemm_text(WarpConfig()))
+    module = compile(warp_gemm_text(WarpConfig(ahead=True)))
     assert module.report.count("0 bytes spilled, 0 bytes stack") == 2, module.report
     assert module.ptx.count("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64") > 0
 
