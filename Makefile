@@ -60,6 +60,7 @@ gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 
 slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones against independent oracles, fuzzing
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
+	$(BIN)/python test/errors/error_sites.py op
 	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
 	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
 	$(BIN)/python test/oracle/artifact_fuzz.py --count 100000

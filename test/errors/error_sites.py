@@ -14,7 +14,8 @@ A site that no input gets to has a comment on its line or just above it, ``# unr
 Modules are compiled once, when they are imported, so ``python test/errors/error_sites.py`` is a process of its own.  It
 runs ``test/errors``, the other files of wrong input, ``error_cases`` and the unit tests that expect an exception,
 and prints what is wrong.  ``python test/errors/error_sites.py lang`` looks at the modules of the language instead, and
-runs ``test/errors/lang`` and :data:`UNIT_TESTS_OF_THE_LANGUAGE`.
+runs ``test/errors/lang`` and :data:`UNIT_TESTS_OF_THE_LANGUAGE`; with ``op``, as in ``make slow``, the tests of
+errors of ``test/unit/op``.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ SCANNED = ("", "algebra", "arch", "cute_nvgpu", "dialect", "ir", "ops", "passes"
 
 LANGUAGE = ("front", "lang")
 """Those of the language, which are looked at apart."""
+
+OPERATIONS = ("op",)
+"""Those of the operations, which are looked at apart."""
 
 NOT_SCANNED = {
     "upstream/generate.py": "a tool of this project's developers, it makes upstream/tables",
@@ -234,6 +238,48 @@ WITHOUT_A_TEST: dict[str, int] = {
     "lang/mlir/vector.py": 2,
     "lang/pipeline.py": 2,
     "lang/testing.py": 1,
+    "op/arrays.py": 1,
+    "op/attending/report.py": 1,
+    "op/choosing/choice.py": 2,
+    "op/choosing/report.py": 1,
+    "op/choosing/tuning.py": 2,
+    "op/choosing/wanted.py": 2,
+    "op/choosing/ways.py": 1,
+    "op/conv/compute.py": 1,
+    "op/conv/operators.py": 2,
+    "op/conv/order.py": 1,
+    "op/emit.py": 1,
+    "op/epilogue/autograd.py": 2,
+    "op/epilogue/bound.py": 1,
+    "op/epilogue/proxy.py": 5,
+    "op/epilogue/tracing.py": 3,
+    "op/grouped/call.py": 9,
+    "op/grouped/choosing.py": 2,
+    "op/grouped/combination.py": 2,
+    "op/grouped/operators.py": 2,
+    "op/grouped/scaled.py": 4,
+    "op/grouped/shapes.py": 4,
+    "op/mm_array.py": 2,
+    "op/operators.py": 1,
+    "op/plans/arguments.py": 5,
+    "op/plans/arrays_of.py": 3,
+    "op/plans/configure.py": 21,
+    "op/plans/functors.py": 1,
+    "op/plans/generators.py": 1,
+    "op/plans/operation.py": 4,
+    "op/plans/plan.py": 3,
+    "op/plans/planned.py": 8,
+    "op/plans/reduction.py": 5,
+    "op/plans/reference.py": 1,
+    "op/plans/report.py": 1,
+    "op/plans/saved.py": 5,
+    "op/plans/steps.py": 2,
+    "op/plans/tiles.py": 1,
+    "op/plans/together.py": 2,
+    "op/plans/tuning.py": 3,
+    "op/plans/visiting.py": 3,
+    "op/product.py": 3,
+    "op/scaled.py": 3,
 }
 """Modules -> how many of their errors have no test yet.  The numbers only go down: with a test goes one."""
 
@@ -427,12 +473,20 @@ def run_language() -> list[str]:
     return wrong + _unit_tests(UNIT_TESTS_OF_THE_LANGUAGE)
 
 
+def run_operations() -> list[str]:
+    """Run the unit tests of the operations' errors; gives what went wrong."""
+    return _unit_tests([f"op/{path.name}" for path in sorted((TEST / "unit" / "op").glob("test_*.py"))])
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print what is wrong; exit status 1 if anything is."""
     if arguments == ["lang"]:
         reached = install(LANGUAGE)
         _wrap_what_is_converted()
         wrong = [*run_language(), *unjust(reached, LANGUAGE, "test/errors/lang")]
+    elif arguments == ["op"]:
+        reached = install(OPERATIONS)
+        wrong = [*run_operations(), *unjust(reached, OPERATIONS, "test/unit/op")]
     else:
         reached = install(SCANNED)
         wrong = [*run_corpus(), *unjust(reached, SCANNED, "test/errors/*.mlir or to error_cases.py")]
