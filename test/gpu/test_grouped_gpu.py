@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from grouped_calls import CASES, ENDS, Case  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.grouped import functions  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +79,14 @@ def test_rows_of_no_group_are_not_written() -> None:
         out = torch.full((a.shape[0], b.shape[2]), float("nan"), dtype=a.dtype, device="cuda")
         op.grouped_mm(a, b, offs, out=out)
         assert bool(out[offs[-1] :].isnan().all()) and not bool(out[: offs[-1]].isnan().any())
+
+
+def test_a_call_like_an_earlier_one() -> None:
+    case = Case("m", "skewed", options=(("activation", "relu"), ("bias", True)))
+    functions.KNOWN.clear()
+    a, b = case.operands("cuda")
+    for turn in range(3):
+        x, y = torch.roll(a, turn, 1), torch.roll(b, 2 * turn, 1)
+        found, exact = case.call(x, y), wanted(case, x, y)
+        assert torch.equal(found.double(), exact.to(found.dtype).double()), turn
+    assert len(functions.KNOWN) == 1

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -34,6 +34,7 @@ from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
+from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_result, matrix
@@ -85,6 +86,7 @@ class _Call(NamedTuple):
     where: Where
     stream: object
     run: Interpreted
+    launched: list[tuple[Any, tuple[Any, ...]]]
 
     @property
     def library(self) -> Library:
@@ -92,15 +94,19 @@ class _Call(NamedTuple):
 
     def launch(self, config: Any, *given: Any) -> None:
         """Launch a kernel."""
+        self.launched.append((config, given))
         report = kernel_of(config, self.where.cpu)(*given, **options_of(self.where, self.stream, self.run))
         if report is not None and "report" in self.run:
             self.run["report"](report)
 
 
 def computed(
-    name: str, g: Given, device: object = None, stream: object = None, run: Any = None
+    name: str, g: Given, device: object = None, stream: object = None, run: Any = None,
+    known: tuple[KnownGroups, Sequence[Any], object] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a grouped product.  Raises subclasses of OpError, and what a kernel raises."""
+    """Compute a grouped product; ``known`` is told how: calls that it remembers, the tensors and what else this one
+    says.  Raises subclasses of OpError, and what a kernel raises.
+    """
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
     check_options(cast("Any", {"device": "gpu" if device is None else device, **options}))
@@ -124,11 +130,27 @@ def computed(
         with on:
             for n, x in on_host.items():
                 views[n] = _uploaded(name, n, x, where, views["a"])
-            return _computed(_Call(name, where, stream, run), g, views)
+            call = _Call(name, where, stream, run, [])
+            result = _computed(call, g, views)
+            if known is not None and not where.cpu and where.library.name == "torch":
+                _remember(known, call, result)
+            return result
     except OpError as e:
         if str(e).startswith(f"{name}: "):
             raise
         raise type(e)(f"{name}: {e}") from None  # of what does not know the call
+
+
+def _remember(known: tuple[KnownGroups, Sequence[Any], object], call: _Call, result: Any) -> None:
+    """Let a call be recognised, if nothing of it was copied."""
+    calls, tensors, how = known
+    launches: list[Launch] = []
+    for config, given in call.launched:
+        launch = kernel_of(config).by_address(*given)
+        if launch is None:
+            return
+        launches.append(Launch(launch, [x.pointer if isinstance(x, ArrayView) else None for x in given]))
+    calls.remember(tensors, how, result, launches)
 
 
 def _check_numbers(call: str, name: str, x: Any, a: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.grouped.known import KnownGroups, Launch  # noqa: E402
 
 ENDS = torch.tensor([5, 5, 30, 37], dtype=torch.int32)
 PARTS = [slice(0, 5), slice(5, 5), slice(5, 30), slice(30, 37)]
@@ -97,3 +98,25 @@ def test_the_operator_and_the_module() -> None:
     with pytest.raises(op.DtypeError, match="no gradients of f8E4M3FN"):
         b = torch.zeros(4, 24, 16).to(torch.float8_e4m3fn).requires_grad_()
         op.grouped_mm(torch.zeros(40, 24).to(torch.float8_e4m3fn), b, ENDS, device="cpu")
+
+
+def test_calls_that_are_known() -> None:
+    launched: list[tuple[int, ...]] = []
+
+    def launch(*given: int) -> None:
+        launched.append(given)
+
+    calls = KnownGroups(torch.empty_strided, lambda number: 77)
+    a, b, offs, result = torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.zeros(4, dtype=torch.int32), torch.zeros(8, 8)
+    first = [Launch(launch, [a.data_ptr(), b.data_ptr(), result.data_ptr(), offs.data_ptr() + 4, None])]
+    assert calls.again([a, b, offs], "as ever") is None
+    assert calls.remember([a, b, offs], "as ever", result, first)
+    others = [torch.ones(8, 16), torch.ones(3, 16, 8), torch.ones(4, dtype=torch.int32)]
+    found = calls.again(others, "as ever")
+    x, y, ends = (t.data_ptr() for t in others)
+    assert found.shape == (8, 8) and launched == [(77, x, y, found.data_ptr(), ends + 4, 0)]
+    assert calls.again(others, "otherwise") is None and calls.again([*others[:2], offs.long()], "as ever") is None
+    assert calls.again([torch.ones(129)[1:].view(8, 16), *others[1:]], "as ever") is None  # begins elsewhere
+    own = [Launch(launch, [a.data_ptr(), torch.ones(3).data_ptr()])]
+    assert not calls.remember([a, b, offs], "copied", result, own)
+    assert not calls.remember([a, a, offs], "twice", result, first) and len(calls) == 1
