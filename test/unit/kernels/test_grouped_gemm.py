@@ -83,8 +83,8 @@ def test_more_groups_than_the_table_has() -> None:
 
 @pytest.mark.parametrize(
     ("base", "majors"),
-    [(BASE, "mn"), (BASE, "kk"), (TURNS._replace(cluster_n=2, sms=4), "mn"), (TURNS, "kn")],
-    ids=["lines of rows", "lines of K", "turns, shared", "turns"],
+    [(BASE, "mn"), (BASE, "kn"), (TURNS._replace(cluster_n=2, sms=4), "mk")],
+    ids=["lines of rows", "lines of K", "turns, shared"],
 )
 def test_groups_of_steps(base: GemmConfig, majors: str) -> None:
     ends, parts = stretches(SIZES)

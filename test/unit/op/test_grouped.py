@@ -103,9 +103,9 @@ def test_the_group_of_each_row() -> None:
     assert np.array_equal(found, np.nan_to_num(rows(a, b, parts)))
 
 
-@pytest.mark.parametrize("element", ["bfloat16", "float8_e4m3fn", "int8", "tf32"])
+@pytest.mark.parametrize("element", ["float8_e4m3fn", "tf32"])
 def test_types(element: str) -> None:
-    kind = np.float32 if element == "tf32" else np.int8 if element == "int8" else getattr(ml_dtypes, element)
+    kind = np.float32 if element == "tf32" else getattr(ml_dtypes, element)
     a, b = numbers(24, 36, dtype=kind), numbers(3, 36, 20, dtype=kind)  # rows of any length: they are copied
     ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
     math = "tf32" if element == "tf32" else "default"
@@ -242,9 +242,8 @@ def test_explained() -> None:
         op.explain(op.grouped_mm, a, b, offs=[1, 2])
 
 
-@pytest.mark.parametrize("element", ["float16", "int8"])
-def test_gathered_rows(element: str) -> None:
-    a, b = numbers(9, 37, dtype=np.dtype(element)), numbers(3, 37, 16, dtype=np.dtype(element))
+def test_gathered_rows() -> None:
+    a, b = numbers(9, 37, dtype=np.int8), numbers(3, 37, 16, dtype=np.int8)
     which = np.random.default_rng(0).integers(0, 9, 24).astype(np.int32)
     ends, parts = np.array([4, 4, 24], np.int32), [slice(0, 4), slice(4, 4), slice(4, 24)]
     for x in (a, np.ascontiguousarray(a[:, 1:])):
