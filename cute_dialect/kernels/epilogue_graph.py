@@ -9,6 +9,7 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     cast                   ``value``: the type that it is rounded to
     even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
                            computed of it lies over (M, N / 2)
+    whole                  ``value``, sum, max or min, of a row: where a tile has all of it
     interleave             of two values over (M, N / 2) the one over (M, N) whose even and odd columns they are
     hook                   ``value``: a function in the language, of the operands; it has no reference
     a name of FUNCTIONS    of the operands
@@ -118,6 +119,11 @@ class Graph(NamedTuple):
     def paired(self) -> bool:
         """Tell whether neighbours of a row are computed together."""
         return any(self.halves)
+
+    @property
+    def whole_rows(self) -> bool:
+        """Tell whether what becomes of a row is computed with."""
+        return any(n.op == "whole" for n in self.nodes)
 
     @property
     def half(self) -> bool:
@@ -251,6 +257,10 @@ class Builder:
         """Return the first and the second of two neighbours of a row."""
         return self._add(Node("even", (x,))), self._add(Node("odd", (x,)))
 
+    def whole(self, operation: str, x: int) -> int:
+        """Return what becomes of each row: ``sum``, ``max`` or ``min``."""
+        return self._add(Node("whole", (x,), operation))
+
     def interleave(self, x: int, y: int) -> int:
         """Return the value whose even and odd columns two others are."""
         return self._add(Node("interleave", (x, y)))
@@ -297,6 +307,13 @@ def constant_of(node: Node) -> bool | int | float:
     return float.fromhex(node.value) if isinstance(node.value, str) else node.value
 
 
+def of_rows(x: Any, operation: str) -> Any:
+    """Return what becomes of the rows of an array of numpy or torch, with one element in their place."""
+    if hasattr(x, "data_ptr"):
+        return getattr(x, {"sum": "sum", "max": "amax", "min": "amin"}[operation])(dim=-1, keepdim=True)
+    return getattr(x, operation)(axis=-1, keepdims=True)
+
+
 def interleaved(x: Any, y: Any) -> Any:
     """Return arrays of numpy or torch whose columns in turn are those of two, one of which may be a number."""
     like = x if hasattr(x, "shape") else y
@@ -336,6 +353,9 @@ def evaluate(
             elif node.op in ("even", "odd"):
                 x = values[node.operands[0]]
                 found = x[..., (0 if node.op == "even" else 1) :: 2]
+            elif node.op == "whole":
+                x = values[node.operands[0]]
+                found = of_rows(arrays.where(accum == accum, x, x), node.value)
             elif node.op == "interleave":
                 found = interleaved(*[values[i] for i in node.operands])
             else:

@@ -169,6 +169,8 @@ def _product(
     flipped = not matrix(views["out"]).along(1)
     if flipped and SCALES[0] in views:
         raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales")
+    if flipped and epilogue is not None and epilogue.whole_rows:
+        raise LayoutError(f"{name}: expected out with contiguous rows for whole_rows of an epilogue")
     if flipped and epilogue is not None and epilogue.paired:
         raise LayoutError(f"{name}: expected out with contiguous rows where pairs() takes two columns")
     views, turned = by_rows(views, epilogue)

@@ -113,6 +113,11 @@ class Epilogue(NamedTuple):
         return self.graph is not None and self.graph.half
 
     @property
+    def whole_rows(self) -> bool:
+        """Tell whether what becomes of a row is computed with."""
+        return self.graph is not None and self.graph.whole_rows
+
+    @property
     def paired(self) -> bool:
         """Tell whether neighbours of a row are computed together."""
         return self.graph is not None and self.graph.paired
@@ -132,7 +137,7 @@ class Epilogue(NamedTuple):
     @property
     def by_element(self) -> bool:
         """Tell whether it is a graph that needs an element of the sums for each of its results."""
-        return self.graph is not None and not self.paired and not self.reduces
+        return self.graph is not None and not (self.paired or self.reduces or self.whole_rows)
 
     @property
     def by_elements(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
-from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
@@ -106,6 +106,7 @@ class Evaluation:
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
+        wholes = self._whole_rows(values, columns, rows, held, first, matrix)
         for j in range(columns // 8):  # registers: the passes unroll it
             at = first + j * 8
             of_columns = self._of_columns(at, matrix)
@@ -114,7 +115,7 @@ class Evaluation:
                 elements = self._elements(held[half], of_columns, at)
                 found: list[Any] = []
                 for i in cute.range_constexpr(2):
-                    place = {"row": rows[half], "column": at + i, "matrix": matrix}
+                    place = {"row": rows[half], "column": at + i, "matrix": matrix, **wholes[half]}
                     n = j * 4 + (2 * half + i)
                     found.append(evaluated(self.graph, values[n], elements[i], place))
                     values[n] = self.compute(found[i][self.graph.outputs[0].node])
@@ -125,6 +126,37 @@ class Evaluation:
                 total.take([[f[total.x.node] for f in found] for found in both], at)
         for total in totals:
             total.store(column // columns)
+
+    def _whole_rows(
+        self, values: Any, columns: int, rows: list[Any], held: list[Any], first: Any, matrix: Any
+    ) -> list[dict[int, Any]]:  # fmt: skip
+        """Return of the two rows of a thread what becomes of them, by the number of the node: one after another, as
+        each may need those before; four threads have a row.
+        """
+        wholes: list[dict[int, Any]] = [{}, {}]
+        for which, node in enumerate(self.graph.nodes):
+            if node.op == "whole":
+                combine, none = COMBINE[node.value], REDUCTIONS[node.value]
+                totals = cute.make_rmem_tensor(2, cute.Float32)
+                totals.fill(none)
+                for j in range(columns // 8):  # registers: the passes unroll it
+                    at = first + j * 8
+                    of_columns = self._of_columns(at, matrix)
+                    for half in cute.range_constexpr(2):
+                        elements = self._elements(held[half], of_columns, at)
+                        for i in cute.range_constexpr(2):
+                            place = {"row": rows[half], "column": at + i, "matrix": matrix, **wholes[half]}
+                            n = j * 4 + (2 * half + i)
+                            found = evaluated(self.graph, values[n], elements[i], place, which)
+                            value = cute.Float32(found[node.operands[0]])
+                            inside = value if at + i < self.extents[1] else cute.Float32(none)
+                            totals[half] = combine(totals[half], inside)
+                for half in cute.range_constexpr(2):
+                    total = totals[half]
+                    for step in (1, 2):
+                        total = combine(total, cute.arch.shuffle_sync_bfly(total, step))
+                    wholes[half][which] = total
+        return wholes
 
     def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
@@ -233,7 +265,7 @@ class _Totals:
 
     def __init__(self, x: Output, t: Any, extents: Any, rows: list[Any], matrix: Any):
         self.x, self.to, self.rows, self.extents = x, t[None, None, matrix] if x.batch else t, rows, extents
-        self.combine = {"sum": _add, "max": cute.max, "min": cute.min}[x.reduce]
+        self.combine = COMBINE[x.reduce]
         self.none = REDUCTIONS[x.reduce]
         self.held = cute.make_rmem_tensor(2, cute.Float32)
         self.held.fill(self.none)
@@ -277,6 +309,10 @@ def _add(x: Any, y: Any) -> Any:
     return x + y
 
 
+COMBINE = {"sum": _add, "max": cute.max, "min": cute.min}
+"""What becomes of several values -> how of two."""
+
+
 def neighbours(values: list[Any], lane: Any) -> list[Any]:
     """Exchange values of four threads: of columns ``q`` and ``4 + q``, q the thread's number, those of ``2 q`` and
     ``2 q + 1``.
@@ -291,7 +327,7 @@ def neighbours(values: list[Any], lane: Any) -> list[Any]:
 def store_one(value: Any, to: Any, row: Any, column: Any) -> None:
     """Store an element, if it lies inside."""
     if (row < to.shape[0]) & (column < to.shape[1]):
-        to[row, column] = cute.Float32(value).to(to.element_type)
+        to[row, column] = _stored([value], to.element_type)[0]
 
 
 def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> None:
@@ -300,15 +336,23 @@ def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> N
     kind = to.element_type
     if x.pairs:
         if (row < rows) & (column < columns):
-            both = cute.make_rmem_tensor(2, kind)
-            for i in cute.range_constexpr(2):
-                both[i] = cute.Float32(values[i]).to(kind)
+            both = _stored(values, kind)
             start = (to[row, None].iterator + column).align(2 * kind.width // 8)
             cute.make_tensor(start, cute.make_layout(2)).store(both.load())
     else:
         for i in cute.range_constexpr(2):
             if (row < rows) & (column + i < columns):
-                to[row, column + i] = cute.Float32(values[i]).to(kind)
+                to[row, column + i] = _stored([values[i]], kind)[0]
+
+
+def _stored(values: list[Any], kind: Any) -> Any:
+    """Return values in registers as they are stored: 8 bits, and integers, saturate."""
+    held = cute.make_rmem_tensor(len(values), cute.Float32)
+    for i in cute.range_constexpr(len(values)):
+        held[i] = cute.Float32(values[i])
+    found = cute.make_rmem_tensor(len(values), kind)
+    found.store(rounded(held, kind))
+    return found
 
 
 def element_of(line: Any, at: Any, compute: Any) -> Any:
@@ -345,10 +389,15 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
     return values
 
 
-def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[str, Any]) -> list[Any]:
-    """Return the values of all nodes for an element."""
+def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1) -> list[Any]:
+    """Return the values of all nodes for an element, or (``stop``) of those before one; ``place``: where it lies, and
+    what becomes of its row, by the number of the node.
+    """
     values: list[Any] = []
-    for node in graph.nodes:
+    for i, node in enumerate(graph.nodes[:stop] if stop >= 0 else graph.nodes):
+        if node.op == "whole":
+            values.append(place[i])
+            continue
         loaded = inputs[node.value] if node.op == "load" else None
         values.append(value_of(node, accum, loaded, [values[i] for i in node.operands], place))
     return values

@@ -80,8 +80,11 @@ def launch(
     behind |= addends._asdict() | {"places": places}
     check_arguments(config, A, B, C, behind)
     c.epilogue.check_shapes(C, addends, array=c.array)
-    if c.epilogue.reduces:
+    if c.epilogue.reduces or c.epilogue.whole_rows:
         addends = addends._replace(extents=(C.shape[0], C.shape[1]))
+    if c.epilogue.whole_rows:
+        assert C.shape[1] <= c.tile[1], "a tile must have all of a row of C"
+    if c.epilogue.reduces:
         c.epilogue.check_parts(C.shape[1], addends, config.piece if parts > 1 else c.part)
     fallback = any_gemm(A, B, C) if c.fallback else None
     A, B, C = as_read(c, A, B, C)

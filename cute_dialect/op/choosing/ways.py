@@ -208,17 +208,23 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
 
     The swapped problem reads and writes matrices beside the result an element at a time.
     """
-    if not epilogue.paired and not epilogue.reduces and not (choice.swapped and epilogue.by_elements):
+    of_rows = epilogue.whole_rows
+    if not (epilogue.paired or epilogue.reduces or of_rows) and not (choice.swapped and epilogue.by_elements):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs))):
         found = with_epilogue(other, epilogue)
         try:
-            fits = found.skinny is None and found.parts == 1 if epilogue.paired else not found.swapped
+            fits = not found.swapped
+            if epilogue.paired or of_rows:
+                fits = found.skinny is None and found.parts == 1 and (fits or not of_rows)
+            fits = fits and (not of_rows or found.config.tile[1] >= problem.n)
             if fits:
                 found.config.check()
                 return found
         except ValueError:
             continue
+    if of_rows:
+        raise UnsupportedError(f"expected rows that a tile has all of, of at most 256, for whole_rows, got {problem.n}")
     raise UnsupportedError(f"expected a problem that some kernel with pairs() serves, got {problem.key}")
 
 

@@ -255,6 +255,8 @@ def _computed(
         traced = traced_of(call.name, graph, of_matrix, shape)
         if traced.shape_of(shape) != shape:
             raise EpilogueError(f"{call.name}: expected a result of as many columns as the sums: no pairs()")
+        if traced.graph.whole_rows:
+            raise EpilogueError(f"{call.name}: expected no whole_rows in an epilogue: op.mm and op.bmm have them")
 
         def another(shape: tuple[int, ...], kind: str) -> Any:
             return library.empty(call.name, shape, kind or ready.output, like)

@@ -22,8 +22,8 @@ from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["Bound", "bound", "traced_of"]
 
-STORED = ("f16", "bf16", "f32")
-"""Types of results besides D."""
+STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
+"""Types of results besides D; of what is reduced the first three."""
 
 
 class Bound(NamedTuple):
@@ -173,9 +173,10 @@ def bound(
             raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
         _on_device(traced, name, t, d)
         element = element_name(t.dtype)
-        if element not in STORED:
+        if element not in (STORED[:3] if x.reduce else STORED):
             raise EpilogueError(
-                f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED)}, got {element}"
+                f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED[: 3 if x.reduce else None])}, "
+                f"got {element}"
             )
         results[name] = t
         if x.reduce:

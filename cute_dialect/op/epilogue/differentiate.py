@@ -155,6 +155,8 @@ def _backward(
         if node.op in ("even", "odd"):
             both = pairs.setdefault(node.operands[0], [None, None])
             both[node.op == "odd"] = g
+        elif node.op == "whole":
+            push(node.operands[0], _of_rows(node.value, g, forward[i], *operands), False)
         elif node.op == "cast":
             push(node.operands[0], g, halves[i])
         else:
@@ -207,11 +209,21 @@ def _forward(traced: Traced, values: Mapping[str, Any]) -> list[Any]:
             found.append(operands[0].pair()[node.op == "odd"])
         elif node.op == "interleave":
             found.append(interleaved(*operands))
+        elif node.op == "whole":
+            found.append(operands[0].of_rows(node.value, -1))
         elif any(isinstance(x, Proxy) for x in operands):
             found.append(call(node.op, *operands))
         else:
             found.append(getattr(functions, node.op)(*operands))
     return found
+
+
+def _of_rows(operation: str, g: Any, r: Any, x: Any) -> Any:
+    """Return the gradient of what a row's sum, maximum or minimum is of: of several largest ones the same each."""
+    total = functions.sum(g, -1, whole_rows=True)
+    if operation == "sum":
+        return total
+    return _where(x == r, total / functions.sum(_where(x == r, 1.0, 0.0), -1, whole_rows=True), 0.0)
 
 
 def _rule(what: str, name: str) -> Callable[..., Sequence[Any]]:

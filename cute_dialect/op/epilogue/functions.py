@@ -119,33 +119,36 @@ def _place(x: Any, index: str, axis: int) -> Any:
     return np.arange(x.shape[axis]).reshape(shape)
 
 
-def sum(x: Any, dim: int | None = None) -> Any:
+def sum(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
     """Return the sums of rows (``dim`` -1), of columns (-2), or of all (None), with modes of one element in their
-    place; of an epilogue as a result only, f32, added in the same order at each call.
+    place; of an epilogue as a result only, f32, added in the same order at each call; with ``whole_rows`` (``dim`` -1)
+    to be computed with, where a tile has all of a row: of at most 256 columns.
 
     >>> import numpy as np
     >>> sum(np.ones((2, 3)), -1).tolist()
     [[3.0], [3.0]]
     """
-    return _reduced(x, "sum", dim)
+    return _reduced(x, "sum", dim, whole_rows)
 
 
-def sum_squares(x: Any, dim: int | None = None) -> Any:
+def sum_squares(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
     """Return the sums of squares, as :func:`sum` does."""
-    return _reduced(x * x, "sum", dim)
+    return _reduced(x * x, "sum", dim, whole_rows)
 
 
-def max(x: Any, dim: int | None = None) -> Any:
+def max(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
     """Return the greatest of rows, columns or all, as :func:`sum` does; NaN where there is one."""
-    return _reduced(x, "max", dim)
+    return _reduced(x, "max", dim, whole_rows)
 
 
-def min(x: Any, dim: int | None = None) -> Any:
+def min(x: Any, dim: int | None = None, whole_rows: bool = False) -> Any:
     """Return the least of rows, columns or all, as :func:`sum` does; NaN where there is one."""
-    return _reduced(x, "min", dim)
+    return _reduced(x, "min", dim, whole_rows)
 
 
-def _reduced(x: Any, operation: str, dim: int | None) -> Any:
+def _reduced(x: Any, operation: str, dim: int | None, whole_rows: bool) -> Any:
+    if isinstance(x, proxy.Proxy) and whole_rows:
+        return x.of_rows(operation, dim)
     if isinstance(x, proxy.Proxy):
         return x.reduced(operation, dim)
     return combined(x, operation, (-2, -1) if dim is None else (dim,))

@@ -44,7 +44,7 @@ class Reduced:
     def _said(self) -> str:
         return (
             f"{self.of.what}: expected {self.operation}() of rows or columns as a result of the function, got it as an "
-            "operand: a tile does not know the others' parts"
+            "operand: a tile does not know the others' parts (whole_rows=True: of rows of at most 256)"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = refuse
@@ -123,6 +123,14 @@ class Proxy:
                 f"{self.what}: expected {operation}() along -1, -2 or None of a matrix, got {dim} of {self.shape}"
             )
         return Reduced(self, operation, axes)
+
+    def of_rows(self, operation: str, dim: object) -> Proxy:
+        """Return what becomes of its rows, to be computed with.  Raises EpilogueError for other modes."""
+        found = self.reduced(operation, dim)
+        if found.axes != "n":
+            raise EpilogueError(f"{self.what}: expected whole_rows along -1, got {dim} of {self.shape}")
+        node = self.make.whole(operation, self.node)
+        return Proxy(self.what, self.make, node, (*self.shape[:-1], 1))
 
     def _value(self, use: str) -> NoReturn:
         """Refuse, or ask for, the value."""

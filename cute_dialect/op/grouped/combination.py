@@ -92,6 +92,8 @@ def of_graph(call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], resu
             f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: rows of a tile may be "
             "another group's"
         )
+    if traced.graph.whole_rows:
+        raise UnsupportedError(f"{call}: expected no whole_rows in an epilogue: op.mm and op.bmm have them")
     found = bound(traced, args, result, s.result, lambda shape, kind: result)
     return found._replace(graph=_any_column(found.graph, s))
 

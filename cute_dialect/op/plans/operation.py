@@ -167,9 +167,12 @@ class GemmOperationUniversal:
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
         """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
         bias_type = "f32" if x.bias is None else x.bias.dtype
-        return self.variant(
+        found = self.variant(
             x.alpha, x.beta, x.along, bias_type, batch=array or len(x.d.shape) == 3, array=array, graph=x.graph
         )
+        if x.graph is not None:
+            check_kernel(found, x.b.shape[-1])
+        return found
 
     def recipe_of(self, variant: Variant) -> Recipe:
         """Return how a kernel is called."""
@@ -213,7 +216,7 @@ class GemmOperationUniversal:
         """Return the operation of the same tile whose blocks share K; None where there is none, or not all blocks of
         this call would run at once.
         """
-        paired = x.graph is not None and x.graph.paired
+        paired = x.graph is not None and (x.graph.paired or x.graph.whole_rows)
         if self.choice is None or paired or (len(x.d.shape) == 3 and split.mode == "stream"):
             return None
         c = self.choice.config

@@ -94,7 +94,7 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
 
 def _by_element(x: Operands) -> bool:
     """Tell whether what becomes of the sums is computed of each alone."""
-    return x.graph is None or not (x.graph.paired or x.graph.reduces)
+    return x.graph is None or not (x.graph.paired or x.graph.reduces or x.graph.whole_rows)
 
 
 def _combined(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:

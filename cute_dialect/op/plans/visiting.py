@@ -92,8 +92,8 @@ def visited(
 
     x, d = check(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
     traced, sums = known[0]
-    if traced.graph.paired and kinds.d.layout == "column":
-        raise LayoutError(f"{call}: expected D row-major where pairs() takes two columns")
+    if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
+        raise LayoutError(f"{call}: expected D row-major for pairs() and whole_rows")
 
     def another(shape: tuple[int, ...], element: str) -> Any:
         return new_like(a, shape, Type(element or kinds.d.element, "row"))
@@ -127,8 +127,8 @@ def example_graph(traced: Traced, kinds: Kinds) -> Graph:
     return bound(traced, given, d, sums, another).graph
 
 
-def check_kernel(variant: Variant) -> None:
-    """Raise EpilogueError for a kernel that cannot evaluate its graph."""
+def check_kernel(variant: Variant, columns: int = 0) -> None:
+    """Raise EpilogueError for a kernel that cannot evaluate its graph, for a product of so many columns."""
     from cute_dialect.op.choosing.choice import Choice
 
     graph, kernel = variant.epilogue.graph, variant.kernel
@@ -138,11 +138,13 @@ def check_kernel(variant: Variant) -> None:
         try:
             config = kernel.skinny or kernel.config
             config.check()
-            if graph.paired and (kernel.parts > 1 or kernel.swapped):
-                raise ValueError("expected no blocks that share K, and no swapped problem, for pairs()")
+            if (graph.paired or graph.whole_rows) and (kernel.parts > 1 or kernel.swapped):
+                raise ValueError("expected no blocks that share K, and no swapped problem, for pairs() and whole_rows")
+            if graph.whole_rows and columns > kernel.config.tile[1]:
+                raise ValueError(f"expected at most {kernel.config.tile[1]} columns for whole_rows, got {columns}")
         except ValueError as e:
             raise EpilogueError(f"Gemm: this tile does not take the epilogue: {e}") from None
-    elif graph.paired or graph.reduces:
+    elif graph.paired or graph.reduces or graph.whole_rows:
         what = "pairs()" if graph.paired else "reductions"
         raise EpilogueError(
             f"Gemm: expected matrices of 16 or 8 bits, or tf32, and addresses and rows of whole 16 bytes (a kernel by "

@@ -86,6 +86,17 @@ def test_pairs_and_sums() -> None:
     check(mm, sums, a, b, {"bias": integers(64), "mask": integers(24, 64) > 0})
 
 
+def test_whole_rows() -> None:
+    def softmax(accum: Any, bias: Any) -> Any:
+        x = accum * 0.25 + bias
+        power = epilogue.exp(x - epilogue.max(x, -1, whole_rows=True))
+        return power / epilogue.sum(power, -1, whole_rows=True)
+
+    generator = torch.Generator().manual_seed(1)
+    a, b, bias = (torch.randn(shape, generator=generator).half() for shape in ((24, 40), (40, 32), (32,)))
+    check(mm, softmax, a, b, {"bias": bias}, within=2e-2)
+
+
 def test_batches() -> None:
     def f(accum: Any, per: Any, row: Any, column: Any, skip: Any) -> Any:
         return accum * per + row * column - skip

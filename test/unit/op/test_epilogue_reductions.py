@@ -13,7 +13,8 @@ from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import menu
 from cute_dialect.op.epilogue import FakeTensor, relu, trace
-from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.runtime.arrays import numpy_dtype
 
 
 def everything(accum: Any, bias: Any) -> Any:
@@ -121,3 +122,35 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(EpilogueError, match=said):
             trace(f, accum)
+
+
+def softmax(accum: Any, bias: Any) -> Any:
+    x = accum * 0.25 + bias
+    power = epilogue.exp(x - epilogue.max(x, -1, whole_rows=True))
+    D = power / epilogue.sum(power, -1, whole_rows=True)
+    q = D * 100.0
+    return D, q
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_whole_rows(dtype: Any) -> None:
+    """What becomes of a row is computed with: beside the function in f64; results of 8 bits are rounded as D's are."""
+    a, b, bias = integers(40, 48), integers(48, 72), integers(72, dtype=np.float32)
+    want = softmax(wide(a) @ wide(b), wide(bias))
+    e4m3 = numpy_dtype("f8E4M3FN")
+    memory = {"q": np.full((40, 72), np.nan, e4m3)}
+    d, q = op.mm(a, b, epilogue=softmax, args={"bias": bias, **memory}, dtype=dtype, device="cpu", checks=["uninit"])
+    assert np.abs(d - want[0]).max() < 1e-3 and np.abs(d.astype(float).sum(-1) - 1.0).max() < 1e-2
+    near = want[1].astype(e4m3).astype(float)
+    assert (np.abs(q.astype(float) - near) <= 0.13 * near).all() and (q.astype(float) == near).mean() > 0.99
+    if dtype == np.float16:  # in the arrays' library, where TMA reads nothing
+        odd = op.mm(a[:, :7].copy(), b[:7], epilogue=softmax, args={"bias": bias, **memory}, device="cpu")[0]
+        assert np.abs(odd - softmax(wide(a[:, :7]) @ wide(b[:7]), wide(bias))[0]).max() < 1e-3
+        return
+    wider = {"bias": np.zeros(320, np.float32)}
+    with pytest.raises(UnsupportedError, match="a tile has all of, of at most 256, for whole_rows, got 320"):
+        op.mm(a, integers(48, 320), epilogue=softmax, args=wider, device="cpu")
+    with pytest.raises(LayoutError, match="mm: expected out with contiguous rows for whole_rows"):
+        op.mm(a, b, np.zeros((72, 40), np.float16).T, epilogue=softmax, args={"bias": bias}, device="cpu")
+    with pytest.raises(EpilogueError, match="expected whole_rows along -1, got -2"):
+        trace(lambda accum: accum - epilogue.max(accum, -2, whole_rows=True), {"accum": FakeTensor("f32", (8, 8))})
