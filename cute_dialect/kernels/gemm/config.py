@@ -230,7 +230,7 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
         if self.epilogue.whole_rows and (self.major_c != "n" or self.sums != "f32" or self.epilogue.paired):
             raise ValueError("expected contiguous rows of C, sums in f32, and no pairs, for whole_rows of an epilogue")
-        if self.epilogue.paired and (self.major_c != "n" or self.tile[1] % 16):
+        if self.epilogue.paired and not self.epilogue.half and (self.major_c != "n" or self.tile[1] % 16):
             raise ValueError(
                 "expected contiguous rows of C, and whole 16 columns, where an epilogue takes pairs of them"
             )

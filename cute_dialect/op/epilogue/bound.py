@@ -214,9 +214,10 @@ def described(x: Any) -> Any:
         shape, strides = tuple(x.shape), _strides(x)
     words = np.zeros(64, np.uint8)
     start = -words.ctypes.data % 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
-    one = words[start : start + 16].view(_numpy_type(element_name(x.element if isinstance(x, FakeTensor) else x.dtype)))
+    kind = _numpy_type(element_name(x.element if isinstance(x, FakeTensor) else x.dtype))
+    one = words[start : start + 16].view(f"u{kind.itemsize}")  # numpy strides no types of others
     apart = tuple([s * one.itemsize for s in strides])
-    return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False)
+    return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False).view(kind)
 
 
 def _numpy_type(element: str) -> Any:

@@ -148,7 +148,8 @@ def test_what_does_not_fit(launched: list[str]) -> None:
         ({"args": {**args, "other": 1.0}}, "epilogue example: expected arguments of its parameters"),
         ({"args": {**args, "aux": "x"}}, "epilogue example: aux: expected a number or an array, got str"),
         ({"args": {**args, "F": integers(40, 80)}}, "expected F of shape (40, 88), got (40, 80)"),
-        ({"args": {**args, "F": integers(40, 88).int()}}, "expected a result F of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, ui8, got i32"),
+        ({"args": {**args, "F": integers(40, 88).int()}}, "expected a result F of f16, bf16, f32, f8E4M3FN, "
+         "f8E5M2, i8, ui8, got i32"),
         ({"args": args, "bias": args["bias"]}, "mm: expected epilogue alone (it has all of alpha, c, bias, "
          "activation), got bias too"),
         ({"args": args, "activation": "relu"}, "got activation too"),
