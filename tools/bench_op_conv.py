@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.conv.unfold import unfold_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.compute import is_product
+from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
@@ -40,11 +42,13 @@ class Conv(NamedTuple):
     taps: int = 3
     stride: int = 1
     fused: bool = False
+    groups: int = 1
 
     @property
     def operation(self) -> str:
         """``fprop 3x3``"""
-        return f"{self.kind} {self.taps}x{self.taps}{f' s{self.stride}' * (self.stride > 1)}{' fused' * self.fused}"
+        more = f" s{self.stride}" * (self.stride > 1) + " fused" * self.fused + " depthwise" * (self.groups > 1)
+        return f"{self.kind} {self.taps}x{self.taps}{more}"
 
     @property
     def name(self) -> str:
@@ -54,8 +58,8 @@ class Conv(NamedTuple):
     @property
     def geometry(self) -> Geometry:
         """What it is of."""
-        image, filters = (self.n, self.size, self.size, self.c), (self.k, self.taps, self.taps, self.c)
-        return geometry(_NAMES[self.kind], self.kind, image, filters, self.stride, self.taps // 2, 1, 1)
+        image, filters = (self.n, self.size, self.size, self.c), (self.k, self.taps, self.taps, self.c // self.groups)
+        return geometry(_NAMES[self.kind], self.kind, image, filters, self.stride, self.taps // 2, 1, self.groups)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return what is called on an H200, for convolutions that im2col loads serve."""
@@ -65,6 +69,9 @@ class Conv(NamedTuple):
         g = self.geometry
         if is_product(g):
             return self._product(g)
+        alone = depthwise_config(g, "f16", "f16")
+        if alone is not None:
+            return {alone.name: partial(depthwise_text, alone)}
         asked = Asked(g, "f16", "f16")
         if self.fused and has_epilogue(g):
             added: Any = True  # there is a residual
@@ -109,34 +116,36 @@ class Conv(NamedTuple):
         mask = [self.kind == "dgrad", self.kind == "wgrad", False]
 
         def backward(y: torch.Tensor, x: torch.Tensor, f: torch.Tensor) -> torch.Tensor:
-            how = ([stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, mask)
+            how = ([stride] * 2, [padding] * 2, [1, 1], False, [0, 0], self.groups, mask)
             return torch.ops.aten.convolution_backward(y, x, f, None, *how)[mask.index(True)]
 
         def ours() -> torch.Tensor:
             if self.fused:
                 return op.conv2d(x, f, bias, stride, padding, c=y, activation="relu")
             if self.kind == "fprop":
-                return op.conv2d(x, f, None, stride, padding)
+                return op.conv2d(x, f, None, stride, padding, groups=self.groups)
             if self.kind == "dgrad":
-                return op.conv2d_input(x.shape, f, y, stride, padding)
+                return op.conv2d_input(x.shape, f, y, stride, padding, groups=self.groups)
             return op.conv2d_weight(x, f.shape, y, stride, padding)
 
         def of_torch() -> torch.Tensor:
             if self.fused:
                 return torch.relu_(conv(x, f, bias, stride, padding).add_(y))
-            return conv(x, f, None, stride, padding) if self.kind == "fprop" else backward(y, x, f)
+            forward = self.kind == "fprop"
+            return conv(x, f, None, stride, padding, 1, self.groups) if forward else backward(y, x, f)
 
         def check() -> float:
             exact = [t.float() for t in (x, f, y)]
             with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 if self.kind == "fprop":
-                    wanted = conv(exact[0], exact[1], bias.float() if self.fused else None, stride, padding)
+                    shift = bias.float() if self.fused else None
+                    wanted = conv(exact[0], exact[1], shift, stride, padding, 1, self.groups)
                     wanted = torch.relu(wanted + exact[2]) if self.fused else wanted
                 else:
                     wanted = backward(exact[2], exact[0], exact[1])
-            terms = {
-                "fprop": self.taps**2 * self.c, "dgrad": self.taps**2 * self.k, "wgrad": prod(g.result[:-1])
-            }[self.kind]  # fmt: skip
+            pixels, taps = prod(g.result[:-1]), self.taps**2
+            of_kind = {"fprop": taps * self.c, "dgrad": taps * self.k, "wgrad": pixels * self.groups}
+            terms = of_kind[self.kind] // self.groups
             # Rounded to f16; sums of normal products, cut off behind 13 bits now and then, and those of f32 beside.
             error = (ours().float() - wanted).abs() / (2.0**-10 * wanted.abs() + 2.0**-11 * terms**0.5)
             if not float(error.max()) <= 1:
@@ -161,6 +170,10 @@ CASES = (
         for kind in ("fprop", "dgrad", "wgrad") for n in (32, 128) for size, c, k, taps, stride in _RESNET
     ),
     *(Conv(kind, n, size, c, k) for kind in ("fprop", "dgrad", "wgrad") for n, size, c, k in _OTHERS),
+    *(
+        Conv(kind, n, size, c, c, groups=c)
+        for kind in ("fprop", "dgrad") for n in (32, 128) for size, c in ((56, 144), (112, 96))
+    ),
     Conv("fprop", 32, 224, 3, 64, 7, 2), Conv("wgrad", 32, 224, 3, 64, 7, 2),
     *(Conv("fprop", n, size, c, c, 3, 1, True) for n in (32, 128) for size, c in ((56, 64), (28, 128), (14, 256))),
 )  # fmt: skip

@@ -11,9 +11,10 @@ from cute_dialect.op.compiled import Libraries, Runner, by_name
 from cute_dialect.op.conv.choice import choice_of
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ConvRunner", "conv_library", "conv_runner", "unfolder"]
+__all__ = ["ConvRunner", "conv_library", "conv_runner", "depthwise_kernel", "unfolder"]
 
 _LIBRARIES = Libraries()
 
@@ -46,6 +47,15 @@ class ConvRunner(Runner):
 def conv_runner(config: ConvConfig, cpu: bool = False) -> ConvRunner:
     """Return the compiled kernel, ready to be called with image, filter and result."""
     return ConvRunner(config, conv_library(config, cpu=cpu))
+
+
+@cache
+def depthwise_kernel(config: DepthwiseConfig, cpu: bool = False) -> Kernel:
+    """Return the compiled kernel of a depthwise convolution."""
+    from cute_dialect.kernels.conv.depthwise import depthwise_text
+
+    text = partial(depthwise_text, config)
+    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
 
 
 @cache

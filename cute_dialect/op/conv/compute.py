@@ -18,6 +18,7 @@ from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
+from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.order import (
     as_rows,
@@ -324,6 +325,13 @@ def _launch(
     """Launch the kernel of a convolution, on copies of what it cannot read or write."""
     library, g = call.where.library, ready.geometry
     config, epilogue = None, _epilogue(call, ready, extras, found)
+    alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
+    if alone is not None and matrix(rows).suits_tma():
+        sums = rows if not epilogue.active else sums_for(library, ready, rows)
+        depthwise(call, ready, sums, alone if sums is rows else alone._replace(output=sums.dtype))
+        if sums is not rows:
+            finish(library, ready, sums, rows, extras, found)
+        return
     if extras.alpha != 0.0 and not is_product(g):
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g)

@@ -21,6 +21,7 @@ from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
 from cute_dialect.op.conv.compute import NAMES, Given, is_product, prepared
+from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
 from cute_dialect.op.dtypes import element_name
@@ -117,7 +118,10 @@ def explained(
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize
     moved = sum(sizes[n] for n in NAMES[kind]) + prod(g.output) * item
-    if found is not None:
+    alone = depthwise_config(g, ready.element, ready.output)
+    if alone is not None:
+        time, config, kernel, why = 0.0, None, alone.name, "each channel has a filter of its own"
+    elif found is not None:
         time, config = found
         kernel, why = config.name, "predicted to be the fastest"
     elif is_product(g):

@@ -25,6 +25,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
         np.float64,
         "",
     ),
+    "f16, depthwise": ((1, 5, 6, 8), (8, 3, 2, 1), How((1, 0), (0, 2), (1, 1), (1, 2), 8), np.float16, ""),
     "f16, one tap": ((1, 3, 3, 64), (72, 1, 1, 64), how(0), np.float16, ""),
 }
 """Images, filters, how; type; which of the three are computed by im2col loads: forward, the gradients of ``x`` (d) and
@@ -124,6 +125,7 @@ def test_explained() -> None:
     few = op.explain(op.conv2d_weight, half(2, 7, 7, 3), (8, 3, 3, 3), half(2, 5, 5, 8))
     assert few.config is None and few.copies == (("columns", 2 * 5 * 5 * 27 * 2),)
     assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a product of matrices"
+    assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3"
     with pytest.raises(op.UnsupportedError, match="expected size, f, grad_y of conv2d_input, got 2 arguments"):
         op.explain(op.conv2d_input, (8, 57, 56, 64), (64, 3, 3, 64))
     with pytest.raises(op.UnsupportedError, match="expected no stride of mm"):

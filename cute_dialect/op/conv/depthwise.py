@@ -1,0 +1,65 @@
+"""Depthwise convolutions: a filter for each channel, forward and the gradient of the image."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, Window
+from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+from cute_dialect.op.conv.compiled import depthwise_kernel
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.order import dense, lines_suit, strides_of
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.conv.compute import Call, Prepared
+
+__all__ = ["depthwise", "depthwise_config"]
+
+_TYPES = ("f16", "bf16", "f32")
+
+
+def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
+    """Return the kernel of a depthwise convolution of two dimensions; None for other convolutions, for the gradient of
+    an image with a stride, and where channels are no whole 16 bytes.
+
+    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
+    'depthwise-f16-f16-3x3-p1x1'
+    """
+    w, element = g.window, "f32" if element == "tf32" else element
+    one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
+    if not one or g.groups == 1 or element not in _TYPES or output not in _TYPES:
+        return None
+    if g.kind == DGRAD:  # the same of the result's gradient, the filter backwards
+        if set(w.strides) != {1}:
+            return None
+        reach = [(t - 1) * d for t, d in zip(w.taps, w.dilations)]
+        before, after = (tuple([r - p for r, p in zip(reach, side)]) for side in (w.before, w.after))
+        w = Window(w.taps, before, after, w.strides, w.dilations, (), not w.flip)
+    config = DepthwiseConfig(element, output, w)
+    return config if g.kind in (FPROP, DGRAD) and g.groups % 8 == 0 and g.groups % config.channels == 0 else None
+
+
+def depthwise(call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig) -> None:
+    """Compute a depthwise convolution to a matrix of rows."""
+    g, library, channels = ready.geometry, call.where.library, config.channels
+    image = ready.image if lines_suit(ready.image) else dense(library, ready.image)
+    axes = (1, 2, 0)  # taps, then channels
+    other = ready.other._replace(
+        shape=tuple([ready.other.shape[i] for i in axes]), strides=tuple([ready.other.strides[i] for i in axes])
+    )
+    taps = dense(library, other)._replace(shape=(g.taps, g.groups), strides=(g.groups, 1))
+    steps = strides_of(g.output)
+    step = rows.strides[0]
+    result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
+    given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, channels)))
+    filters = taps._replace(shape=taps.shape[::-1], strides=(1, g.groups))
+    call.told(depthwise_kernel(config, call.where.cpu)(given, filters, result, **call.options))
+
+
+def _whole(x: ArrayView, unit: int) -> list[int]:
+    """Return the strides of an image's W, H and N, those of one element too in whole vectors."""
+    dense_ones = strides_of(x.shape)
+    return [step if n > 1 else prod((unit, whole)) for n, step, whole in zip(x.shape, x.strides, dense_ones)][-2::-1]
