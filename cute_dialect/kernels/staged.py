@@ -12,7 +12,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "tile_copy", "tile_layout"]
+__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy", "tile_layout"]
 
 
 class Staged:
@@ -37,7 +37,7 @@ class Staged:
         self.ring = cute.make_tensor(buffer, self.layout(kind, rows, depth, contiguous, stages))
         self.source = self.copy.partition_S(cute.local_tile(matrix, (rows, depth), (tile, None)))
         self.target = self.copy.partition_D(self.ring)
-        ids = cute.local_tile(cute.make_identity_tensor(matrix.shape), (rows, depth), (tile, 0))
+        ids = cute.local_tile(cute.make_identity_tensor(plain_shape(matrix)), (rows, depth), (tile, 0))
         self.ids = self.copy.partition_S(ids)
         _, self.first, self.second = cute.shape(self.ids)
         # A flag an instruction: is its row inside?
@@ -140,6 +140,13 @@ class WarpsOfK:
             if self.group == 0:
                 for i in range(cute.size(acc)):  # registers: the passes unroll it
                     acc[i] = acc[i] + shared[i, self.lane]
+
+
+def plain_shape(matrix: Any) -> Any:
+    """Return the extents of a matrix, also of one whose columns lie in runs: two numbers."""
+    if isinstance(matrix.shape[1], tuple):
+        return cute.size(matrix, mode=[0]), cute.size(matrix, mode=[1])
+    return matrix.shape
 
 
 def contiguous_mode(matrix: Any) -> int:

@@ -27,7 +27,7 @@ from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
 from cute_dialect.kernels.split_tf32 import parts_of
-from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead
+from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -45,7 +45,8 @@ class WarpConfig(NamedTuple):
     anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along
     K; ``math``: of f32, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of
     integers stick at the ends of i32; ``simt``: f64 without tensor cores; ``step``: K of an instruction, 0 for the
-    usual one; ``ahead``: fragments are brought to registers one step ahead.
+    usual one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``:
+    columns of A, B (N, K) and C, of 8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any).
     """
 
     element: str = "f64"
@@ -65,6 +66,7 @@ class WarpConfig(NamedTuple):
     simt: bool = False
     step: int = 0
     ahead: bool = False
+    interleaved: bool = False
 
     @property
     def threads(self) -> int:
@@ -88,7 +90,7 @@ class WarpConfig(NamedTuple):
             shape = "x".join(map(str, (*self.tile, self.depth)))
             more = f"-{shape}-{'x'.join(map(str, warps[: 2 + (self.warps_k > 1)]))}-q{self.stages}{more}"
         more += f"-{self.math}" * bool(self.math) + "-s" * self.saturate + "-simt" * self.simt
-        more += f"-k{self.step}" * bool(self.step)
+        more += f"-k{self.step}" * bool(self.step) + "-i" * self.interleaved
         return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
@@ -111,6 +113,11 @@ class WarpConfig(NamedTuple):
             raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
         if self.ahead and (self.math or self.warps_k > 1):
             raise ValueError("expected no math of f32 and no warps along K where fragments come ahead")
+        if self.interleaved and (
+            BITS[self.output] != 8 or sums_of(self.element) != "i32" or self.batch or self.majors != ("k", "k")
+            or self.vectors != (16,) or self.epilogue.beta != 0.0 or self.epilogue.graph is not None
+        ):  # fmt: skip
+            raise ValueError("expected 8-bit integers, copies of 16 bytes, no C and no batch of interleaved matrices")
         if self.simt and self.element != "f64":
             raise ValueError(f"expected f64 without tensor cores, got {self.element}")
         steps = self.depth // _instruction(self).depth
@@ -157,6 +164,14 @@ def launch(
 ):  # fmt: skip
     """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
     c, addends = config, Addends(source, bias, alpha, beta, operands)
+    if c.interleaved:
+        A, B, C = (cute.group_modes(x, 1, 3) for x in (A, B, C))
+        assert cute.size(A, mode=[1]) == cute.size(B, mode=[1]), "A and B must have the same K"
+        assert A.shape[0] == C.shape[0], "A and C must have the same M"
+        assert B.shape[0] == cute.size(C, mode=[1]), "B and C must have the same N"
+        tiles = utils.GroupedRaster(cute.ceil_div(plain_shape(C), c.tile))
+        gemm_16(A, B, C, tiles, addends, places, c).launch(grid=tiles.count(), block=c.threads)
+        return
     c.epilogue.check_shapes(C, addends, pairs=False, array=c.array)
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
@@ -371,10 +386,10 @@ def _multiply(
         held = [fragments() for _ in range(2)]
         over_k_ahead(a, b, A.shape[1], depth, c.stages, steps, fetch, multiply_held)
     else:
-        over_k(a, b, A.shape[1], depth, c.stages, multiply)
+        over_k(a, b, plain_shape(A)[1], depth, c.stages, multiply)
     of_k.add_up(acc, memory)
     kind = number(c.output)
-    ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), (m, n), (row, column)))
+    ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(plain_shape(C)), (m, n), (row, column)))
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
     if c.epilogue.active:
         whole = acc.element_type.is_integer and kind.is_integer
@@ -386,7 +401,7 @@ def _multiply(
     out.store(rounded(acc, kind))
     if of_k.leads:
         for i in range(cute.size(acc)):  # registers: the passes unroll it
-            if cute.elem_less(ids[i], C.shape):
+            if cute.elem_less(ids[i], plain_shape(C)):
                 target[i] = out[i]
 
 
@@ -394,6 +409,12 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
     """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
     c = config or DEFAULT
     c.check()
+    if c.interleaved:
+        a, b, d = (
+            cute.Tensor[number(e), "(?,32,?):(32,1,?{div=16})", "align<16>"] for e in (*factors(c.element), c.output)
+        )
+        behind = c.epilogue.arguments(c.output, vectors=False)
+        return cute.trace(launch, a, b, d, **behind, config=c).mlir(aliases=True, comments=True)
     rows, columns = layouts_of(batch=c.batch, array=c.array)
     a, b = (
         cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]

@@ -65,11 +65,18 @@ ColumnMajorInterleaved32 = LayoutType("column-interleaved-32")
 _LAYOUTS = {"row": "row", "column": "column", "t": "row", "n": "column", "rowmajor": "row", "columnmajor": "column"}
 
 
-def layout_name(value: object, what: str = "layout") -> str:
-    """Return ``row`` (the last index is contiguous) or ``column``.  Raises LayoutError, UnsupportedError."""
+def layout_name(value: object, what: str = "layout", *, interleaved: bool = False) -> str:
+    """Return ``row`` (the last index is contiguous) or ``column``; ``interleaved``: or one of the interleaved layouts.
+
+    Raises LayoutError, UnsupportedError.
+    """
+    if interleaved and value in (RowMajorInterleaved32, ColumnMajorInterleaved32):
+        return str(value)
     found = _LAYOUTS.get(value.lower()) if isinstance(value, str) else None
     if found is None:
         if isinstance(value, str) and "interleaved" in value.lower():
-            raise UnsupportedError(f"{what}: there is no kernel for interleaved matrices ({value}) yet")
+            raise UnsupportedError(
+                f"{what}: expected no interleaved matrices ({value}): op.TensorDescription takes them"
+            )
         raise LayoutError(f"{what}: expected a layout of row or column (also t, n), got {value!r}")
     return found

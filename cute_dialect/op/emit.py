@@ -140,6 +140,7 @@ def pytorch(
     folder = Path(sourcedir) / name
     if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
         raise UnsupportedError(f"emit.pytorch: {folder} also holds other files; it is left alone: choose another name")
+    _check_plain(operation)
     kinds = operation.kinds
     traced, entries = operation.traced, _visited(operation) if operation.traced is not None else _entries(operation)
     if traced is not None and kinds.d.layout == "column":
@@ -218,8 +219,17 @@ def _entries(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledMod
     return found
 
 
+def _check_plain(operation: GemmOperationUniversal) -> None:
+    if operation.interleaved:
+        raise UnsupportedError("emit: expected matrices that are not interleaved")
+
+
 def mlir(operation: GemmOperationUniversal) -> str:
-    """Return the operation's file, which ``cute-opt`` and ``cute-run`` take, with a head that says how it is run."""
+    """Return the operation's file, which ``cute-opt`` and ``cute-run`` take, with a head that says how it is run.
+
+    Raises UnsupportedError for one of interleaved matrices.
+    """
+    _check_plain(operation)
     recipe, kinds = operation.variant().recipe(), operation.kinds
     m, n, k = 64, 96, 128
     views = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.memory import pool_of
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.planned import Kinds, check, check_tma
+from cute_dialect.op.plans.planned import Kinds, check, check_tma, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, steps_of
 from cute_dialect.op.plans.visiting import arguments_for, visited
@@ -160,15 +160,22 @@ class GemmArguments(Arguments):
                 problem=size, batch=batch if mode is Mode.Batched else 0, on_cpu=on_the_cpu(options),
             )  # fmt: skip
 
+        given: tuple[object, ...] = (A, B, C, D)
+        if operation.interleaved:
+            if mode is not Mode.Gemm or split.parts > 1 or output_op.alpha == 0.0:
+                raise UnsupportedError(f"{call}: expected one product, in one part, of interleaved matrices")
+            a, b, d = (flat_runs(call, n, x, size) for n, x in zip("ABD", (A, B, D)))
+            given = (a, b, C, d)
         if mode is Mode.Array:
-            given = [each_matrix(call, n, x, batch, size, operation.kinds) for n, x in zip("ABCD", (A, B, C, D))]
-            found = [checked(*x) for x in zip(*given)]
+            lists = [each_matrix(call, n, x, batch, size, operation.kinds) for n, x in zip("ABCD", (A, B, C, D))]
+            found = [checked(*x) for x in zip(*lists)]
             from cute_dialect.op.plans.together import Matrices
 
             operands, d = found[0][0], [each for _, each in found]
             self.matrices = Matrices(operation, [x for x, _ in found], d, stream, options, split)
         else:
-            operands, d = checked(A, B, C, D)
+            operands, d = checked(*given)
+            d = D if operation.interleaved else d
         super().__init__(operation, operands, d, stream, options, split)
 
     def _visit(
@@ -229,6 +236,25 @@ class GemmArguments(Arguments):
         if self.matrices is not None:
             self.matrices.sync()
         super().sync()
+
+
+def flat_runs(call: str, name: str, array: object, size: GemmCoord | None) -> ArrayView:
+    """Return an interleaved matrix as a flat array of its runs of 32, one behind the other.  Raises ShapeError,
+    LayoutError, AlignmentError.
+    """
+    if size is None or size.n % 32 or size.k % 32 or size.k == 0:
+        raise ShapeError(f"{call}: expected problem_size with N and K in multiples of 32, as runs are, got {size}")
+    if array is None:
+        raise ShapeError(f"{call}: expected {name} of interleaved matrices")
+    view = read(call, name, array)
+    dense, step = 1, 1
+    for extent, stride in reversed(list(zip(view.shape, view.strides))):
+        if extent > 1 and stride != step:
+            raise LayoutError(f"{call}: expected {name} as runs of 32 without gaps, got strides {view.strides}")
+        dense, step = dense * extent, step * extent
+    if view.pointer % 16:
+        raise AlignmentError(f"{call}: expected {name} at a whole 16 bytes, got {view.pointer % 16} more")
+    return view._replace(shape=(dense,), strides=(1,))
 
 
 def each_matrix(

@@ -96,7 +96,7 @@ class TensorDescription:
 
     def __init__(self, element: object, layout: object = "row", alignment: int = 0):
         self.element = "void" if element == "void" else element_name(element)
-        self.layout = layout_name(layout)
+        self.layout = layout_name(layout, interleaved=True)
         self.alignment = alignment
 
     def __repr__(self) -> str:
@@ -107,6 +107,16 @@ class TensorDescription:
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+    @property
+    def interleaved(self) -> bool:
+        """Tell whether its columns (its rows, of ``RowMajorInterleaved32``) lie in runs of 32."""
+        return self.layout.endswith("interleaved-32")
+
+    @property
+    def plain(self) -> str:
+        """Which index is contiguous, ``row`` or ``column``: of interleaved columns that of columns is, in a run."""
+        return {"column-interleaved-32": "row", "row-interleaved-32": "column"}.get(self.layout, self.layout)
 
     def _key(self) -> tuple[str, str, int]:
         return self.element, self.layout, self.alignment

@@ -115,7 +115,8 @@ class Variant(NamedTuple):
                     at_once=self.kernel.columns_at_once if e.reduces and isinstance(self.kernel, Choice) else 0,
                 )  # fmt: skip
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
-                return found._replace(batch=config.batch, tma=False, array=config.array)
+                runs = isinstance(config, WarpConfig) and config.interleaved
+                return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
             case ReduceConfig() as config:
                 return found._replace(batch=config.batch, tma=False, sums=True)
             case CombineConfig():

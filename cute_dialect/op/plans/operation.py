@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.reduce_parts import ReduceConfig
+from cute_dialect.kernels.warp_gemm import WarpConfig
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
@@ -70,6 +71,9 @@ class GemmOperationUniversal:
             raise UnsupportedError(
                 f"Gemm: expected C of {self.D.element}, {self.D.layout}-major, as D, got {C.element}, {C.layout}-major"
             )
+        self.interleaved = _interleaved(A, B, C, self.D)
+        if self.interleaved and (isinstance(epilogue_functor, Traced) or isinstance(visitor, Traced)):
+            raise UnsupportedError("Gemm: expected no traced epilogue of interleaved matrices")
         accumulator = _accumulator(tile_description, A.element)
         if isinstance(epilogue_functor, Traced):
             epilogue_functor, visitor = None, epilogue_functor if visitor in (True, None) else visitor
@@ -97,7 +101,7 @@ class GemmOperationUniversal:
     def _configure(self, batch: bool, array: bool) -> Configured:
         i = self.tile_description.math_instruction
         accumulator = _accumulator(self.tile_description, self.A.element)
-        layouts = self.A.layout, self.B.layout, self.D.layout
+        layouts = self.A.plain, self.B.plain, self.D.plain
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
         asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
@@ -107,6 +111,10 @@ class GemmOperationUniversal:
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
         found = configured(self.tile_description, asked, self.swizzling_functor)
+        if self.interleaved:
+            if not isinstance(found, WarpConfig):
+                raise UnsupportedError("Gemm: expected mma.sync [16, 8, 32] for interleaved matrices")
+            found = found._replace(interleaved=True, vectors=(16,))
         if self.chip < 90 and _needs_hopper(found):
             raise UnsupportedError(f"Gemm: expected an instruction of sm_{self.chip}, got wgmma, which needs sm_90")
         return found
@@ -114,7 +122,7 @@ class GemmOperationUniversal:
     @property
     def kinds(self) -> Kinds:
         """Elements and layouts of the operands."""
-        a, b, c, d = (Type(x.element, x.layout) for x in (self.A, self.B, self.C, self.D))
+        a, b, c, d = (Type(x.element, x.plain) for x in (self.A, self.B, self.C, self.D))
         return Kinds(a, b, None if c.element == "void" else c, d)
 
     @property
@@ -132,6 +140,8 @@ class GemmOperationUniversal:
         """
         if (batch, array) not in self._configured:
             self._configured[batch, array] = self._configure(batch, array)
+        if self.interleaved and beta != 0.0:
+            raise UnsupportedError(f"Gemm: expected beta 0 of interleaved matrices, got {beta}: there is no kernel yet")
         epilogue = self._epilogue(alpha, beta, bias, bias_type, graph)
         found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
         if epilogue.graph is not None:
@@ -152,7 +162,7 @@ class GemmOperationUniversal:
         """Return the kernels for any alpha, without and with C; of a traced epilogue that for its examples."""
         if self.traced is not None:
             return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3)]
-        betas = (0.0,) if self.C.element == "void" else (0.0, 0.5)
+        betas = (0.0,) if self.C.element == "void" or self.interleaved else (0.0, 0.5)
         of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
         return [self.variant(), *of_any]
 
@@ -325,6 +335,21 @@ def chip_here() -> str:
     except NoGpuError:
         return ""
     return "" if (major, minor) == (9, 0) else f"sm_{major}{minor}"
+
+
+def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescription, D: TensorDescription) -> bool:
+    """Tell whether matrices are interleaved.  Raises UnsupportedError where not all are, as products of bytes want."""
+    given = [A, B, D] if C.element == "void" else [A, B, C, D]
+    if not any([x.interleaved for x in given]):
+        return False
+    column, row = "column-interleaved-32", "row-interleaved-32"
+    wanted = [column, row, *[column] * (len(given) - 2)]
+    if [x.layout for x in given] != wanted or not {A.element, B.element, D.element} <= {"i8", "ui8"}:
+        raise UnsupportedError(
+            "Gemm: expected 8-bit integers, A, C and D of ColumnMajorInterleaved32, B of RowMajorInterleaved32, got "
+            + ", ".join([f"{x.element} {x.layout}" for x in given])
+        )
+    return True
 
 
 def _accumulator(td: TileDescription, element: str) -> str:

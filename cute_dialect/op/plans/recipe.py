@@ -81,6 +81,8 @@ class Recipe(NamedTuple):
     tma: bool = True
     sums: bool = False
     array: bool = False
+    interleaved: bool = False
+    """Columns lie in runs of 32."""
     operands: tuple[str, ...] = ()
     at_once: int = 0
 
@@ -109,6 +111,9 @@ class Recipe(NamedTuple):
 
     def _form(self, view: ArrayView) -> ArrayView:
         """Return a matrix, or a batch with its mode last; one for all is a batch of one."""
+        if self.interleaved:
+            m, n = view.shape
+            return view._replace(shape=(m, 32, n // 32), strides=(32, 1, 32 * m))
         if not self.batch:
             return view if len(view.shape) == 2 else view._replace(shape=view.shape[1:], strides=view.strides[1:])
         if len(view.shape) == 2:

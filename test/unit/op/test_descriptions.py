@@ -262,3 +262,45 @@ def test_plans_say_how_is_multiplied() -> None:
     done = integers.run(p, q, device="cpu")
     np.testing.assert_array_equal(done.D, p.astype(int) @ q)
     assert "saturate" in done.operation.ir()
+
+
+def interleaved(x: np.ndarray) -> np.ndarray:
+    """Runs of 32 columns, each of all rows, one behind the other: flat."""
+    rows, cols = x.shape
+    return np.ascontiguousarray(x.reshape(rows, cols // 32, 32).swapaxes(0, 1)).reshape(-1)
+
+
+def test_interleaved_matrices() -> None:
+    m, n, k = 72, 96, 160
+    row = ([16, 8, 32], "i8", "i8", "i32", TENSOR, "i8", [64, 64, 64], 3, [2, 2, 1])
+    column, rows = op.ColumnMajorInterleaved32, op.RowMajorInterleaved32
+    instruction = op.MathInstruction(*row[:5])
+    tile = op.TileDescription(*row[6:8], row[8], instruction)
+    operands = [op.TensorDescription("i8", layout, 16) for layout in (column, rows, column)]
+    functor = op.LinearCombinationClamp("i8", 16, "i32", "f32")
+    found = op.GemmOperationUniversal(80, tile, *operands, functor)
+    a, b = flat("i8", m * k).reshape(m, k), flat("i8", k * n).reshape(k, n)
+    d, bias = np.full(m * n, 77, np.int8), GENERATOR.integers(-9, 9, n).astype(np.float32)
+    # B in runs of 32 rows: those of its transpose are runs of columns.
+    done = op.GemmArguments(
+        found, (m, n, k), interleaved(a), interleaved(b.T), None, d, found.epilogue_type(4.0), bias=bias, device="cpu",
+        checks=["race", "uninit", "oob"],
+    )  # fmt: skip
+    found.run(done)
+    done.sync()
+    assert done.D is d
+    np.testing.assert_array_equal(d, interleaved((4 * (a.astype(int) @ b) + bias).clip(-128, 127)))
+    for change, error, said in (
+        ({"problem_size": (m, n, 150)}, op.ShapeError, "N and K in multiples of 32"),
+        ({"D": None}, op.ShapeError, "expected D of interleaved matrices"),
+        ({"split_k_slices": 2}, op.UnsupportedError, "expected one product, in one part, of interleaved matrices"),
+    ):
+        given = {"problem_size": (m, n, k), "A": interleaved(a), "B": interleaved(b.T), "D": d, "device": "cpu"}
+        with pytest.raises(error, match=said):
+            op.GemmArguments(found, **{**given, **change})
+    more = op.GemmArguments(found, (m, n, k), interleaved(a), interleaved(b.T), d, d, found.epilogue_type(1.0, 1.0),
+                            device="cpu")  # fmt: skip
+    with pytest.raises(op.UnsupportedError, match="expected beta 0 of interleaved matrices"):
+        found.run(more)
+    with pytest.raises(op.UnsupportedError, match="A, C and D of ColumnMajorInterleaved32, B of RowMajorInterleaved32"):
+        op.GemmOperationUniversal(80, tile, operands[0], op.TensorDescription("i8", "column", 16), operands[2], functor)
