@@ -99,6 +99,16 @@ def test_the_same_bits_as_along_k() -> None:
     assert (out == along_k).all() and np.abs(out - exact(a, b)).max() > 1e-5
 
 
+@pytest.mark.parametrize("c", [TF32._replace(tile=(64, 32, 32)), INTEGERS._replace(tile=(64, 32, 128))], ids=str)
+def test_no_two_lanes_meet_in_a_bank(c: GemmConfig) -> None:
+    m, n, k = 64, 32, c.tile[2]
+    a, b = (np.ones((rows, k), DTYPES[c.element], order=order) for rows, order in ((m, "F"), (n, "C")))
+    out = np.zeros((m, n), DTYPES[c.output], order="F")
+    kernel = compile(gemm_text(c), emit="base").kernel("launch")
+    reads = [x for x in kernel(a, b, out, device="cpu", reports=("banks",)).profile.lines if x.op == "llvm.load"]
+    assert len(reads) >= 8 and all(x.space == "shared" and x.transactions == x.ideal for x in reads)
+
+
 @pytest.mark.parametrize("major_c", ["n", "m"])
 def test_an_epilogue_knows_the_rows(major_c: str) -> None:
     def placed(x: Any, row: Any, column: Any) -> Any:
