@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import any_text, text_of
-from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, gelu, pairs, relu, silu, where
+from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, exp, gelu, pairs, relu, silu, where
 from cute_dialect.op.epilogue import max as most
 from cute_dialect.op.epilogue import min as least
 from cute_dialect.op.epilogue import sum as total
@@ -56,6 +56,12 @@ def activations(accum: Any, scale: Any, slope: Any) -> Any:
     return {"D": x, **more}
 
 
+def shares(accum: Any, bias: Any) -> Any:
+    """A softmax of whole rows."""
+    power = exp(accum * 0.125 + bias - most(accum * 0.125 + bias, -1, whole_rows=True))
+    return power / total(power, -1, whole_rows=True)
+
+
 class Case(NamedTuple):
     """``function`` of a product of (M, N, K), ``batch`` of them or one (0); arguments: shapes and types, or numbers;
     ``element``: of A, B and D.
@@ -100,6 +106,8 @@ CASES = {
     "a column": Case(column, (4096, 4096, 512), {"scale": FakeTensor("f32", (4096, 1))}),
     "reductions": Case(reduced, (1000, 2048, 256), {"bias": FakeTensor("f32", (2048,))}),
     "reductions of a batch": Case(reduced, (256, 320, 128), {"bias": FakeTensor("f32", (320,))}, 4),
+    "whole rows": Case(shares, (4096, 256, 512), {"bias": FakeTensor("f32", (256,))}),
+    "whole rows of a batch": Case(shares, (136, 72, 128), {"bias": FakeTensor("f32", (72,))}, 3, "bf16"),
     "any rows": Case(column, (333, 1001, 65), {"scale": FakeTensor("f32", (333, 1))}),
     "activations": Case(activations, (512, 1024, 128), {"scale": 0.1, "slope": 0.25}),
 }  # fmt: skip
