@@ -47,7 +47,7 @@ _TURN = 1
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None,
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
-    group: cute.Int32, left: cute.Int32, right: cute.Int32, config: cute.Constexpr[Any] = DEFAULT,
+    left: cute.Int32, right: cute.Int32, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -80,7 +80,7 @@ def launch(
     tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), rings, tiles)])
     problem = Problem(
         queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], cute.size(of_keys) - 1 if c.packed else Q.shape[3],
-        (of_queries, of_keys) if c.packed else None, group, left, right,
+        (of_queries, of_keys) if c.packed else None, left, right,
     )  # fmt: skip
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads
@@ -167,7 +167,7 @@ class Consumer:
             cute.arch.barrier_arrive(_TURN, 256)
         for turn in range(self.tiles.turns()):
             place = self.tiles.place(turn)
-            if c.packed:
+            if self.tiles.may_lack():
                 if place.row < place.queries:
                     self._tile(place)
             else:
@@ -282,7 +282,7 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
     found |= {"of_queries": begins, "of_keys": begins}
-    found |= {"queries": cute.Int32, "scale": cute.Float32, "group": cute.Int32, "left": cute.Int32}
+    found |= {"queries": cute.Int32, "scale": cute.Float32, "left": cute.Int32}
     return found | {"right": cute.Int32}
 
 

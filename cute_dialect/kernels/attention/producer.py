@@ -53,7 +53,7 @@ class Producer:
         """Bring all tiles of this block."""
         for turn in range(self.tiles.turns()):
             place = self.tiles.place(turn)
-            if self.c.packed:
+            if self.tiles.may_lack():
                 if place.row < place.queries:
                     self._tile(place)
             else:

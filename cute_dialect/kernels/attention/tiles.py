@@ -16,7 +16,7 @@ class Problem(NamedTuple):
 
     ``queries``, ``keys``: of a sequence, or the most of one that is packed; ``heads``: of queries, ``sharing`` of which
     have the keys of one head; ``batch``: sequences; ``begins``: of packed sequences where the queries and the keys of
-    each begin, and the end; ``group``: heads whose tiles are taken side by side; ``left``, ``right``: how many keys a
+    each begin, and the end; ``left``, ``right``: how many keys a
     query sees before and after its own.
     """
 
@@ -26,7 +26,6 @@ class Problem(NamedTuple):
     sharing: Any
     batch: Any
     begins: Any
-    group: Any
     left: Any
     right: Any
 
@@ -48,46 +47,49 @@ class Place(NamedTuple):
 
 
 class Tiles:
-    """The tiles of all blocks: heads in groups, of a group first the tiles with most keys.
+    """The tiles of all blocks: those of one head after the other, so that its keys stay in the L2.
 
-    Each block takes one of every row of as many tiles as there are blocks, from the left and from the right in turns,
-    so that all have about as many keys.
+    Where keys are bounded to the right, tiles near the end see more of them: a block has them in pairs, the first with
+    the last one, the second with the last but one, so that all pairs are as long.  The one in the middle is a pair with
+    one that is not there.
     """
 
     def __init__(self, c: AttentionConfig, problem: Problem):
         self.c, self.problem = c, problem
         self.rows = cute.ceil_div(problem.queries, c.tile_m)
+        self.paired = c.bounded[1]
+        self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
         self.lines = cute.assume(problem.heads * problem.batch, range=(0, None))
 
     def count(self) -> Any:
-        """Return how many there are."""
-        return cute.assume(self.rows * self.lines, range=(0, None))
+        """Return how many there are, or how many pairs."""
+        return cute.assume(self.units * self.lines, range=(0, None))
 
     def grid(self) -> Any:
         """Return how many blocks the host launches."""
         return cute.min(self.count(), self.c.sms)
 
     def turns(self) -> Any:
-        """Return how many tiles this block has."""
-        blocks = cute.arch.grid_dim().x
-        whole, rest = divmod(self.count(), blocks)
-        return whole + (1 if self._position(whole) < rest else 0)
+        """Return how many tiles this block has, with those that are not there."""
+        whole, rest = divmod(self.count(), cute.arch.grid_dim().x)
+        units = whole + (1 if cute.arch.block_idx().x < rest else 0)
+        return units * 2 if self.paired else units
 
-    def _position(self, turn: Any) -> Any:
-        block, blocks = cute.arch.block_idx().x, cute.arch.grid_dim().x
-        return blocks - 1 - block if (turn & 1) != 0 else block
+    def may_lack(self) -> bool:
+        """Tell whether there may be tiles without queries."""
+        return self.paired or self.c.packed
 
     def place(self, turn: Any) -> Place:
-        """Return a tile of this block."""
+        """Return a tile of this block; one that is not there begins behind the queries."""
         p, c = self.problem, self.c
-        tile = cute.assume(turn * cute.arch.grid_dim().x + self._position(turn), range=(0, None))
-        group, inside = divmod(tile, self.rows * p.group)
-        first = group * p.group
-        width = cute.assume(cute.min(self.lines - first, p.group), range=(1, None))
-        row, line = divmod(inside, width)
-        if c.bounded[1]:  # those at the end see most keys
-            row = self.rows - 1 - row
-        batch, head = divmod(cute.assume(first + line, range=(0, None)), p.heads)
+        second = (turn & 1) != 0
+        turn = turn // 2 if self.paired else turn
+        unit = cute.assume(turn * cute.arch.grid_dim().x + cute.arch.block_idx().x, range=(0, None))
+        line, row = divmod(unit, self.units)
+        if self.paired:  # the longer one first
+            other = self.rows - 1 - row
+            row = (self.rows if row == other else row) if second else other
+        batch, head = divmod(cute.assume(line, range=(0, None)), p.heads)
         queries, keys, query_start, key_start = p.queries, p.keys, cute.Int32(0), cute.Int32(0)
         if c.packed:
             of_queries, of_keys = p.begins

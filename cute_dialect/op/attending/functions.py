@@ -24,7 +24,7 @@ from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
-__all__ = ["CAUSAL", "LAYOUTS", "Form", "attended", "attention", "config_of", "form_of", "heads_at_once", "is_readable",
+__all__ = ["CAUSAL", "LAYOUTS", "Form", "attended", "attention", "config_of", "form_of", "is_readable",
     "kernel_of",
 ]  # fmt: skip
 
@@ -36,9 +36,6 @@ CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_r
 """What ``causal`` may be."""
 
 _LOG2_E = 1.4426950408889634
-_L2 = 32 << 20
-"""Bytes of keys and values that blocks which run at once may read again and again from the L2 (50 MB on Hopper)."""
-
 _UNBOUNDED = 1 << 30
 _KNOWN = KnownRows()
 """Calls that were made."""
@@ -101,12 +98,11 @@ def attended(
         result[...] = 0
         if logs is not None:
             logs[...] = -math.inf
-    elif form.queries and form.batch and form.heads:
+    elif form.rows and form.batch and form.heads:
         begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
-        longest_here = form.queries if form.longest is None else form.longest
         one.launch(
             kernel, *matrices, _turned(view_of(result), form), None if logs is None else _turned_logs(logs, form),
-            *begins, longest_here, form.scale * _LOG2_E, heads_at_once(form), form.left, form.right,
+            *begins, form.rows, form.scale * _LOG2_E, form.left, form.right,
         )  # fmt: skip
         if plain:
             results = [result] if logs is None else [result, logs]
@@ -142,6 +138,11 @@ class Form(NamedTuple):
     right: int
     lse: bool
     longest: int | None
+
+    @property
+    def rows(self) -> int:
+        """Queries of the longest sequence."""
+        return self.queries if self.longest is None else min(self.longest, self.queries)
 
     @property
     def logs(self) -> tuple[int, ...]:
@@ -345,18 +346,6 @@ def kernel_of(form: Form, config: AttentionConfig | None = None) -> RowKernel:
     """Return the kernel that computes a call."""
     found = config_of(form, config)
     return RowKernel(found.name, attention_text, (found,))
-
-
-def heads_at_once(form: Form) -> int:
-    """Return how many heads' tiles are taken side by side.
-
-    Where keys are bounded to the right tiles differ in length, and long ones are taken first, of as many heads as have
-    their keys and values in the L2; otherwise one head after the other.
-    """
-    if form.mask != "right":
-        return 1
-    size = 4 * form.keys * form.size
-    return max(1, min(form.heads * form.batch, _L2 // max(1, size) * form.sharing))
 
 
 # -------------------------------------------------------------------------------------------------------------- torch

@@ -4,7 +4,7 @@
 attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
   kernel    attention-f16-128-right-128x128
   tiles     2048 of 128 queries, 128 keys a step, 132 blocks of 384 threads
-  taken     with most keys first, 64 heads side by side
+  taken     one head after the other, in pairs of as many keys
   memory    2 stages of K and V, 2 of Q: 196608 bytes of shared memory
   bound     277.9 us: 275 GFLOP (tensor cores, an H200)
 """
@@ -18,7 +18,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.functions import Form, config_of, form_of, heads_at_once, is_readable
+from cute_dialect.op.attending.functions import Form, config_of, form_of, is_readable
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView
@@ -52,8 +52,7 @@ class AttentionExplanation(NamedTuple):
     def __str__(self) -> str:
         f, c = self.form, self.config
         shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
-        group = heads_at_once(f)
-        order = "one head after the other" if group == 1 else f"with most keys first, {group} heads side by side"
+        order = "one head after the other" + (", in pairs of as many keys" if c.bounded[1] else "")
         lines = [
             f"attention of {f.batch} sequences, {f.heads} heads of {f.size}{shared}, {f.queries} queries, {f.keys} "
             f"keys, {f.element}",

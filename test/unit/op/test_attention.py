@@ -11,10 +11,8 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import REGISTERS, attention_text
-from cute_dialect.op.attending import functions
 from cute_dialect.op.errors import OpError
 from cute_dialect.pipelines import compile
-from cute_dialect.runtime.arrays import view_of
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BF16 = ml_dtypes.bfloat16
@@ -83,7 +81,7 @@ def run(
     longest, left, right = numbers
     scale = q.shape[-1] ** -0.5 * 1.4426950408889634
     kernel(
-        *matrices, logs.transpose(1, 2, 0), *begins, longest, scale, 2, left, right, device="cpu", checks=CHECKS, **more
+        *matrices, logs.transpose(1, 2, 0), *begins, longest, scale, left, right, device="cpu", checks=CHECKS, **more
     )
     return out, logs
 
@@ -228,13 +226,3 @@ def test_torch_takes_it() -> None:
     begins = torch.tensor([0, 20], dtype=torch.int32), torch.tensor([0, 40], dtype=torch.int32)
     with pytest.raises(op.UnsupportedError, match="no gradients of packed"):
         op.attention(*(x[0].transpose(0, 1) for x in leaves), cu_seqlens_q=begins[0], cu_seqlens_k=begins[1])
-
-
-def test_heads_whose_keys_the_l2_holds_go_together() -> None:
-    def form(keys: int, mask: str) -> Any:
-        q, k = (np.lib.stride_tricks.as_strided(np.zeros(64, np.float16), (4, h, keys, 128), (0,) * 4) for h in (16, 4))
-        views = {"q": view_of(q), "k": view_of(k), "v": view_of(k)}
-        return functions.form_of(views, mask == "right", None, None, False, "bhsd", None, "f16")
-
-    assert [functions.heads_at_once(form(n, "right")) for n in (1024, 4096, 16384)] == [64, 64, 16]
-    assert functions.heads_at_once(form(4096, "full")) == 1
