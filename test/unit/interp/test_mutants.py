@@ -9,9 +9,9 @@ import pytest
 @pytest.mark.parametrize(
     ("kernel", "kinds", "share"),
     [
-        ("tma copy", "drop,weaken,move,bound", 0.4),
-        ("transpose f16", "drop,weaken,bound", 0.2),
-        ("softmax, a cluster", "drop,weaken,move", 0.4),
+        ("tma copy", "drop,weaken,move,bound", 1),
+        ("transpose f16", "drop,weaken,bound", 0.5),
+        ("softmax, a cluster", "drop,weaken,move", 1),
         ("GEMM sm_90, one block", "drop,weaken", 0.1),
     ],
 )
