@@ -133,7 +133,7 @@ class GroupProducts(Products):
         called when the last product is under way.
         """
         if self.promote:
-            self.sums.fill(0.0)
+            self.sums.fill(0)
             for i in range(steps):
                 slot = consumer.wait_and_advance()
                 self._clear_last(slot, i, steps, place)
@@ -157,7 +157,7 @@ class GroupProducts(Products):
                 issued()
             self.end(slot)
         else:
-            self.sums.fill(0.0)
+            self.sums.fill(0)
             if issued is not None:
                 issued()
 
@@ -172,18 +172,18 @@ class GroupProducts(Products):
         """Set what of a stage lies behind ``live`` of K to zero."""
         c, threads = self.c, 128 * self.c.sharers
         thread = cute.arch.thread_idx().x % threads if c.sharers == 1 else cute.arch.thread_idx().x - 128
-        zero = cute.make_rmem_tensor(128 // c.bits, number(c.element))
-        zero.fill(0)
-        copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), number(c.element), num_bits_per_copy=128)
         for stages, rows, major in zip(self.stages, c.tile[:2], (c.major_a, c.major_b)):
-            stage, k = stages[None, None, slot], c.tile[2]
+            stage, k, kind = stages[None, None, slot], c.tile[2], stages.element_type
             if major == "k":  # the end is anywhere in a row
                 for i in range(thread, rows * k, threads):
                     if i % k >= live:
-                        stage[i // k, i % k] = number(c.element)(0)
+                        stage[i // k, i % k] = kind(0)
             else:  # 16 bytes of a line at once
                 v = 128 // c.bits
                 pieces = rows // v
+                zero = cute.make_rmem_tensor(v, kind)
+                zero.fill(0)
+                copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=128)
                 for i in range(thread, pieces * k, threads):
                     if i // pieces >= live:
                         line = cute.flat_divide(stage[None, i // pieces], (v,))

@@ -116,6 +116,14 @@ def test_types(element: str) -> None:
         assert all(np.array_equal(found[g], wide(a[p]).T @ wide(a[p, :20])) for g, p in enumerate(parts))
 
 
+def test_steps_of_bytes() -> None:
+    ends, parts = [4, 4, 21], [slice(0, 4), slice(4, 4), slice(4, 21)]
+    a, b = numbers(24, 16, dtype=np.int8), np.abs(numbers(24, 20, dtype=np.int8)).astype(np.uint8)
+    found = op.grouped_mm(a.T, b, ends, device="cpu", checks=CHECKS)
+    assert found.dtype == np.int32
+    assert all(np.array_equal(found[g], wide(a[p]).T @ wide(b[p])) for g, p in enumerate(parts))
+
+
 def test_nothing() -> None:
     a, b = experts()
     none = np.zeros(G, np.int32)
