@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from planned_products import ARRAYS, CASES, F16, Planned, saturating  # noqa: E402
+from planned_products import ARRAYS, CASES, F16, Planned, in_runs, saturating  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 
@@ -177,3 +177,19 @@ def test_sums_stick_at_the_ends_of_i32(chip: int) -> None:
     arguments.sync()
     exact = (a.double() @ b.double().T).clamp(-(2**31), 2**31 - 1)
     assert torch.equal(d.double(), exact) and int(d[0, 0]) == 2**31 - 1 and int(d[0, 1]) == -(2**31)
+
+
+def test_interleaved_matrices() -> None:
+    m, n, k = 264, 416, 288
+    a, b = (torch.randint(-2, 3, (rows, k), dtype=torch.int8, device="cuda") for rows in (m, n))
+
+    def runs(x: Any) -> Any:
+        return x.reshape(x.shape[0], -1, 32).transpose(0, 1).reshape(-1).contiguous()
+
+    d = torch.full((m * n,), 77, dtype=torch.int8, device="cuda")
+    found = in_runs()
+    arguments = op.GemmArguments(found, (m, n, k), runs(a), runs(b), None, d, found.epilogue_type(2.0))
+    found.run(arguments)
+    arguments.sync()
+    exact = (2 * (a.double() @ b.double().T)).clamp(-128, 127).to(torch.int8)
+    assert torch.equal(d, runs(exact))

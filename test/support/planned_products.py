@@ -160,7 +160,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
     for array in ARRAYS.values():
         done = array.matrices()
         found.append(done.operation.variant_for(done.operands, array=True))
-    found += [saturating(80).variant(), saturating(90).variant()]
+    found += [saturating(80).variant(), saturating(90).variant(), in_runs().variant(2.0)]
     for name, variant in {v.name: v for v in found}.items():
         yield name, variant.text
 
@@ -211,3 +211,12 @@ def saturating(chip: int) -> op.GemmOperationUniversal:
     operands = [op.TensorDescription(e, layout, 16) for e, layout in (("i8", "row"), ("i8", "column"), ("i32", "row"))]
     functor = op.LinearCombination("i32", 4, "i32", "f32")
     return op.GemmOperationUniversal(chip, op.TileDescription(tile, 0, None, instruction), *operands, functor)
+
+
+def in_runs() -> op.GemmOperationUniversal:
+    """Return the operation of int8 whose matrices are interleaved."""
+    instruction = op.MathInstruction([16, 8, 32], "i8", "i8", "i32")
+    column, row = op.ColumnMajorInterleaved32, op.RowMajorInterleaved32
+    operands = [op.TensorDescription("i8", layout, 16) for layout in (column, row, column)]
+    tile = op.TileDescription([128, 128, 64], 3, [2, 4, 1], instruction)
+    return op.GemmOperationUniversal(80, tile, *operands, op.LinearCombinationClamp("i8", 16, "i32", "f32"))
