@@ -69,7 +69,8 @@ class GroupResult(Result):
         at = self.at(place, atom, column)
         slot = self.group * self.c.buffers + buffer
         leave = None if self.config.form == "k" else partial(self._leave, place, at)
-        self.stores[width].put(values, slot, at, under_way, leave)
+        store: Any = self.stores[width]  # no direct one: the configuration has none
+        store.put(values, slot, at, under_way, leave)
 
     def _leave(self, place: Place, at: tuple[Any, ...], store: Any, here: Any) -> None:
         """Store a chunk from shared memory: by TMA if all is the group's, else what of it is."""
