@@ -197,7 +197,7 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
         ({"deferred": True}, "expected no deferred store of i32"),
         ({"promote": True}, "expected sums in f32 to promote, got i32"),
         ({"output": "i8", "tile": (64, 48, 128)}, "expected a multiple of 32 columns of i8, got 48"),
-        ({"major_a": "m"}, "only 16-bit elements can be transposed"),
+        ({"major_b": "n"}, "only 16-bit elements can be transposed"),
     ],
 )
 def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:

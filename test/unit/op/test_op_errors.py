@@ -181,7 +181,7 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
         ((Cuda(64, 32), Cuda(32, 8)), {}, op.UnsupportedError,
          "expected out, as nothing is known that makes arrays of test_op_errors"),
         ((Cuda(64, 32, dtype="<f4"), Cuda(32, 8, dtype="<f4", at=1 << 30), Cuda(64, 8, dtype="<f4", at=1 << 20)),
-         {"math": "tf32", "activation": "relu"},
+         {"math": "tf32", "c": Cuda(64, 8, dtype="<f4", at=1 << 22)},
          op.UnsupportedError, "expected matrices that a kernel reads in place (see op.explain), as nothing is known "
          "that copies arrays of test_op_errors"),
         ((Cuda(64, 32), Cuda(32, 8, at=4096 + 100), Cuda(64, 8, at=4096 + 4000)), {}, op.LayoutError,
