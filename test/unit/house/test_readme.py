@@ -86,7 +86,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(SH) == 5 and len(PYTHON) == 4
+    assert len(SH) == 5 and len(PYTHON) == 5
     assert "make demo" in README and "make test" in README
 
 
@@ -143,6 +143,16 @@ def test_kernel_as_a_function(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
             np.testing.assert_array_equal(names["c"], 3 * a)  # pyright: ignore
             names["c"] = np.zeros_like(a)
     assert calls == (3 if has_gpu() else 1)
+
+
+def test_operations(capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = [block for block in PYTHON if "op.mm" in block]
+    names: dict[str, Any] = {}
+    exec(block, names)
+    sums = np.eye(80, 96) @ np.ones((96, 72)) + np.arange(72)
+    np.testing.assert_array_equal(names["y"], sums)
+    np.testing.assert_allclose(names["z"], sums / (1 + np.exp(-sums)) * sums, rtol=1e-3)
+    assert "predicted" in capsys.readouterr().out
 
 
 @needs_mlir
