@@ -122,7 +122,9 @@ class _Numpy(Library):
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)
         steps = tuple([step * keep.dtype.itemsize for step in view.strides])
-        return self._module().lib.stride_tricks.as_strided(keep, view.shape, steps)
+        # As numpy describes bytes of ml_dtypes (``<f1``) it cannot read them: they are strided as bytes.
+        plain = keep.view("u1") if keep.dtype.itemsize == 1 else keep
+        return self._module().lib.stride_tricks.as_strided(plain, view.shape, steps).view(keep.dtype)
 
     def on(self, stream: object, device: int) -> AbstractContextManager[object]:
         if self.name == "numpy":

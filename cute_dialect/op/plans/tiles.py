@@ -73,7 +73,7 @@ def of_hopper(asked: Asked, call: str = "Gemm") -> bool:
             what = "8-bit operands" if BITS[element] == 8 else "operands of tf32"
             raise LayoutError(
                 f"{call}: expected {name} contiguous along K for {element} (wgmma reads {what} along K only), "
-                f"got {layout}-major; mm() would copy it"
+                f"got {layout}-major; mm() takes it"
             )
     return True
 
@@ -128,4 +128,4 @@ def chosen(
         return ampere_tiles(asked)[0]
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
     what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"
-    raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() would copy")
+    raise AlignmentError(f"{call}: expected {what}, which TMA needs for {element_of(asked)}; mm() takes them")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.arrays import read_all
 
 NAN, INF = float("nan"), float("inf")
 Array = np.ndarray[Any, Any]
@@ -33,6 +34,16 @@ def test_types(dtype: Any) -> None:
     assert np.array_equal(found.astype(np.float64), EXACT.astype(found.dtype).astype(np.float64))
     for wanted in ("f32", np.float32, np.dtype(np.float32), float):
         assert np.array_equal(op.mm(a, b, device="cpu", dtype=wanted), EXACT)
+
+
+def test_copies_of_bytes() -> None:
+    """Elements that numpy cannot describe are copied with other strides as others are."""
+    for dtype in (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn, np.int8):
+        x = np.arange(12).reshape(3, 4).astype(dtype)
+        where, views = read_all("mm", {"a": x}, "cpu")
+        copied = where.library.native(where.library.copied(views["a"], (1, 16)))
+        assert copied.strides == (1, 16) and copied.dtype == dtype
+        assert np.array_equal(copied.astype(float), x.astype(float))
 
 
 @pytest.mark.parametrize(("m", "n"), [(48, 80), (47, 79)])

@@ -70,7 +70,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.Gemm(element="i8", layout=op.ColumnMajorInterleaved32)),
     (op.LayoutError,
      "Gemm: expected B contiguous along K for f8E4M3FN (wgmma reads 8-bit operands along K only), got row-major; mm() "
-     "would copy it", lambda: op.Gemm(element="f8E4M3FN", layout="row", element_C="bf16")),
+     "takes it", lambda: op.Gemm(element="f8E4M3FN", layout="row", element_C="bf16")),
     (op.LayoutError, "Gemm: expected A contiguous along K for tf32 (wgmma reads operands of tf32 along K only)",
      lambda: op.Gemm(element="tf32", layout="column")),
     (op.UnsupportedError, "Gemm: expected sums in f32 for bf16, got f16 (wgmma has f16 sums for f16 only)",
