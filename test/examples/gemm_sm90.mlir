@@ -86,11 +86,8 @@ module attributes {gpu.container_module} {
   gpu.module @kernels {
     // Compute this block's tiles.
     gpu.func @gemm(%tma_a: !tma_a, %tma_a_0: !tma_a_2, %tma_b: !tma_a, %tma_b_1: !tma_a_2, %tmas_c: !tmas_c, %tmas_c_2: !tma_a_2, %raster: i32, %raster_3: i32, %k_tiles: i32) kernel attributes {known_block_size = array<i32: 384, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, nvvm.minctasm = 1 : i32} {
-      %c7_i32 = arith.constant 7 : i32
-      %c0_i32 = arith.constant 0 : i32
-      %c5_i32 = arith.constant 5 : i32
-      %c3_i32 = arith.constant 3 : i32
       %c1_i32 = arith.constant 1 : i32
+      %c0_i32 = arith.constant 0 : i32
       %0 = cute.static : !cute.shape<"(128,64)">
       %1 = cute.static : !cute.shape<"(256,64)">
       %2 = cute.static : !cute.layout<"2:1">
@@ -98,6 +95,7 @@ module attributes {gpu.container_module} {
       %4 = cute.static : !tile_2
       %c127_i32 = arith.constant 127 : i32
       %c2_i32 = arith.constant 2 : i32
+      %c5_i32 = arith.constant 5 : i32
       %5 = cute.static : !cute.int_tuple<"4">
       %c4_i32 = arith.constant 4 : i32
       %6 = cute.static : !cute.int_tuple<"1">
@@ -105,6 +103,8 @@ module attributes {gpu.container_module} {
       %8 = cute.static : !cute.int_tuple<"3">
       %c8_i32 = arith.constant 8 : i32
       %c49152_i32 = arith.constant 49152 : i32
+      %c7_i32 = arith.constant 7 : i32
+      %c3_i32 = arith.constant 3 : i32
       %false = arith.constant false
       %c3_i16 = arith.constant 3 : i16
       %true = arith.constant true
@@ -128,22 +128,16 @@ module attributes {gpu.container_module} {
       %23 = cute.static : !cute.layout<"128:1">
       %c256_i32 = arith.constant 256 : i32
       %c192_i32 = arith.constant 192 : i32
-      %24 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %25 = arith.shrui %24, %c7_i32 : i32
-      %warp_group = cute_nvgpu.arch.shfl_sync(%25, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
-      %26 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %27 = arith.shrui %26, %c5_i32 : i32
-      %warp = arith.andi %27, %c3_i32 : i32
       // This block's tiles: every n-th one, n the number of clusters.
-      %28 = cute_nvgpu.arch.cluster_rank() : () -> i32
+      %24 = cute_nvgpu.arch.cluster_rank() : () -> i32
       // Of a cluster: along M first, then along N.
-      %29 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
-      %30 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
-      %tile = arith.shrui %29, %c1_i32 : i32
-      %31 = arith.shrui %30, %c1_i32 : i32
-      %32 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %33 = arith.cmpi eq, %32, %c0_i32 : i32
-      scf.if %33 {
+      %25 = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
+      %26 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
+      %tile = arith.shrui %25, %c1_i32 : i32
+      %27 = arith.shrui %26, %c1_i32 : i32
+      %28 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %29 = arith.cmpi eq, %28, %c0_i32 : i32
+      scf.if %29 {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tmas_c) : (!tmas_c) -> ()
@@ -151,38 +145,38 @@ module attributes {gpu.container_module} {
       // Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      %34 = cute.memref.alloc_smem() : !memref
-      %35 = cute.get_iter(%34) : !memref
-      %staging = cute.recast_iter(%35) : !staging to !staging
+      %30 = cute.memref.alloc_smem() : !memref
+      %31 = cute.get_iter(%30) : !memref
+      %staging = cute.recast_iter(%31) : !staging to !staging
       // Of a tile that is shared along K: the pieces, and which is this block's.
-      %36 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
-      %37 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
-      %38 = cute.group_modes<0, 2> (%37) : (!coord_tensor) -> !coord_tensor_2
-      %39 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_3
-      %40 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
-      %41 = cute.group_modes<0, 2> (%40) : (!coord_tensor_3) -> !coord_tensor_4
-      %42 = cute.make_coord(%28) : (i32) -> !cute.coord<"?">
-      %43 = cute.layout_eval(%42, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
-      %44 = cute.get_scalars<{only_dynamic}> (%43) : !cute.int_tuple<"?">
-      %45 = cute.composition(%39, %3) : (!memref_3, !tile) -> !memref_4
-      %46 = cute.make_coord(%44) : (i32) -> !cute.coord<"((_,?),_)">
-      %47 = cute.slice(%45, %46) : !memref_4, !cute.coord<"((_,?),_)">
-      %48 = cute.composition(%41, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
-      %49 = cute.make_coord(%44) : (i32) -> !cute.coord<"((_,?),_,_)">
-      %50 = cute.slice(%48, %49) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
+      %32 = cute.group_modes<0, 2> (%sA) : (!sA) -> !memref_2
+      %33 = cute.flat_divide(%tma_a_0, %0) : (!tma_a_2, !cute.shape<"(128,64)">) -> !coord_tensor
+      %34 = cute.group_modes<0, 2> (%33) : (!coord_tensor) -> !coord_tensor_2
+      %35 = cute.group_modes<0, 2> (%sB) : (!sB) -> !memref_3
+      %36 = cute.flat_divide(%tma_b_1, %1) : (!tma_a_2, !cute.shape<"(256,64)">) -> !coord_tensor_3
+      %37 = cute.group_modes<0, 2> (%36) : (!coord_tensor_3) -> !coord_tensor_4
+      %38 = cute.make_coord(%24) : (i32) -> !cute.coord<"?">
+      %39 = cute.layout_eval(%38, %2) : (!cute.coord<"?">, !cute.layout<"2:1">) -> !cute.int_tuple<"?">
+      %40 = cute.get_scalars<{only_dynamic}> (%39) : !cute.int_tuple<"?">
+      %41 = cute.composition(%35, %3) : (!memref_3, !tile) -> !memref_4
+      %42 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_)">
+      %43 = cute.slice(%41, %42) : !memref_4, !cute.coord<"((_,?),_)">
+      %44 = cute.composition(%37, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
+      %45 = cute.make_coord(%40) : (i32) -> !cute.coord<"((_,?),_,_)">
+      %46 = cute.slice(%44, %45) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
       // What uses a slot: warp groups; warps, which read A to registers each by itself.
-      %51 = cute.memref.alloc_smem() : !memref_6
-      %52 = cute.get_iter(%51) : !memref_6
-      %barrier_storage = cute.recast_iter(%52) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
-      %53 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %thread = arith.andi %53, %c127_i32 : i32
-      %54 = arith.cmpi ult, %thread, %c2_i32 : i32
+      %47 = cute.memref.alloc_smem() : !memref_6
+      %48 = cute.get_iter(%47) : !memref_6
+      %barrier_storage = cute.recast_iter(%48) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>
+      %49 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %thread = arith.andi %49, %c127_i32 : i32
+      %50 = arith.cmpi ult, %thread, %c2_i32 : i32
       // Thread d of each warp (group) tells block d of the cluster, if that shares an operand with this one.
-      %55 = arith.andi %thread, %c1_i32 : i32
-      %56 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %57 = arith.shrui %56, %c5_i32 : i32
-      %58 = arith.cmpi eq, %57, %c0_i32 : i32
-      scf.if %58 {
+      %51 = arith.andi %thread, %c1_i32 : i32
+      %52 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %53 = arith.shrui %52, %c5_i32 : i32
+      %54 = arith.cmpi eq, %53, %c0_i32 : i32
+      scf.if %54 {
         %63 = cute_nvgpu.arch.elect_one() : () -> i1
         scf.if %63 {
           %64 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
@@ -209,9 +203,9 @@ module attributes {gpu.container_module} {
       // The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
       // the thread that begins them.
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
-      %59 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %60 = arith.cmpi eq, %59, %c0_i32 : i32
-      scf.if %60 {
+      %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %56 = arith.cmpi eq, %55, %c0_i32 : i32
+      scf.if %56 {
         %63 = arith.muli %raster_3, %c8_i32 : i32
         %group = arith.divui %tile, %63 : i32
         %inside = arith.remui %tile, %63 : i32
@@ -227,7 +221,7 @@ module attributes {gpu.container_module} {
         %68 = arith.subi %67, %column : i32
         %column_5 = arith.select %66, %68, %column : i32
         %69 = arith.muli %row_4, %c2_i32 : i32
-        %row_6 = arith.addi %69, %28 : i32
+        %row_6 = arith.addi %69, %24 : i32
         %70 = arith.minui %k_tiles, %c4_i32 : i32
         scf.for %i = %c0_i32 to %70 step %c1_i32 : i32 {
           %71 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
@@ -236,15 +230,20 @@ module attributes {gpu.container_module} {
           %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
           %74 = cute.add_offset(%barrier_storage, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
           %75 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-          %76 = cute.slice(%38, %75) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+          %76 = cute.slice(%34, %75) : !coord_tensor_2, !cute.coord<"(_,?,?)">
           %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %78 = cute.slice(%36, %77) : !memref_2, !cute.coord<"(_,?)">
+          %78 = cute.slice(%32, %77) : !memref_2, !cute.coord<"(_,?)">
           %79 = cute.atom.set_value(%tma_a, %74) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
           cute.copy(%79, %76, %78) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
         }
       }
       cute_nvgpu.arch.cluster_wait() : () -> ()
-      // Warp group 0 produces, the others consume.
+      %57 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %58 = arith.shrui %57, %c7_i32 : i32
+      %warp_group = cute_nvgpu.arch.shfl_sync(%58, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %59 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %60 = arith.shrui %59, %c5_i32 : i32
+      %warp = arith.andi %60, %c3_i32 : i32
       %61 = arith.cmpi eq, %warp_group, %c0_i32 : i32
       %62:6 = scf.if %61 -> (i32, i32, i32, i32, i32, i32) {
         cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
@@ -272,14 +271,14 @@ module attributes {gpu.container_module} {
           %71 = arith.subi %70, %column : i32
           %column_5 = arith.select %69, %71, %column : i32
           %72 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %72, %28 : i32
+          %row_6 = arith.addi %72, %24 : i32
           scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
             %78 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
             %79 = cute.add_offset(%barrier_storage, %78) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
             %80 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %81 = cute.slice(%50, %80) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+            %81 = cute.slice(%46, %80) : !coord_tensor_6, !cute.coord<"(_,?,?)">
             %82 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %83 = cute.slice(%47, %82) : !memref_5, !cute.coord<"(_,?)">
+            %83 = cute.slice(%43, %82) : !memref_5, !cute.coord<"(_,?)">
             %84 = cute.atom.set_value(%tma_b, %79) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
             %85 = cute.atom.set_value(%84, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
             cute.copy(%85, %81, %83) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
@@ -289,7 +288,7 @@ module attributes {gpu.container_module} {
           %75 = arith.andi %74, %c1_i32 : i32
           %76 = arith.xori %c1_i32, %75 : i32
           %tiles = arith.muli %raster, %raster_3 : i32
-          %77:5 = scf.for %tile_7 = %tile to %tiles step %31 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %73, %arg4 = %76) -> (i1, i32, i32, i32, i32) : i32 {
+          %77:5 = scf.for %tile_7 = %tile to %tiles step %27 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %73, %arg4 = %76) -> (i1, i32, i32, i32, i32) : i32 {
             %78 = arith.muli %raster_3, %c8_i32 : i32
             %group_8 = arith.divui %tile_7, %78 : i32
             %inside_9 = arith.remui %tile_7, %78 : i32
@@ -305,7 +304,7 @@ module attributes {gpu.container_module} {
             %83 = arith.subi %82, %column_12 : i32
             %column_15 = arith.select %81, %83, %column_12 : i32
             %84 = arith.muli %row_14, %c2_i32 : i32
-            %row_16 = arith.addi %84, %28 : i32
+            %row_16 = arith.addi %84, %24 : i32
             %85:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
               %86 = arith.subi %k_tiles, %c1_i32 : i32
               %87 = arith.subi %86, %i : i32
@@ -326,15 +325,15 @@ module attributes {gpu.container_module} {
               %98 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
               %99 = cute.add_offset(%barrier_storage, %98) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
               %100 = cute.make_coord(%row_16, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %101 = cute.slice(%38, %100) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+              %101 = cute.slice(%34, %100) : !coord_tensor_2, !cute.coord<"(_,?,?)">
               %102 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %103 = cute.slice(%36, %102) : !memref_2, !cute.coord<"(_,?)">
+              %103 = cute.slice(%32, %102) : !memref_2, !cute.coord<"(_,?)">
               %104 = cute.atom.set_value(%tma_a, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
               cute.copy(%104, %101, %103) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
               %105 = cute.make_coord(%column_15, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %106 = cute.slice(%50, %105) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+              %106 = cute.slice(%46, %105) : !coord_tensor_6, !cute.coord<"(_,?,?)">
               %107 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %108 = cute.slice(%47, %107) : !memref_5, !cute.coord<"(_,?)">
+              %108 = cute.slice(%43, %107) : !memref_5, !cute.coord<"(_,?)">
               %109 = cute.atom.set_value(%tma_b, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
               %110 = cute.atom.set_value(%109, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
               cute.copy(%110, %106, %108) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
@@ -350,8 +349,8 @@ module attributes {gpu.container_module} {
         scf.yield %65#0, %65#1, %65#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
       } else {
         cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
-        %group = arith.subi %warp_group, %c1_i32 : i32
-        %63 = arith.muli %group, %c128_i32 : i32
+        %first = arith.subi %warp_group, %c1_i32 : i32
+        %63 = arith.muli %first, %c128_i32 : i32
         %64 = cute.assume(%63) : (i32) -> !cute.i32<divby 128>
         %65 = cute.make_coord(%64) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
         %66 = cute.tiled.mma.partition_A(%10, %sA, %65) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
@@ -392,23 +391,23 @@ module attributes {gpu.container_module} {
         %95 = cute.get_iter(%76) : !memref_10
         %96 = cute.get_iter(%76) : !memref_10
         %tiles = arith.muli %raster, %raster_3 : i32
-        %97:5 = scf.for %tile_15 = %tile to %tiles step %31 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+        %97:5 = scf.for %tile_15 = %tile to %tiles step %27 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
           %149 = arith.muli %raster_3, %c8_i32 : i32
-          %group_16 = arith.divui %tile_15, %149 : i32
+          %group = arith.divui %tile_15, %149 : i32
           %inside = arith.remui %tile_15, %149 : i32
-          %first = arith.muli %group_16, %c8_i32 : i32
-          %150 = arith.subi %raster, %first : i32
+          %first_16 = arith.muli %group, %c8_i32 : i32
+          %150 = arith.subi %raster, %first_16 : i32
           %rows = arith.minsi %150, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
-          %row_17 = arith.addi %first, %row : i32
-          %151 = arith.andi %group_16, %c1_i32 : i32
+          %row_17 = arith.addi %first_16, %row : i32
+          %151 = arith.andi %group, %c1_i32 : i32
           %152 = arith.cmpi ne, %151, %c0_i32 : i32
           %153 = arith.subi %raster_3, %c1_i32 : i32
           %154 = arith.subi %153, %column : i32
           %column_18 = arith.select %152, %154, %column : i32
           %155 = arith.muli %row_17, %c2_i32 : i32
-          %row_19 = arith.addi %155, %28 : i32
+          %row_19 = arith.addi %155, %24 : i32
           %156 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
           %157 = cute.add_offset(%barrier_storage, %156) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
           cute_nvgpu.arch.mbarrier_wait(%157, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
@@ -430,9 +429,9 @@ module attributes {gpu.container_module} {
           scf.if %166 {
             %values_24 = cute.make_view(%88, %14) : !values
             // The tile before may have used the buffer of its first chunk last.
-            %slot_25 = arith.muli %group, %c2_i32 : i32
+            %slot_25 = arith.muli %first, %c2_i32 : i32
             %196 = arith.muli %arg0, %c128_i32 : i32
-            %197 = arith.muli %group, %c64_i32 : i32
+            %197 = arith.muli %first, %c64_i32 : i32
             %198 = arith.addi %196, %197 : i32
             %199 = arith.muli %arg1, %c256_i32 : i32
             %200 = arith.cmpi eq, %70, %c0_i32 : i32
@@ -468,10 +467,10 @@ module attributes {gpu.container_module} {
             }
             %207 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
             %values_27 = cute.make_view(%207, %14) : !values
-            %208 = arith.muli %group, %c2_i32 : i32
+            %208 = arith.muli %first, %c2_i32 : i32
             %slot_28 = arith.addi %208, %c1_i32 : i32
             %209 = arith.muli %arg0, %c128_i32 : i32
-            %210 = arith.muli %group, %c64_i32 : i32
+            %210 = arith.muli %first, %c64_i32 : i32
             %211 = arith.addi %209, %210 : i32
             %212 = arith.muli %arg1, %c256_i32 : i32
             %213 = arith.addi %212, %c64_i32 : i32
@@ -528,16 +527,16 @@ module attributes {gpu.container_module} {
             %206 = arith.addi %arg6, %c4_i32 : i32
             %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
             %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
             scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
           }
           %169 = arith.cmpi ne, %tile_15, %tile : i32
           scf.if %169 {
             %196 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
             %values_24 = cute.make_view(%196, %14) : !values
-            %slot_25 = arith.muli %group, %c2_i32 : i32
+            %slot_25 = arith.muli %first, %c2_i32 : i32
             %197 = arith.muli %arg0, %c128_i32 : i32
-            %198 = arith.muli %group, %c64_i32 : i32
+            %198 = arith.muli %first, %c64_i32 : i32
             %199 = arith.addi %197, %198 : i32
             %200 = arith.muli %arg1, %c256_i32 : i32
             %201 = arith.addi %200, %c128_i32 : i32
@@ -574,10 +573,10 @@ module attributes {gpu.container_module} {
             }
             %209 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
             %values_27 = cute.make_view(%209, %14) : !values
-            %210 = arith.muli %group, %c2_i32 : i32
+            %210 = arith.muli %first, %c2_i32 : i32
             %slot_28 = arith.addi %210, %c1_i32 : i32
             %211 = arith.muli %arg0, %c128_i32 : i32
-            %212 = arith.muli %group, %c64_i32 : i32
+            %212 = arith.muli %first, %c64_i32 : i32
             %213 = arith.addi %211, %212 : i32
             %214 = arith.muli %arg1, %c256_i32 : i32
             %215 = arith.addi %214, %c192_i32 : i32
@@ -633,14 +632,14 @@ module attributes {gpu.container_module} {
             %206 = arith.addi %arg6, %c4_i32 : i32
             %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
             %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
             scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
           %171 = arith.addi %170#0, %c4_i32 : i32
           %172 = cute.make_int_tuple(%171) : (i32) -> !cute.int_tuple<"?">
           %173 = cute.add_offset(%barrier_storage, %172) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%173, %55, %54) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%173, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
           %values_20 = cute.make_view(%start, %23) : !values_2
           %174 = cute.get_iter(%values_20) : !values_2
           %175 = cute.get_iter(%values_20) : !values_2
@@ -675,9 +674,9 @@ module attributes {gpu.container_module} {
           scf.yield %row_19, %column_18, %170#3, %170#4, %170#5 : i32, i32, i32, i32, i32
         }
         %values = cute.make_view(%80, %14) : !values
-        %slot = arith.muli %group, %c2_i32 : i32
+        %slot = arith.muli %first, %c2_i32 : i32
         %98 = arith.muli %97#0, %c128_i32 : i32
-        %99 = arith.muli %group, %c64_i32 : i32
+        %99 = arith.muli %first, %c64_i32 : i32
         %100 = arith.addi %98, %99 : i32
         %101 = arith.muli %97#1, %c256_i32 : i32
         %102 = arith.cmpi eq, %70, %c0_i32 : i32
@@ -713,10 +712,10 @@ module attributes {gpu.container_module} {
         }
         %109 = cute.add_offset(%79, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
         %values_6 = cute.make_view(%109, %14) : !values
-        %110 = arith.muli %group, %c2_i32 : i32
+        %110 = arith.muli %first, %c2_i32 : i32
         %slot_7 = arith.addi %110, %c1_i32 : i32
         %111 = arith.muli %97#0, %c128_i32 : i32
-        %112 = arith.muli %group, %c64_i32 : i32
+        %112 = arith.muli %first, %c64_i32 : i32
         %113 = arith.addi %111, %112 : i32
         %114 = arith.muli %97#1, %c256_i32 : i32
         %115 = arith.addi %114, %c64_i32 : i32
@@ -752,9 +751,9 @@ module attributes {gpu.container_module} {
         }
         %122 = cute.add_offset(%78, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
         %values_9 = cute.make_view(%122, %14) : !values
-        %slot_10 = arith.muli %group, %c2_i32 : i32
+        %slot_10 = arith.muli %first, %c2_i32 : i32
         %123 = arith.muli %97#0, %c128_i32 : i32
-        %124 = arith.muli %group, %c64_i32 : i32
+        %124 = arith.muli %first, %c64_i32 : i32
         %125 = arith.addi %123, %124 : i32
         %126 = arith.muli %97#1, %c256_i32 : i32
         %127 = arith.addi %126, %c128_i32 : i32
@@ -791,10 +790,10 @@ module attributes {gpu.container_module} {
         }
         %135 = cute.add_offset(%77, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
         %values_12 = cute.make_view(%135, %14) : !values
-        %136 = arith.muli %group, %c2_i32 : i32
+        %136 = arith.muli %first, %c2_i32 : i32
         %slot_13 = arith.addi %136, %c1_i32 : i32
         %137 = arith.muli %97#0, %c128_i32 : i32
-        %138 = arith.muli %group, %c64_i32 : i32
+        %138 = arith.muli %first, %c64_i32 : i32
         %139 = arith.addi %137, %138 : i32
         %140 = arith.muli %97#1, %c256_i32 : i32
         %141 = arith.addi %140, %c192_i32 : i32

@@ -32,7 +32,7 @@ from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoad
 from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.hopper import REGISTERS, ROLES, WORK, Loads, work_of
+from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, take_roles, work_of
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.parts import Operand, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.result import BUFFER, Result
@@ -179,7 +179,6 @@ def conv(
     """Compute this block's tiles; ``image``: where results go that are pixels of an image."""
     c = config.base
     m, n, k = c.tile
-    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     tiles = Tiles(c, raster)
     steps = Steps(config, grid)
     walked: Any = (lambda place: steps.steps(place.matrix)) if config.strided else k_tiles
@@ -203,12 +202,7 @@ def conv(
             batch=not config.flat or config.groups,
         )  # fmt: skip
         b = Filter(config, brought, steps)
-    pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.sharing * c.sharers),
-        tx_count=c.stage_bytes, cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
-    )  # fmt: skip
-    producer, consumer = pipe.make_participants()
+    producer, consumer = ring_between(c)
     loads = (StepsLoads if config.strided else Loads)(c, a, b, producer, tiles, walked)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
@@ -218,16 +212,7 @@ def conv(
     if c.cluster > 1:
         pipeline.pipeline_init_wait(blocks)
 
-    # Warp group 0 produces, the others consume.
-    if warp_group == 0:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
-        if warp == 0 and cute.arch.elect_one():
-            work.produce(loads)
-    else:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
-        group = warp_group - 1
+    def consume(group: Any) -> None:
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, Scales())
         fused = Fused(c.epilogue, addends, pairs=True, whole=number(c.output).is_integer, batch=c.batch)
         given = staging, products.sums, group, fused
@@ -239,9 +224,8 @@ def conv(
             result = Result(c, tmas_c, *given)
         role = StepsInTurn if config.strided else ROLES[c.schedule]
         work.consume(role(c, consumer, products, result, tiles, walked))
-    if c.cluster > 1:
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
+
+    take_roles(c, lambda: work.produce(loads), consume)
 
 
 def conv_text(config: ConvConfig) -> str:

@@ -31,7 +31,7 @@ from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.gemm.grouped_parts import GroupOperand, Groups, GroupTiles, Place
-from cute_dialect.kernels.gemm.hopper import REGISTERS, Cooperative
+from cute_dialect.kernels.gemm.hopper import Cooperative, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.parts import Products, Scales
 from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
@@ -341,7 +341,6 @@ def grouped_gemm(
     """Compute this block's tiles."""
     c = config.base
     m, n, k = c.tile
-    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0:
         for atom, _ in (tma_a, tma_b, *tmas_c.values()):
             cpasync.prefetch_descriptor(atom)
@@ -356,27 +355,13 @@ def grouped_gemm(
     b = GroupOperand(
         tma_b, sB, (n, k), c.cluster_m, tiles.of_m, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b
     )
-    pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.sharing * c.sharers),
-        tx_count=c.stage_bytes, cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
-    )  # fmt: skip
-    producer, consumer = pipe.make_participants()
+    producer, consumer = ring_between(c)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     tiles.prepare()
     pipeline.pipeline_init_wait(blocks)
 
-    # Warp group 0 produces, the others consume.
-    if warp_group == 0:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
-        if warp == 0 and cute.arch.elect_one():
-            GroupLoads(config, a, b, producer, tiles, k_tiles).whole()
-    else:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
-        group = warp_group - 1
+    def consume(group: Any) -> None:
         products = GroupProducts(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, group, scales)
         fused = Fused(
             c.epilogue, addends, pairs=c.major_c == "n", whole=number(c.output).is_integer, batch=config.batched[2]
@@ -384,9 +369,8 @@ def grouped_gemm(
         result = GroupResult(config, C, tmas_c, staging, products.sums, group, fused)
         role = (OF_STEPS if config.form == "k" else ROLES)[c.schedule]
         role(c, consumer, products, result, tiles, k_tiles).whole(tiles.first)
-    if c.cluster > 1:
-        cute.arch.cluster_arrive()
-        cute.arch.cluster_wait()
+
+    take_roles(c, lambda: GroupLoads(config, a, b, producer, tiles, k_tiles).whole(), consume)
 
 
 def layouts_of(config: GroupedConfig) -> list[str]:

@@ -25,6 +25,7 @@ True
 # pyright: basic, reportOptionalMemberAccess=false
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import cute_dialect.lang as cute
@@ -121,7 +122,6 @@ def gemm(
     """Compute this block's tiles."""
     c = config.base if isinstance(config, SplitConfig) else config
     m, n, k = c.tile
-    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     # This block's tiles: every n-th one, n the number of clusters.
     tiles = Tiles(c, raster, places)
     work = WORK[work_of(config)](config, tiles, k_tiles, shared)
@@ -141,15 +141,7 @@ def gemm(
         tma_b, sB, (n, k), c.cluster_m, tiles.row, k_major=c.major_b == "k", mask=of_b, first_out=c.stream_b,
         batch=c.batch,
     )  # fmt: skip
-    # What uses a slot: warp groups; warps, which read A to registers each by itself.
-    agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
-    consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
-    pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(agent, consumers), tx_count=c.stage_bytes,
-        cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
-    )  # fmt: skip
-    producer, consumer = pipe.make_participants()
+    producer, consumer = ring_between(c)
     # The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
     # the thread that begins them.
     loads = Loads(c, a, b, producer, tiles, k_tiles)
@@ -164,22 +156,42 @@ def gemm(
     if c.cluster > 1:
         pipeline.pipeline_init_wait(blocks)
 
-    # Warp group 0 produces, the others consume.
-    if warp_group == 0:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
-        if warp == 0 and cute.arch.elect_one():
-            work.produce(loads)
-    else:
-        if c.consumers in REGISTERS:
-            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
-        group = warp_group - 1
+    def consume(group: Any) -> None:
         kind = FromRegisters if c.through_registers else Products
         products = kind(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer
         fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch, lanes=c.lanes)
         result = Result(c, tmas_c, staging, products.sums, group, fused, target)
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
+
+    take_roles(c, lambda: work.produce(loads), consume)
+
+
+def ring_between(c: GemmConfig) -> tuple[Any, Any]:
+    """Return the producer's and the consumers' side of the ring of stages, whose barriers are made."""
+    # What uses a slot: warp groups; warps, which read A to registers each by itself.
+    agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
+    consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
+    pipe = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(agent, consumers), tx_count=c.stage_bytes,
+        cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
+    )  # fmt: skip
+    return pipe.make_participants()
+
+
+def take_roles(c: GemmConfig, produce: Callable[[], None], consume: Callable[[Any], None]) -> None:
+    """Let a thread of warp group 0 produce, and the others consume, each with its number; then leave the cluster."""
+    warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
+    if warp_group == 0:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        if warp == 0 and cute.arch.elect_one():
+            produce()
+    else:
+        if c.consumers in REGISTERS:
+            cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        consume(warp_group - 1)
     if c.cluster > 1:
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
