@@ -37,6 +37,7 @@ from cute_dialect.pipelines.entries import (
 )
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.artifact import MANIFEST, Artifact, ArtifactError, artifact_files, read_artifact
+from cute_dialect.runtime.settings import program
 
 __all__ = ["Cache", "CacheWarning", "Entry", "contents", "default_cache", "key_of", "key_of_sources", "tools"]
 
@@ -319,9 +320,17 @@ def _hashed(parts: Sequence[str]) -> str:
     return h.hexdigest()
 
 
-@cache
 def tools() -> dict[str, str]:
-    """Return the releases of what takes part in a compilation beside this package; ``no NAME`` where there is none."""
+    """Return the releases of what takes part in a compilation beside this package; ``no NAME`` where there is none.
+
+    Raises ``SettingError`` for a bad ``CUTE_PTXAS``, whatever was asked before.
+    """
+    return _tools(program("CUTE_PTXAS"))
+
+
+@cache
+def _tools(ptxas: str | None) -> dict[str, str]:
+    """Return the releases, with the ptxas that the user names."""
     return {
         "xdsl": _package("xdsl", "xdsl"),
         "mlir": _package("mlir", "xtc_mlir_python_bindings"),

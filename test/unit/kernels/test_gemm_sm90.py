@@ -198,9 +198,10 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"tile": (128, 256, 32)}, "64 elements"),
+        ({"tile": (128, 256, 16)}, "64 elements"),
         ({"tile": (100, 256, 64)}, "64, 128, 192 or 256 rows"),
-        ({"tile": (128, 200, 64)}, "16 to 256 columns, got 128 x 200"),
+        ({"tile": (128, 200, 64)}, "expected columns in multiples of 16 .*, got 200"),
+        ({"tile": (128, 264, 64)}, "up to 256 columns, got 128 x 264"),
         ({"tile": (256, 256, 64)}, "at most 192 registers of sums, got 384 for 256 x 256"),
         ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "at most 96 registers of sums"),
         ({"tile": (128, 16, 64), "cluster_m": 4}, "columns in 8s for each of 4 blocks that share them, got 16"),
@@ -211,7 +212,7 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"cluster_m": 3}, "a cluster of 1, 2, 4 or 8 blocks, got 3 x 1"),
         ({"cluster_m": 4, "cluster_n": 4}, "a cluster of 1, 2, 4 or 8 blocks, got 4 x 4"),
         ({"stages": 5}, "at most 232448 bytes"),
-        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_a": "m"}, "only 16-bit elements"),
+        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_b": "n"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
         ({"stream_k": True, "batch": True}, "no other schedule, batch or promotion"),
         ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
 from cute_dialect.ir.diagnostics import Frame, Position, location_frames
-from cute_dialect.pipelines import compile, stages
+from cute_dialect.pipelines import compile, recall
 from cute_dialect.pipelines.line_info import CallSites
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
 from cute_dialect.pipelines.stages import CompileError, parse_module
@@ -166,7 +166,7 @@ def test_what_upstream_refuses_is_told_at_the_callee() -> None:
 def test_the_cache_knows_the_name_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_CACHE", "1")
     monkeypatch.setenv("CUTE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(stages, "_MEMORY", {})
+    monkeypatch.setattr(recall, "_MEMORY", {})
     text = KERNEL.replace("loc(", "// loc(")
     for name in ("a.mlir", "b.mlir", "a.mlir"):
         for pipeline, lineinfo in (("nvptx", True), ("nvptx=lineinfo=true", False)):

@@ -21,9 +21,10 @@ ADD = str(EXAMPLES / "elementwise_add.mlir")
 
 
 def test_the_library_leaves_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
-    before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()
+    before, frozen = (gc.isenabled(), gc.get_threshold()), gc.get_freeze_count()
     assert cute_run.main([ADD, "--kernel=add", "--device=cpu", "--in=4x8", "-q"]) == 0
-    assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
+    assert (gc.isenabled(), gc.get_threshold()) == before
+    assert gc.get_freeze_count() <= frozen  # of those that others froze some may have gone
 
 
 @pytest.mark.parametrize(
