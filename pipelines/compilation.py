@@ -8,6 +8,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.artifact import CodeObject, Stage
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -114,6 +115,22 @@ class Compilation:
     def option(self, pass_name: str, key: str, default: str) -> str:
         """Return an option that the pipeline gives to a pass."""
         return next((e.options.get(key, default) for e in self._passes if e.name == pass_name), default)
+
+    def manifest(self, module: ModuleOp) -> Manifest:
+        """Return what a launch reads of base IR.  Raises :class:`CompileError`."""
+        from cute_dialect.pipelines.build_manifest import build_manifest
+        from cute_dialect.runtime.manifest import ManifestError
+
+        try:
+            return build_manifest(
+                module,
+                self.context,
+                chip=self.option("attach-nvvm-target", "chip", DEFAULT_CHIP),
+                features=self.option("attach-nvvm-target", "features", ""),
+                opt_level=int(self.option("attach-nvvm-target", "opt-level", "3")),
+            )
+        except ManifestError as e:
+            raise CompileError(f"{self.name}: error: {e}") from e
 
     def _steps(self, *, base: bool) -> list[Step]:
         """Return the steps up to base IR, or those from there on; what is not among them is not even imported."""

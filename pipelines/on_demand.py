@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.collector import collector_paused
-from cute_dialect.pipelines.compilation import Compilation, CompileError
+from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.pipelines.lowered_again import cloning, is_kernel, lowered_again
 from cute_dialect.runtime.artifact import Artifact
 from cute_dialect.runtime.launch import CompiledModule
@@ -30,23 +29,11 @@ def compile_on_demand(text: str, filename: str, *, chip: str | None = None) -> C
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
-    from cute_dialect.pipelines.build_manifest import build_manifest
-    from cute_dialect.runtime.manifest import ManifestError
-
     with collector_paused():
         work = Compilation("nvptx", {} if chip is None else {"chip": chip}, None)
         module, _ = work.read(text, filename)
         outlines = work.run_cute(_outlines(module), None)
-        try:
-            manifest = build_manifest(
-                outlines,
-                work.context,
-                chip=work.option("attach-nvvm-target", "chip", DEFAULT_CHIP),
-                features=work.option("attach-nvvm-target", "features", ""),
-                opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),
-            )
-        except ManifestError as e:
-            raise CompileError(f"{filename}: error: {e}") from e
+        manifest = work.manifest(outlines)
         return CompiledModule(Artifact(manifest, (), ()), lowered=lowered_again(cloning(module), "nvptx"))
 
 

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, get_args
 
-from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.pipelines.collector import collector_paused
 from cute_dialect.pipelines.compilation import Compilation, CompileError, Emit, Timing, read_text, text_of
 from cute_dialect.pipelines.lowered_again import cloning, lowered_again, reading
@@ -127,8 +126,6 @@ def _compile(
     before_code: Callable[[CompiledModule], None] | None,
     ptxas: Sequence[str] = (),
 ) -> CompiledModule:
-    from cute_dialect.pipelines.build_manifest import build_manifest
-    from cute_dialect.runtime.manifest import ManifestError
 
     if emit != "base":
         from cute_dialect.pipelines.isolate import start
@@ -143,16 +140,7 @@ def _compile(
     if emit != "base":
         work.take_ptx_of(module)
     module = work.run_cute(module, stages, for_chip=emit != "base" or bool(options))
-    try:
-        manifest = build_manifest(
-            module,
-            work.context,
-            chip=work.option("attach-nvvm-target", "chip", DEFAULT_CHIP),
-            features=work.option("attach-nvvm-target", "features", ""),
-            opt_level=int(work.option("attach-nvvm-target", "opt-level", "3")),
-        )
-    except ManifestError as e:
-        raise CompileError(f"{work.name}: error: {e}") from e
+    manifest = work.manifest(module)
     remarks = work.remarks()
     if remarks:
         manifest["remarks"] = remarks
