@@ -58,7 +58,7 @@ from cute_dialect.op.gemm import (
     bmm as bmm,
     mm as mm,
 )
-from cute_dialect.op.mm_array import (
+from cute_dialect.op.matrix_lists import (
     mm_array as mm_array,
 )
 from cute_dialect.op.grouped.functions import (

@@ -259,7 +259,7 @@ WITHOUT_A_TEST: dict[str, int] = {
     "op/grouped/operators.py": 2,
     "op/grouped/scaled.py": 4,
     "op/grouped/shapes.py": 4,
-    "op/mm_array.py": 2,
+    "op/matrix_lists.py": 2,
     "op/operators.py": 1,
     "op/plans/arguments.py": 5,
     "op/plans/arrays_of.py": 3,

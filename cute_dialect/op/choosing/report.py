@@ -184,7 +184,7 @@ def explain(
     if is_of_rows(function):
         return explained(function, a, b, bias, residual, element=element)
     if name == "mm_array":
-        from cute_dialect.op.mm_array import explained_array
+        from cute_dialect.op.matrix_lists import explained_array
 
         given = {"outs": out, "Cs": c, "hook": hook, "activation": activation, "dtype": dtype, "math": math}
         return explained_array(a, b, others, **given, accumulator=accumulator)

@@ -49,6 +49,8 @@ def test_each_name_is_defined_where_the_stub_says(package: str) -> None:
         if module == package:
             assert inspect.ismodule(value) and value.__name__ == f"{package}.{own}", name
             continue
+        home = (ROOT / package.replace(".", "/") / name).with_suffix(".py")
+        assert not home.exists(), f"{package}.{name} would be the module {home.name} once anything imports that"
         if inspect.isclass(value) or inspect.isfunction(value):
             assert (value.__module__, value.__name__) == (module, own), name
 
