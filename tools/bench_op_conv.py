@@ -19,7 +19,6 @@ from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.conv.unfold import unfold_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
-from cute_dialect.op.conv.compute import is_product
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.tools.bench_add import BenchError
@@ -67,7 +66,7 @@ class Conv(NamedTuple):
         from cute_dialect.op.known import Extras
 
         g = self.geometry
-        if is_product(g):
+        if g.is_product:
             return self._product(g)
         alone = depthwise_config(g, "f16", "f16")
         if alone is not None:

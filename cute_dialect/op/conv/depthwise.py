@@ -13,7 +13,7 @@ from cute_dialect.op.conv.order import dense, lines_suit, strides_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.compute import Call, Prepared
+    from cute_dialect.op.conv.arguments import Call, Prepared
 
 __all__ = ["depthwise", "depthwise_config"]
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.conv.compute import NAMES, Given, convolution
+from cute_dialect.op.conv.arguments import NAMES, Given
+from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.known import Extras
 
 if TYPE_CHECKING:  # pragma: no cover

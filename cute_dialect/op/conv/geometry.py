@@ -51,6 +51,12 @@ class Geometry(NamedTuple):
         return (shape[0], prod(shape[1:])) if self.kind == WGRAD else (prod(shape[:-1]), shape[-1])
 
     @property
+    def is_product(self) -> bool:
+        """Tell whether each pixel of the result is made of one of the image: it is a product of matrices."""
+        w = self.window
+        return self.taps == 1 and not any((*w.before, *w.after)) and set(w.strides) == {1}
+
+    @property
     def flops(self) -> int:
         """Multiplications and additions."""
         return 2 * prod(self.result) * self.taps * self.filter[-1]

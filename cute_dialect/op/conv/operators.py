@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
-from cute_dialect.op.conv.compute import NAMES, Given, convolution
+from cute_dialect.op.conv.arguments import NAMES, Given
+from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.conv.geometry import window_of
 from cute_dialect.op.conv.order import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.ways import here
+from cute_dialect.op.conv.arguments import NAMES, Given, prepared
 from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
-from cute_dialect.op.conv.compute import NAMES, Given, is_product, prepared
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
@@ -112,7 +112,7 @@ def explained(
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
     asked = Asked(g, ready.element, ready.output, parts=options.split_k or 0)
-    found = None if ready.arithmetic == "3xtf32" or is_product(g) else chosen_with_time(asked, costs_of(gpu, sms))
+    found = None if ready.arithmetic == "3xtf32" or g.is_product else chosen_with_time(asked, costs_of(gpu, sms))
     apart = not has_epilogue(g) and (not extras.plain or how.get("epilogue") is not None)
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
@@ -124,7 +124,7 @@ def explained(
     elif found is not None:
         time, config = found
         kernel, why = config.name, "predicted to be the fastest"
-    elif is_product(g):
+    elif g.is_product:
         time, config, kernel, why, copied = 0.0, None, "a product of matrices", "there is one tap, see op.mm", []
     else:
         time, config, copied = 0.0, None, ["columns"]

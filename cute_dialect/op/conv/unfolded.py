@@ -26,7 +26,7 @@ from cute_dialect.op.product import product
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.conv.compute import Call, Prepared
+    from cute_dialect.op.conv.arguments import Call, Prepared
 
 __all__ = ["MOST", "columns_of", "finish", "sums_for", "unfolded"]
 

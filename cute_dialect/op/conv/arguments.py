@@ -1,0 +1,184 @@
+"""The arguments of a convolution, read and checked: what a call is of.
+
+``x`` (N, …, C), ``f`` (K, …, C / groups) and ``grad_y`` (N, …, K), whatever order a caller gives their dimensions in.
+"""
+
+# torch is not there where the types are checked; arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
+from cute_dialect.op.arrays import Where
+from cute_dialect.op.conv.geometry import Geometry, geometry
+from cute_dialect.op.conv.order import channels_first, first, last, views_last
+from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.known import Extras
+from cute_dialect.op.operands import check_activation
+from cute_dialect.op.overlap import overlap
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.product import Interpreted
+
+__all__ = ["NAMES", "Call", "Given", "Prepared", "prepared", "tf32_of_convolutions"]
+
+NAMES = {FPROP: ("x", "f"), DGRAD: ("grad_y", "f"), WGRAD: ("x", "grad_y")}
+"""The arrays that a kernel reads: the image, and the other one."""
+
+
+class Call(NamedTuple):
+    """A call that is being computed: its name, where, and how; ``first``: shapes have channels first."""
+
+    name: str
+    kind: str
+    where: Where
+    first: bool
+    stream: object
+    run: Interpreted
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How a kernel is called."""
+        if self.where.cpu:
+            return {"device": "cpu", **{key: value for key, value in self.run.items() if key != "report"}}
+        found: dict[str, Any] = {}
+        library = self.where.library.name
+        if library == "numpy" and self.where.device is not None:
+            found["device"] = self.where.device
+        if self.stream is not None and library not in ("torch", "cupy"):  # there it is the current one
+            found["stream"] = self.stream
+        return found
+
+    def told(self, report: Any) -> None:
+        """Pass on the interpreter's report of a launch."""
+        if report is not None and "report" in self.run:
+            self.run["report"](report)
+
+
+class Given(NamedTuple):
+    """What a call gives: window and groups as it says them, ``size`` of a result that is a gradient."""
+
+    stride: object = 1
+    padding: object = 0
+    dilation: object = 1
+    groups: object = 1
+    size: object = None
+    mode: str = "cross_correlation"
+    data_format: object = None
+    dtype: object = None
+    split_k: int | None = None
+
+
+class Prepared(NamedTuple):
+    """What a call is of: its geometry, types, and the arrays with their channels last."""
+
+    geometry: Geometry
+    image: ArrayView
+    other: ArrayView
+    element: str
+    output: str
+    arithmetic: str
+    bias: ArrayView | None
+    c: ArrayView | None
+
+
+def tf32_of_convolutions() -> bool:
+    """Tell whether torch's own convolutions of f32 may be multiplied as tf32."""
+    import torch
+
+    cudnn = torch.backends.cudnn
+    conv = getattr(cudnn, "conv", None)
+    precision = getattr(conv, "fp32_precision", None)
+    return bool(cudnn.allow_tf32) if precision is None else precision == "tf32"
+
+
+def _size(call: str, name: str, value: object, rank: int, channels: bool) -> tuple[int, ...]:
+    """Return the shape that a gradient was asked for, channels last."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        given = tuple(cast("Sequence[object]", value))
+        if len(given) == rank and all(isinstance(n, int) and n >= 0 for n in given):
+            return last(cast("tuple[int, ...]", given), channels)
+    raise ShapeError(f"{call}: expected {name} of {rank} numbers, got {value!r}")
+
+
+def prepared(
+    name: str, kind: str, rank: int, views: Mapping[str, ArrayView], given: Given, extras: Extras, library: str
+) -> tuple[Prepared, bool]:  # fmt: skip
+    """Check a call; returns what it is of, and whether its shapes have channels first.
+
+    Raises subclasses of OpError.
+    """
+    turn = channels_first(name, given.data_format, rank, library)
+    names = NAMES[kind]
+    for n in (*names, "out"):
+        if n in views and len(views[n].shape) != rank + 2:
+            raise ShapeError(f"{name}: expected {n} of rank {rank + 2}, got {tuple(views[n].shape)}")
+    image, other = (views_last(views[n], turn) for n in names)
+    if not can_mix(image.dtype, other.dtype):
+        raise DtypeError(f"{name}: expected {names[1]} of {image.dtype}, as {names[0]}, got {other.dtype}")
+    how = (given.stride, given.padding, given.dilation, given.groups, given.mode)
+    if kind == FPROP:
+        found = geometry(name, kind, image.shape, other.shape, *how)
+    elif kind == DGRAD:
+        size = _size(name, "input_size", given.size, rank + 2, turn)
+        found = geometry(name, kind, size, other.shape, *how)
+        _check_gradient(name, image, found, turn)
+    else:
+        size = _size(name, "weight_size", given.size, rank + 2, turn)
+        found = geometry(name, kind, image.shape, size, *how)
+        _check_gradient(name, other, found, turn)
+    pair = both(image.dtype, other.dtype)
+    default = pair == "f32" and extras.math == "default" and library == "torch" and tf32_of_convolutions()
+    arithmetic = arithmetic_of(pair, extras.math, extras.accumulator, default)
+    wanted = None if given.dtype is None else element_name(given.dtype)
+    output = views["out"].dtype if "out" in views else wanted or result_of(image.dtype)
+    check_types(pair, output, arithmetic)
+    check_activation(name, extras.activation, None)
+    for n, value in (("alpha", cast(object, extras.alpha)), ("beta", cast(object, extras.beta))):
+        if not isinstance(value, int | float):
+            raise DtypeError(f"{name}: expected a number for {n}, got {value!r}")
+    if "out" in views:
+        out = views["out"]
+        shape = first(found.output, turn)
+        if tuple(out.shape) != shape:
+            raise ShapeError(f"{name}: expected out of {shape}, got {tuple(out.shape)}")
+        if wanted not in (None, out.dtype):
+            raise DtypeError(f"{name}: expected dtype {out.dtype}, as out has, got {wanted}")
+        for n in (*names, "bias"):
+            if n in views and overlap(views[n], out):
+                raise LayoutError(f"{name}: out shares memory with {n}; only c may be out")
+    channels = found.output[-1]
+    bias = views.get("bias")
+    if bias is not None:
+        ones = first((1,) * (rank + 1) + (channels,), turn)
+        if tuple(bias.shape) not in ((channels,), (1, channels), ones):
+            raise ShapeError(f"{name}: expected a bias of ({channels},), got {tuple(bias.shape)}")
+        step = max(zip(bias.shape, bias.strides))[1] if channels > 1 else 1
+        bias = bias._replace(shape=(channels,), strides=(step,))
+    c = views.get("c") if extras.beta != 0.0 else None
+    if c is not None:
+        c = _expanded(name, c, found.output, turn)
+    return Prepared(found, image, other, element_of(pair, arithmetic), output, arithmetic, bias, c), turn
+
+
+def _check_gradient(name: str, grad: ArrayView, found: Geometry, turn: bool) -> None:
+    if tuple(grad.shape) != found.result:
+        wanted, got = first(found.result, turn), first(tuple(grad.shape), turn)
+        raise ShapeError(f"{name}: expected grad_y of {wanted}, got {got}")
+
+
+def _expanded(name: str, c: ArrayView, shape: tuple[int, ...], turn: bool) -> ArrayView:
+    """Return ``c`` as it is when it expands to the result's shape, channels last."""
+    missing = len(shape) - len(c.shape)
+    wanted = first(shape, turn)
+    old, steps = (1,) * missing + c.shape, (0,) * missing + c.strides
+    if missing < 0 or any(n not in (1, m) for n, m in zip(old, wanted)):
+        raise ShapeError(f"{name}: expected c of {wanted}, or what expands to it, got {tuple(c.shape)}")
+    strides = tuple([0 if n == 1 and wide > 1 else step for n, step, wide in zip(old, steps, wanted)])
+    return views_last(c._replace(shape=wanted, strides=strides), turn)
