@@ -15,7 +15,7 @@ from typing import cast
 from cute_dialect.op.choosing import menu as menus
 from cute_dialect.op.choosing import model
 from cute_dialect.op.choosing.choice import Problem
-from cute_dialect.tools.bench_gemm_random import problems
+from cute_dialect.tools.bench_gemm_random import of_menu, problems
 
 __all__ = ["run", "table"]
 
@@ -25,7 +25,7 @@ _PROBLEMS = 160
 def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     """Measure ``runs`` times each, of which the fastest counts."""
     kinds: dict[str, list[Problem]] = {}
-    for p in problems(_PROBLEMS, 1):
+    for p in map(of_menu, problems(_PROBLEMS, 1)):
         for q in (p, p._replace(matrices=16)):
             batch = " batches" if q.matrices > 1 else ""
             kinds.setdefault(f"{q.element}-{q.output}-{q.major_a}{q.major_b}{batch}", []).append(q)

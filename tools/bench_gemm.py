@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import Choice, Problem, shipped
 from cute_dialect.op.choosing.menu import suits
@@ -179,34 +179,53 @@ def check(runner: Runner, shape: Sequence[int], *, integers: bool, repeats: int)
     """Return the largest error beside the float64 product, in units of sqrt(K); ``shape``: (M, N, K), and how many
     matrices.  Raises :class:`BenchError`.
     """
-    import torch
-
     c = runner.choice.config
     m, n, k, matrices = (*shape, 1)[:4]
     problem = Problem(m, n, k, c.element, c.output, *runner.choice.majors, matrices)
+    return checked(problem, runner, runner.choice.name, integers=integers, repeats=repeats)
+
+
+def checked(
+    problem: Problem, run: Callable[..., object], name: str, *, integers: bool, repeats: int
+) -> float:  # fmt: skip
+    """Do as :func:`check`, of what computes ``run(a, b, c)`` for a problem, by its name."""
+    import torch
+
+    k, matrices, shape = problem.k, problem.matrices, problem.key.split()[1]
     x, y, out = inputs(problem, integers=integers)
-    runner(x, y, out)
+    run(x, y, out)
     first = out.clone()
     for _ in range(repeats - 1):
         out.fill_(float("nan"))
-        runner(x, y, out)
+        run(x, y, out)
         if not torch.equal(first, out):
-            raise BenchError(f"{runner.choice.name} {shape}: runs on the same data differ")
+            raise BenchError(f"{name} {shape}: runs on the same data differ")
     exact = x.double() @ y.double().T if matrices == 1 else _products(x.double(), y.double())
     if integers:
         if not torch.equal(out, exact.to(out.dtype)):
             wrong = int((out != exact.to(out.dtype)).sum())
-            raise BenchError(f"{runner.choice.name} {shape}: {wrong} elements are wrong on integer data")
+            raise BenchError(f"{name} {shape}: {wrong} elements are wrong on integer data")
         return 0.0
     error = float((out.double() - exact).abs().max()) / k**0.5
-    if not error < _LIMITS[c.output]:  # NaN too
-        raise BenchError(f"{runner.choice.name} {shape}: error {error:.2e} of sqrt(K), limit {_LIMITS[c.output]:.0e}")
+    if not error < _LIMITS[problem.output]:  # NaN too
+        raise BenchError(f"{name} {shape}: error {error:.2e} of sqrt(K), limit {_LIMITS[problem.output]:.0e}")
     return error
 
 
 def _products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the products of a batch, (M, K, L) and (N, K, L), as (M, N, L)."""
     return (a.permute(2, 0, 1) @ b.permute(2, 1, 0)).permute(1, 2, 0)
+
+
+def copied_for_torch(problem: Problem) -> tuple[str, ...]:
+    """Return what of a product torch cannot read as it lies: 8-bit floats that are not contiguous along K.
+
+    >>> copied_for_torch(Problem(64, 64, 64, "f8E4M3FN", "bf16", "m", "k"))
+    ('a',)
+    """
+    if BITS[problem.element] != 8:
+        return ()
+    return tuple([name for name, major in (("a", problem.major_a), ("b", problem.major_b)) if major != "k"])
 
 
 def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callable[[], object], torch.Tensor]:
@@ -221,7 +240,7 @@ def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callabl
         return (lambda: torch.bmm(x, y, out=whole)), whole.permute(1, 2, 0)
     out = torch.empty(problem.m, problem.n, device="cuda", dtype=dtype)
     if problem.element == "f8E4M3FN":
-        one = torch.ones((), device="cuda")
+        one, copied = torch.ones((), device="cuda"), copied_for_torch(problem)
         scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
         options: dict[str, Any] = {
             "scale_a": one,
@@ -230,12 +249,25 @@ def peer_of(problem: Problem, a: torch.Tensor, b: torch.Tensor) -> tuple[Callabl
             "use_fast_accum": True,
             "out": out,
         }
-        return (lambda: scaled_mm(a, b.t(), **options)), out
+
+        def product() -> object:
+            x, y = (t.contiguous() if name in copied else t for name, t in (("a", a), ("b", b)))
+            return scaled_mm(x, y.t(), **options)
+
+        return product, out
     return (lambda: torch.mm(a, b.t(), out=out)), out
 
 
 def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> dict[str, object]:
     """Measure one row of the result."""
+    row = measured(problem, runner, runner.choice.name, runs, integers=integers)
+    return {**row, "kernel": runner.choice.name.split("-", 3)[3]}
+
+
+def measured(
+    problem: Problem, run: Callable[..., object], name: str, runs: int, *, integers: bool
+) -> dict[str, object]:  # fmt: skip
+    """Measure what computes ``run(a, b, c)`` for a problem, by its name, beside torch."""
     import torch
 
     m, n, k = problem[:3]
@@ -243,19 +275,19 @@ def measure(runner: Runner, problem: Problem, runs: int, *, integers: bool) -> d
     peer, expected = peer_of(problem, a, b)
     matrices = problem.matrices
     times = compare(
-        [("torch", peer), ("ours", lambda: runner(a, b, c))],
+        [("torch", peer), ("ours", lambda: run(a, b, c))],
         traffic=matrices * (a.element_size() * (m * k + n * k) + c.element_size() * m * n),
         runs=runs,
         rounds=4,
     )
     if not torch.allclose(c.float(), expected.float(), rtol=2e-2, atol=2e-2 * k**0.5):
-        raise BenchError(f"{runner.choice.name} {problem}: differs from torch")
+        raise BenchError(f"{name} {problem}: differs from torch")
     flop = 2e-6 * matrices * m * n * k
     ours, theirs = flop / times["ours"].median, flop / times["torch"].median
     data = "int" if integers else "normal"
     return {
         "name": f"gemm {problem.element} {problem.major_a}{problem.major_b} {problem.key.split()[1]} {data}",
-        "kernel": runner.choice.name.split("-", 3)[3],
+        "kernel": name,
         "ours": ours,
         "peer": theirs,
         "unit": "TFLOP/s",

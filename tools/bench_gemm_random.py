@@ -1,9 +1,10 @@
 """``cute-bench gemm --random N --seed S``: matrix multiply on problems that nobody tuned, beside ``torch`` (cuBLAS).
 
 M is drawn from 16 to 16384, N and K from 64 to 16384, evenly on a logarithmic scale; in a quarter of the problems all
-three are powers of two or three quarters of them.  Elements are f16, bf16, e4m3 and tf32, in turn; A and B of 16-bit
-elements have any contiguous mode.  Rows are multiples of 16 bytes, as TMA wants them.  A seed always gives the same
-problems.  The kernel is the one that ``mm`` takes where the user has tuned nothing.
+three are powers of two or three quarters of them.  Elements are f16, bf16, e4m3 and tf32, in turn; A and B have any
+contiguous mode.  Lines are multiples of 16 bytes, as TMA wants them.  A seed always gives the same problems.  The
+kernel is the one that ``mm`` takes where the user has tuned nothing, with the copies that it makes; what cuBLAS cannot
+read (8-bit floats that are not contiguous along K) is copied for it, too.  A row says what was copied, for whom.
 
 Each result is compared with torch's, and, where that does not take long, with the float64 product on small integers,
 bit for bit.  Then both run with a cold L2, in turns, on the same random normal data.
@@ -20,14 +21,18 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import exp, log
+from typing import Any
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choosing.choice import Choice, Problem
-from cute_dialect.op.compiled import Runner, text_of
-from cute_dialect.tools.bench_gemm import check, chosen, measure
+from cute_dialect.op.choosing.ways import Way, way_of
+from cute_dialect.op.compiled import AnyConfig, Runner, any_text, text_of
+from cute_dialect.op.fused import Matrix
+from cute_dialect.tools.bench_gemm import checked, chosen, copied_for_torch, measured
 
-__all__ = ["build", "problems", "run", "summary"]
+__all__ = ["build", "build_all", "computed", "of_menu", "problems", "run", "summary", "way_for"]
 
 OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "bf16", "tf32": "f32"}
 EXACT = 2e11
@@ -40,8 +45,8 @@ def problems(count: int, seed: int) -> list[Problem]:
     >>> problems(2, 1) == problems(3, 1)[:2]
     True
     """
-    rng = random.Random(seed)
-    return [_problem(rng, element) for element, _ in zip(_around(OUTPUTS), range(count))]
+    rng, majors = random.Random(seed), random.Random(f"majors {seed}")
+    return [_problem(rng, majors, element) for element, _ in zip(_around(OUTPUTS), range(count))]
 
 
 def _around(names: Iterable[str]) -> Iterable[str]:
@@ -50,25 +55,64 @@ def _around(names: Iterable[str]) -> Iterable[str]:
         yield from listed
 
 
-def _problem(rng: random.Random, element: str) -> Problem:
+def _problem(rng: random.Random, majors: random.Random, element: str) -> Problem:
+    """Draw a problem; ``majors``: what those of elements that are not of 16 bits are drawn from, so that all else is
+    what it was when these had one major only.
+    """
     even = 128 // BITS[element]  # elements in 16 bytes
     if rng.random() < 0.25:
         sizes = [2**p * f // 4 for p in range(6, 15) for f in (3, 4)]
         m, n, k = (rng.choice([s for s in sizes if s >= least]) for least in (16, 64, 64))
     else:
         m, n, k = (round(exp(rng.uniform(log(least), log(16384)))) for least in (16, 64, 64))
-    major_a, major_b = (rng.choice("km"), rng.choice("kn")) if BITS[element] == 16 else ("k", "k")
+    of_majors = rng if BITS[element] == 16 else majors
+    major_a, major_b = of_majors.choice("km"), of_majors.choice("kn")
     n, k = (max(64, x // step * step) for x, step in ((n, max(even, 8)), (k, even)))
     m = m if major_a == "k" else max(16, m // even * even)
     return Problem(m, n, k, element, OUTPUTS[element], major_a, major_b)
 
 
+def way_for(problem: Problem) -> Way:
+    """Return how ``mm`` computes a problem on an H200 where the user has tuned nothing.
+
+    >>> way_for(Problem(4096, 2048, 1024, "tf32", "f32", "m", "n")).copied
+    ('b',)
+    """
+    p, item, of_result = problem, BITS[problem.element] // 8, BITS[problem.output] // 8
+    a = Matrix((p.m, p.k), (p.k, 1) if p.major_a == "k" else (1, p.m), item, 0)
+    b = Matrix((p.k, p.n), (1, p.k) if p.major_b == "k" else (p.n, 1), item, 0)
+    tf32 = p.element == "tf32"
+    way = way_of(
+        a, b, Matrix((p.m, p.n), (p.n, 1), of_result, 0), "f32" if tf32 else p.element, p.output,
+        arithmetic="tf32" if tf32 else "",
+    )  # fmt: skip
+    return way if way.choice is None else way._replace(choice=chosen(way.problem))
+
+
+def of_menu(problem: Problem) -> Problem:
+    """Return a problem that the menu has kernels for: of elements that are multiplied along K one of two factors that
+    lie along the other mode is copied, the smaller one.
+
+    >>> of_menu(Problem(64, 4096, 256, "tf32", "f32", "m", "n")).key
+    'tf32-f32-kn 64x4096x256'
+    """
+    if BITS[problem.element] == 16 or (problem.major_a, problem.major_b) != ("m", "n"):
+        return problem
+    return problem._replace(major_a="k") if problem.m < problem.n else problem._replace(major_b="k")
+
+
+def _kernel_of(way: Way) -> Choice | AnyConfig:
+    found = way.choice or way.other
+    assert found is not None
+    return found
+
+
 def build(folder: str, chip: str, count: int, seed: int) -> list[str]:
     """Compile the kernels that the problems need into ``folder/NAME``, in processes; gives what ptxas says."""
-    return build_all(list(map(chosen, problems(count, seed))), folder, chip)
+    return build_all([_kernel_of(way_for(p)) for p in problems(count, seed)], folder, chip)
 
 
-def build_all(kernels: Sequence[Choice], folder: str, chip: str) -> list[str]:
+def build_all(kernels: Sequence[Choice | AnyConfig], folder: str, chip: str) -> list[str]:
     """Compile kernels into ``folder/NAME``, each once, in processes; gives what ptxas says."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
@@ -78,31 +122,43 @@ def build_all(kernels: Sequence[Choice], folder: str, chip: str) -> list[str]:
         return list(pool.map(_build_one, choices, [folder] * len(choices), [chip] * len(choices)))
 
 
-def _build_one(choice: Choice, folder: str, chip: str) -> str:
+def _build_one(kernel: Choice | AnyConfig, folder: str, chip: str) -> str:
     from cute_dialect.pipelines import compile as compile_cute
 
-    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
-    module.save(os.path.join(folder, choice.name))
-    return f"{choice.name}: {module.report.strip().splitlines()[-1]}"
+    text = text_of(kernel) if isinstance(kernel, Choice) else any_text(kernel)
+    module = compile_cute(text, chip=chip, filename=f"{kernel.name}.mlir")
+    module.save(os.path.join(folder, kernel.name))
+    return f"{kernel.name}: {module.report.strip().splitlines()[-1]}"
+
+
+def computed(way: Way, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
+    """Compute ``c = a b^T`` as ``mm`` does: with copies along K of what the kernel does not read."""
+    a = a.contiguous() if "a" in way.copied else a
+    b = b.contiguous() if "b" in way.copied else b
+    return kernel(a, b, c)
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], count: int, seed: int) -> dict[str, object]:
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     from cute_dialect.runtime import load
 
-    runners: dict[str, Runner] = {}
+    kernels: dict[str, Callable[..., object]] = {}
     rows: list[dict[str, object]] = []
     for number, problem in enumerate(problems(count, seed)):
-        choice = chosen(problem)
-        if choice.name not in runners:
-            runners[choice.name] = Runner(choice, load(os.path.join(folder, choice.name)))
-        runner = runners[choice.name]
+        way = way_for(problem)
+        name = _kernel_of(way).name
+        if name not in kernels:
+            module = load(os.path.join(folder, name))
+            kernels[name] = module.kernel("launch") if way.choice is None else Runner(way.choice, module)
+        ours = partial(computed, way, kernels[name])
         m, n, k = problem[:3]
         if 2.0 * m * n * k <= EXACT:
-            check(runner, problem[:3], integers=True, repeats=2)
-        row = measure(runner, problem, max(runs // 5, 8), integers=False)
-        rows.append({**row, "kernel": choice.name})
-        say(f"  {number + 1:4} {row['name']}  {choice.name}  {float(str(row['ratio'])):.3f}")
+            checked(problem, ours, name, integers=True, repeats=2)
+        row = {**measured(problem, ours, name, max(runs // 5, 8), integers=False), "kernel": name}
+        copies = {"ours": list(way.copied), "torch": list(copied_for_torch(problem))}
+        rows.append(row | ({"copied": copies} if any(copies.values()) else {}))
+        said = "".join(f", {who} copies {' and '.join(x)}" for who, x in copies.items() if x)
+        say(f"  {number + 1:4} {row['name']}  {name}  {float(str(row['ratio'])):.3f}{said}")
     for line in summary(rows):
         say(line)
     return {"rows": rows}

@@ -1,10 +1,10 @@
 """``cute-bench gemm --fit --random N --seed S``: time many kernels on random problems, to fit costs to.
 
-Of N problems three quarters are those of ``--random`` (bf16 as f16, for which the kernels are as fast), the rest have
-up to 256 rows.  For each the kernels are timed that are predicted to be the fastest, at most two of a tile, and a few
-others at random, so that a fit sees bad ones too.  Building goes problem by problem, in processes, and writes what is
-to be timed beside the kernels; so the machine with the GPU needs no costs of its own, and a budget that ends early
-leaves whole problems.
+Of N problems three quarters are those of ``--random`` (bf16 as f16, for which the kernels are as fast; with the copies
+made that its elements want), the rest have up to 256 rows.  For each the kernels are timed that are predicted to be the
+fastest, at most two of a tile, and a few others at random, so that a fit sees bad ones too.  Building goes problem by
+problem, in processes, and writes what is to be timed beside the kernels; so the machine with the GPU needs no costs of
+its own, and a budget that ends early leaves whole problems.
 
 A result is compared with torch's and, where that does not take long, with the float64 product on small integers, before
 its kernel is timed; all kernels of a problem take turns with torch, with a cold L2.  A kernel that is wrong, crashes or
@@ -36,7 +36,7 @@ from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner, text_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
-from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, problems
+from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, of_menu, problems
 from cute_dialect.tools.supervised import Reporter, Work, supervised
 from cute_dialect.tools.sweeps import FORMAT, PEER
 
@@ -86,7 +86,7 @@ def sweep_problems(count: int, seed: int) -> list[Problem]:
     """
     few = _few_rows(count // 4, seed)
     usual = [p._replace(element="f16", output="f16") if p.element == "bf16" else p
-             for p in problems(count - len(few), seed)]  # fmt: skip
+             for p in map(of_menu, problems(count - len(few), seed))]  # fmt: skip
     found: list[Problem] = []
     for i in range(count):
         found.append(few[i // 4] if i % 4 == 3 else usual[i - i // 4])

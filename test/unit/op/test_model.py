@@ -27,7 +27,7 @@ from cute_dialect.op.choosing.model import (
     write_costs,
 )
 from cute_dialect.op.choosing.ways import choose
-from cute_dialect.tools.bench_gemm_random import problems
+from cute_dialect.tools.bench_gemm_random import of_menu, problems
 
 GPU = "NVIDIA Test 200"
 
@@ -66,7 +66,7 @@ def test_the_menu_has_kernels_only(element: str, output: str, majors: str) -> No
 
 
 def test_every_problem_has_a_kernel_that_can_compute_it() -> None:
-    for p in (*problems(120, 11), Problem(1, 8, 8), Problem(16384, 16384, 16384), Problem(1, 64, 16384)):
+    for p in (*map(of_menu, problems(120, 11)), Problem(1, 8, 8), Problem(16384, 16384, 16384), Problem(1, 64, 16384)):
         c = best(p)
         assert suits(c, p)
         assert c.parts == 1 or blocks(c, p) <= 132
@@ -78,7 +78,7 @@ def test_what_the_model_says() -> None:
     assert m * n >= 128 * 192
     assert ranked(large, count=1) == [(predict(best(large), large), best(large))]
     # More of anything takes longer, and nothing is faster than reading and writing once.
-    for p in problems(60, 5):
+    for p in map(of_menu, problems(60, 5)):
         t = predict(best(p), p)
         assert predict(best(p), p._replace(k=2 * p.k)) > t
         size = {"f16": 2, "bf16": 2, "f8E4M3FN": 1, "tf32": 4}[p.element]
@@ -92,7 +92,10 @@ def test_all_kernels_at_once_are_each_alone() -> None:
     """By costs like an H200's and by others; the best is the first of all that suit the problem."""
     rng = random.Random(3)
     for number, p in enumerate(
-        [*problems(24, 21), *(p._replace(matrices=2**i % 97) for i, p in enumerate(problems(12, 22)))]
+        [
+            *map(of_menu, problems(24, 21)),
+            *(of_menu(p)._replace(matrices=2**i % 97) for i, p in enumerate(problems(12, 22))),
+        ]
     ):
         costs = COSTS
         if number % 2:

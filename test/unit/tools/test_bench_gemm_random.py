@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
+import numpy as np
 import pytest
 
-from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.config import BITS, GemmConfig
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.kernels.warp_gemm import WarpConfig
+from cute_dialect.op.choosing.choice import Problem
 from cute_dialect.op.compiled import text_of
-from cute_dialect.tools.bench_gemm import chosen
-from cute_dialect.tools.bench_gemm_random import build, problems, summary
+from cute_dialect.tools.bench_gemm import chosen, copied_for_torch
+from cute_dialect.tools.bench_gemm_random import build, computed, of_menu, problems, summary, way_for
 from cute_dialect.tools.cute_bench import main
 
 
@@ -17,12 +22,14 @@ def test_problems_of_a_seed() -> None:
     found = problems(400, 7)
     assert found == problems(400, 7) and found[:50] == problems(50, 7) and found != problems(400, 8)
     assert {p.element for p in found[:4]} == {"f16", "bf16", "f8E4M3FN", "tf32"}
-    assert {(p.major_a, p.major_b) for p in found} == {("k", "k"), ("k", "n"), ("m", "k"), ("m", "n")}
+    for element in ("f16", "bf16", "f8E4M3FN", "tf32"):
+        majors = [p.major_a + p.major_b for p in found if p.element == element]
+        assert all(majors.count(x) > 12 for x in ("kk", "kn", "mk", "mn"))
     for p in found:
         even = 128 // BITS[p.element]
         assert 16 <= p.m <= 16384 and 64 <= p.n <= 16384 and 64 <= p.k <= 16384
         assert p.k % even == 0 and p.n % 8 == 0 and (p.major_a == "k" or p.m % even == 0)
-        assert BITS[p.element] == 16 or (p.major_a, p.major_b) == ("k", "k")
+        assert p.major_b == "k" or p.n % even == 0
     powers = [p for p in found if all(x // (x & -x) in (1, 3) for x in p[:3])]
     assert 70 < len(powers) < 140  # a quarter is round
     for size, least in ((0, 16), (1, 64), (2, 64)):  # and half of each size lies below the middle of the scale
@@ -31,9 +38,46 @@ def test_problems_of_a_seed() -> None:
 
 
 def test_each_has_a_kernel() -> None:
-    for p in problems(40, 3):
-        choice = chosen(p)
-        (choice.skinny or choice.config).check()
+    found = [(p, way_for(p)) for p in problems(80, 3)]
+    for p, way in found:
+        kernel = way.other if way.choice is None else way.choice.skinny or way.choice.config
+        assert isinstance(kernel, WarpConfig | SkinnyConfig | GemmConfig)
+        kernel.check()
+        assert (way.copied == ()) == (BITS[p.element] == 16 or p.major_a == "k" or p.major_b == "k" or not way.choice)
+    # Of 16 bits nothing is as it was not when others had one major only.
+    assert problems(2, 20) == [
+        Problem(1856, 4488, 9648, "f16", "f16", "m", "k"), Problem(849, 160, 624, "bf16", "bf16", "k", "k"),
+    ]  # fmt: skip
+
+
+def test_what_is_copied_for_whom() -> None:
+    large = Problem(4096, 2048, 2048, "f8E4M3FN", "bf16", "m", "n")
+    assert way_for(large).copied == ("b",) and copied_for_torch(large) == ("a", "b")
+    assert of_menu(large).key == "f8E4M3FN-bf16-mk 4096x2048x2048"
+    small = large._replace(m=128, n=128)
+    assert way_for(small).choice is None and of_menu(small).major_b == "k"
+    assert way_for(large._replace(major_b="k")).copied == ()
+    assert copied_for_torch(large._replace(element="tf32", output="f32")) == ()
+
+
+@pytest.mark.parametrize("copied", [("a",), ("b",), ()])
+def test_a_copy_is_given_to_the_kernel(copied: tuple[str, ...]) -> None:
+    a, b, c = (np.asfortranarray(np.arange(float(n)).reshape(2, -1)) for n in (6, 8, 4))
+
+    class Array:
+        def __init__(self, values: np.ndarray):
+            self.values = values
+
+        def contiguous(self) -> np.ndarray:
+            return np.ascontiguousarray(self.values)
+
+    given: list[Any] = []
+    way = way_for(Problem(64, 64, 64))._replace(copied=copied)
+    computed(way, lambda *x: given.extend(x), Array(a), Array(b), c)
+    for name, x, whole in zip("ab", given, (a, b)):
+        values = x if name in copied else x.values
+        assert values.flags.c_contiguous == (name in copied) and (values == whole).all()
+    assert given[2] is c
 
 
 def test_building_in_processes(tmp_path: object) -> None:

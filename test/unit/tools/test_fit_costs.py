@@ -28,7 +28,7 @@ from cute_dialect.op.choosing.model import (
     write_costs,
 )
 from cute_dialect.tools.bench_gemm_fit import fit_files
-from cute_dialect.tools.bench_gemm_random import problems
+from cute_dialect.tools.bench_gemm_random import of_menu, problems
 from cute_dialect.tools.cute_bench import main
 from cute_dialect.tools.fit_costs import errors_by_kind, fit, held_out, quality
 from cute_dialect.tools.sweeps import Row, SweepError, read_sweeps
@@ -54,7 +54,7 @@ def invented(count: int = 100, noise: float = 0.01, truth: Costs = TRUTH) -> tup
     """Make the rows that a GPU of some costs would give: the best by the costs in force, the truth's best, bad ones."""
     rng = random.Random(1)
     rows: list[Row] = []
-    for p in problems(count, 77):
+    for p in map(of_menu, problems(count, 77)):
         p = p._replace(element="f16", output="f16") if p.element == "bf16" else p
         listed = [c for _, c in ranked(p, COSTS._replace(sms=truth.sms))]
         kernels = dict.fromkeys([*listed[:10], *(c for _, c in ranked(p, truth)[:6]), *rng.sample(listed, 4)])
@@ -125,7 +125,7 @@ def test_a_fit_is_the_same_each_time() -> None:
 
 
 def test_what_is_held_out_hangs_on_the_problem_alone() -> None:
-    found = problems(600, 4)
+    found = list(map(of_menu, problems(600, 4)))
     assert 150 < sum(map(held_out, found)) < 250
     assert [held_out(p) for p in reversed(found)] == [held_out(p) for p in found][::-1]
 
@@ -278,7 +278,7 @@ def test_a_choice_of_a_smaller_gpu_differs_sensibly(folder: Path) -> None:
     costs = costs_of(GPU)
     assert costs == small
     changed = 0
-    for p in problems(60, 12):
+    for p in map(of_menu, problems(60, 12)):
         here, there = best(p), best(p, costs)
         assert (there.skinny is not None or there.config.sms == 80) and suits(there, p)
         assert there.parts == 1 or blocks(there, p) <= 80  # blocks that wait for each other run all at once
