@@ -62,7 +62,7 @@ class Attention(NamedTuple):
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
         """Return what there is to say of the call, but for its being packed."""
         q, k = ((self.batch, h, self.length, self.head) for h in (self.heads, self.heads_k))
-        return op.explain(op.attention, q, k, causal=self.causal, element=self.element, config=config)
+        return op.explain(op.attention, q, k, causal=self.causal, element=self.element, kernel=config)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
         """Return the kernel."""
@@ -91,7 +91,7 @@ class Attention(NamedTuple):
         q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
 
         def ours() -> torch.Tensor:
-            return op.attention(q, k, v, causal=self.causal, config=config)
+            return op.attention(q, k, v, causal=self.causal, kernel=config)
 
         def check() -> float:
             found, worst = ours(), 0.0

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeAlias
 
 from cute_dialect.op import compiled
+from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.report import Explanation
@@ -20,7 +21,7 @@ from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-Wanted: TypeAlias = "Problem | Choice | Explanation | RowExplanation | RowKernel"
+Wanted: TypeAlias = "Problem | Choice | Explanation | RowExplanation | AttentionExplanation | RowKernel"
 _Kernel: TypeAlias = "Choice | compiled.AnyConfig | RowKernel"
 
 
@@ -67,7 +68,7 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
 
 def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
     """Return the kernels of what is wanted."""
-    if isinstance(wanted, RowExplanation):
+    if isinstance(wanted, RowExplanation | AttentionExplanation):
         return wanted.kernels
     return [wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.functions import Form, form_of, kernel_of
+from cute_dialect.op.attending.form import Form, form_of
+from cute_dialect.op.attending.functions import kernel_of
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.runtime.arrays import ArrayView
 

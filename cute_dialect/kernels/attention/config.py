@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-__all__ = ["HEADS", "MASKS", "AttentionConfig", "default_config"]
+__all__ = ["HEADS", "MASKS", "AttentionConfig", "config_named", "default_config"]
 
 HEADS = (64, 128, 256)
 """Sizes of a head that kernels are made for; what is smaller is filled up with zeros by TMA."""
@@ -19,6 +20,10 @@ MASKS = ("full", "right", "left", "both")
 
 SMEM = 232448
 """Shared memory that a block may have, bytes."""
+
+_FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse"}
+_LETTERS = {"s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy", "sms": "sms"}
+"""Words of a name -> the fields that they tell."""
 
 
 class AttentionConfig(NamedTuple):
@@ -89,16 +94,13 @@ class AttentionConfig(NamedTuple):
     @property
     def name(self) -> str:
         """What tells the kernel from the others: what it computes, then how, where that is not the default's way."""
-        flags = [word for word, there in (("end", self.from_end), ("packed", self.packed), ("lse", self.lse)) if there]
+        flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
         named = ["attention", self.element, str(self.head), self.mask, *flags, f"{self.tile_m}x{self.tile_n}"]
         plain = default_config(self.element, self.head, self.mask)
-        for letter, mine, usual in (
-            ("s", self.stages, plain.stages), ("q", self.q_stages, plain.q_stages),
-            ("o", int(self.overlap), int(plain.overlap)), ("p", int(self.pingpong), int(plain.pingpong)),
-            ("l", int(self.lazy), int(plain.lazy)), ("sms", self.sms, plain.sms),
-        ):  # fmt: skip
-            if mine != usual:
-                named.append(f"{letter}{mine}")
+        for letter, field in _LETTERS.items():
+            mine = getattr(self, field)
+            if mine != getattr(plain, field):
+                named.append(f"{letter}{int(mine)}")
         return "-".join(named)
 
     def check(self) -> None:
@@ -135,3 +137,29 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full") -
         return config._replace(tile_n=80 if mask == "full" else 64)
     # The diagonal cuts tiles of 128 x 128 in half; those leave room for two tiles of Q.
     return config if mask == "full" else config._replace(tile_n=128, q_stages=2)
+
+
+def config_named(name: str) -> AttentionConfig:
+    """Return the configuration that has a name.  Raises ValueError where none has.
+
+    >>> c = AttentionConfig(mask="right", lse=True, tile_n=96, stages=3, pingpong=False)
+    >>> c.name, config_named(c.name) == c
+    ('attention-bf16-128-right-lse-128x96-s3-q1-p0', True)
+    """
+    words = name.split("-")
+    found = None
+    if len(words) > 4 and words[0] == "attention" and words[2].isdigit():
+        found = default_config(words[1], int(words[2]), words[3])
+        for word in words[4:]:
+            tile = re.fullmatch(r"(\d+)x(\d+)", word)
+            other = re.fullmatch(r"([a-z]+)(\d+)", word)
+            if word in _FLAGS:
+                found = found._replace(**{_FLAGS[word]: True})
+            elif tile:
+                found = found._replace(tile_m=int(tile[1]), tile_n=int(tile[2]))
+            elif other and other[1] in _LETTERS:
+                field, number = _LETTERS[other[1]], int(other[2])
+                found = found._replace(**{field: bool(number) if isinstance(getattr(found, field), bool) else number})
+    if found is None or found.name != name:
+        raise ValueError(f'expected the name of a kernel, "{AttentionConfig().name}" say, got "{name}"')
+    return found

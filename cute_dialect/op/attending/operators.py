@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from cute_dialect.op.attending import functions
+from cute_dialect.op.attending.form import LAYOUTS
 from cute_dialect.op.errors import UnsupportedError
 
 __all__ = ["attention", "seen_keys"]
@@ -30,7 +31,7 @@ def attention(
     """Return the result, and the logarithms, empty where they are not asked for; -1: no bound of the window."""
     window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
     found = functions.attended(
-        q, k, v, causal or False, scale, window, lse, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
+        q, k, v, (causal or False, scale, window, lse, layout, max_seqlen_q, None), (cu_seqlens_q, cu_seqlens_k),
         device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
@@ -47,7 +48,7 @@ def _(
         result = torch.empty_like(q, memory_format=torch.contiguous_format)
     rows = [q.shape[1], q.shape[0]]
     if q.dim() == 4:
-        rows = [q.shape[i] for i in functions.LAYOUTS[layout][:3]]
+        rows = [q.shape[i] for i in LAYOUTS[layout][:3]]
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 

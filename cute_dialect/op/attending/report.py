@@ -13,15 +13,18 @@ attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.functions import Form, config_of, form_of, is_readable
+from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
+from cute_dialect.op.attending.functions import config_of, kernel_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.op.rows.call import RowKernel
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 __all__ = ["AttentionExplanation", "explained_attention", "multiplications"]
 
@@ -33,8 +36,8 @@ class AttentionExplanation(NamedTuple):
     """How attention is computed; printed, it says all of this.
 
     ``form``: what is asked for; ``config``: the kernel's; ``copied``: arrays that are copied first; ``flops``: of the
-    products of queries with the keys that they see, and of their weights with values; ``bound``: microseconds that
-    these take at the least.
+    products of queries with the keys that they see, and of their weights with values, 0 where only the GPU knows how
+    long sequences are; ``bound``: microseconds that these take at the least.
     """
 
     form: Form
@@ -44,44 +47,66 @@ class AttentionExplanation(NamedTuple):
     bound: float
 
     @property
+    def kernels(self) -> tuple[RowKernel, ...]:
+        """What is compiled."""
+        return (kernel_of(self.form, self.config),)
+
+    @property
     def tiles(self) -> int:
-        """Tiles of queries."""
+        """Tiles of queries, with those that are not there of sequences shorter than the longest."""
         form = self.form
-        return -(-form.queries // self.config.tile_m) * form.heads * form.batch
+        return -(-form.rows // self.config.tile_m) * form.heads * form.batch
 
     def __str__(self) -> str:
         f, c = self.form, self.config
         shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
         order = "one head after the other" + (", in pairs of as many keys" if c.bounded[1] else "")
+        longest = f"the longest of {f.rows}, " if f.packed else ""
         lines = [
-            f"attention of {f.batch} sequences, {f.heads} heads of {f.size}{shared}, {f.queries} queries, {f.keys} "
-            f"keys, {f.element}",
+            f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
+            f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}",
             f"  kernel    {c.name}",
             f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys a step, {min(c.sms, self.tiles)} blocks "
             f"of {c.threads} threads",
             f"  taken     {order}",
             f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
-            f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP (tensor cores, an H200)",
         ]
+        if self.flops:
+            lines.append(f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP (tensor cores, an H200)")
         lines += [f"  copied    {name}: its heads are not contiguous at whole 16 bytes" for name in self.copied]
         return "\n".join(lines)
 
 
 def explained_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
-    lse: bool = False, layout: str = "bhsd", element: str = "f16", config: AttentionConfig | None = None,
+    lse: bool = False, layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
+    max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return how attention is computed; arrays, or shapes of contiguous arrays of type ``element``.
 
-    Packed sequences are not told of: how long they are the GPU knows.  Raises what the function does.
+    What ``cu_seqlens_q`` and ``cu_seqlens_k`` say is looked at where that needs no waiting; they may be a shape, too.
+    Raises what the function does.
     """
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
+    begins = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+    views |= {name: _view(x, "i32") for name, x in begins.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"attention: expected q of bf16, f16, got {views['q'].dtype}")
-    form = form_of(views, causal, scale, window, lse, layout, None, views["q"].dtype)
-    flops = 4 * form.size * form.heads * form.batch * multiplications(form)
-    copied = tuple([name for name, view in views.items() if not is_readable(view)])
-    return AttentionExplanation(form, config_of(form, config), copied, flops, flops / _PEAK / 1e6)
+    form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype)
+    flops = 4 * form.size * form.heads * _multiplied(form, views)
+    copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
+    return AttentionExplanation(form, config_of(form, kernel), copied, flops, flops / _PEAK / 1e6)
+
+
+def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:
+    """Return how many pairs of a query and a key one head of all sequences has, 0 where nobody here knows."""
+    if not form.packed:
+        return form.batch * multiplications(form)
+    begins = [views[key] for key in ("cu_seqlens_q", "cu_seqlens_k")]
+    if any(view.device >= 0 for view in begins):
+        return 0
+    lengths = [[y - x for x, y in pairwise(numbers_of(view))] for view in begins]
+    return sum(multiplications(form._replace(queries=m, keys=n)) for m, n in zip(*lengths))
 
 
 def multiplications(form: Form) -> int:
@@ -98,14 +123,14 @@ def multiplications(form: Form) -> int:
 
 
 def _view(x: Any, element: str) -> ArrayView:
-    """Return an array, or a shape, as far as strides and type go."""
-    if isinstance(x, tuple | list):
+    """Return an array, as far as it can be read, or a shape, as an array on a GPU."""
+    if not isinstance(x, tuple | list):
+        try:
+            return view_of(x)
+        except NotAnArray:
+            pass
+    else:
         shape = tuple(x)
         steps = list(accumulate(reversed(shape[1:]), mul, initial=1))
         return ArrayView(0, shape, tuple(reversed(steps)), element, 0, "cuda", None)
-    shape = tuple(x.shape)
-    if hasattr(x, "stride"):
-        strides = tuple(x.stride())
-    else:
-        strides = tuple([step // x.dtype.itemsize for step in x.strides])
-    return ArrayView(0, shape, strides, element_name(x.dtype), 0, "cuda", None)
+    return ArrayView(0, tuple(x.shape), tuple(x.stride()), element_name(x.dtype), 0, "cuda", None)

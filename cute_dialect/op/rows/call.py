@@ -10,19 +10,23 @@ Arrays are of torch, numpy, or whatever else a kernel takes.  What a call did is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import read_all
 from cute_dialect.op.compiled import Libraries, by_name
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.product import options_of
 from cute_dialect.op.rows.known import KnownRows, Launch
 from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.runtime.launch import CompiledModule
+    from cute_dialect.op.product import Interpreted
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
 __all__ = ["RowCall", "RowKernel", "library"]
 
@@ -57,17 +61,21 @@ class RowCall:
     """A call on arrays, of which those that are None are not there.
 
     The first array is the one whose type, shape and place the others have; ``others``: names of those with types of
-    their own.  Raises subclasses of :class:`cute_dialect.op.OpError`.
+    their own; ``stream``, and ``run``, what the interpreter is told, as of :func:`cute_dialect.op.gemm.mm`.  Raises
+    subclasses of :class:`cute_dialect.op.OpError`.
     """
 
     def __init__(
         self, name: str, arrays: Mapping[str, Any], device: object = None, others: Sequence[str] = (),
-        elements: Sequence[str] = tuple(BITS),
+        elements: Sequence[str] = tuple(BITS), *, stream: object = None, run: Interpreted | None = None,
     ) -> None:  # fmt: skip
         self.name, self.arrays = name, dict(arrays)
         self._launches: list[tuple[Any, tuple[Any, ...]]] = []
-        where, self.views = read_all(name, arrays, device)
-        self.cpu, self.gpu, self._library = where.cpu, where.gpu, where.library
+        self._stream, self._run = stream, run or {}
+        options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
+        check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
+        self._where, self.views = read_all(name, arrays, device, stream)
+        self.cpu, self.gpu, self._library = self._where.cpu, self._where.gpu, self._where.library
         self.first, self.x = next(iter(self.views.items()))
         self.element = self.x.dtype
         if self.element not in elements:
@@ -180,20 +188,31 @@ class RowCall:
 
     # -------------------------------------------------------------------------------------------------------- launching
 
+    def on(self) -> AbstractContextManager[object]:
+        """Make the call's stream the current one of the arrays' library."""
+        if self._stream is None or self.cpu:
+            return nullcontext()
+        return self._library.on(self._stream, self.gpu)
+
     def launch(self, kernel: RowKernel, *given: Any) -> None:
         """Launch a kernel on views, arrays and numbers; views of None are left out."""
         args = tuple([x for x in given if x is not None])
         found = library(kernel, cpu=self.cpu).kernel(kernel.host)
-        found(*args, **({"device": "cpu"} if self.cpu else {}))
+        report = found(*args, **options_of(self._where, self._stream, self._run))
+        if report is not None and "report" in self._run:
+            self._run["report"](report)
         self._launches.append((found, args))
 
     def remember(
         self, known: KnownRows, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any],
-        returned: tuple[int, ...] = (0,),
+        returned: tuple[int, ...] = (0,), out: Any = None,
     ) -> None:  # fmt: skip
-        """Tell how the call was computed, if it is one of torch on a GPU that copied nothing."""
-        if self.x.library != "torch" or self.cpu:
+        """Tell how the call was computed, if it is one of torch on a GPU that copied nothing; ``out``: the result that
+        was given, the first one.
+        """
+        if self.x.library != "torch" or self.cpu or not self._launches:
             return
+        # A result that is given is the first one, and counted behind the tensors either way.
         places = [t.data_ptr() for t in (*tensors, *results)]
         if len(set(places)) < len(places):
             return  # two are one now, and need not be next time
@@ -212,7 +231,7 @@ class RowCall:
             if launch is None:
                 return
             launches.append(Launch(launch, tuple(order), kernel.alignment - 1))
-        known.remember(tensors, numbers, results, launches, returned)
+        known.remember(tensors, numbers, results, launches, returned, out)
 
 
 def _steps(view: ArrayView) -> list[int]:

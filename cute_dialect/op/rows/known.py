@@ -35,7 +35,8 @@ class Launch(NamedTuple):
 
 class _Known(NamedTuple):
     """A kind of call: what tells its tensors, its numbers, whether a tensor wants gradients; what it launches, the
-    results that it makes, and which of them it returns.
+    results that it makes, and which of the results it returns; of one whose first result is given, the bytes from the
+    first to the last element of all tensors, that one last; and how many tensors are given.
     """
 
     guard: Callable[..., bool]
@@ -46,13 +47,15 @@ class _Known(NamedTuple):
     device: Any
     number: int
     returned: tuple[int, ...]
+    reach: tuple[int, ...]
+    count: int
 
 
 def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, (), False, (), (), None, 0, (0,))
+_NONE = _Known(_never, (), False, (), (), None, 0, (0,), (), 0)
 
 
 class KnownRows:
@@ -64,29 +67,38 @@ class KnownRows:
         self._empty: Callable[..., Any] | None = None
         self._stream: Callable[[int], int] | None = None
         self._with_grads: Callable[[], bool] | None = None
+        self.is_traced: Callable[[], bool] = _ask_torch
+        """Tells whether ``torch.compile`` traces a call, which is no known one then."""
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def again(self, tensors: tuple[Any, ...], numbers: tuple[object, ...] = ()) -> Any:
-        """Compute what an earlier call did, of like tensors; None, and nothing is done, where there was none."""
+    def again(self, tensors: tuple[Any, ...], numbers: tuple[object, ...] = (), out: Any = None) -> Any:
+        """Compute what an earlier call did, of like tensors; None, and nothing is done, where there was none.
+
+        ``out``: the first result, where it is given.
+        """
+        given = tensors if out is None else (*tensors, out)
         known = self._last
-        if numbers != known.numbers or not known.guard(*tensors):
+        like = numbers == known.numbers and len(given) == known.count and bool(known.reach) is (out is not None)
+        if not like or not known.guard(*given):
             try:
-                found = self._found.get((_key(tensors), numbers))
+                found = self._found.get((_key(given), numbers, out is None))
+                if found is not None:
+                    _ = [t.data_ptr() for t in given]  # what vmap makes of tensors has none
             except (AttributeError, TypeError, RuntimeError):  # no strided tensors: who computes says so
                 return None
             if found is None:
                 return None
             self._last = known = found
-        _, _, grads, launches, results, device, number, returned = known
+        _, _, grads, launches, results, device, number, returned, reach, _ = known
         if grads and self._with_grads():  # type: ignore[misc]
             return None
-        addresses = [t.data_ptr() for t in tensors]
+        addresses = [t.data_ptr() for t in given]
         bits = 0
         for address in addresses:
             bits |= address
-        if bits & launches[0].mask:
+        if bits & launches[0].mask or (reach and _meet(addresses, reach)):
             return None
         made = [self._empty(shape, stride, dtype=kind, device=device) for shape, stride, kind in results]  # type: ignore[misc]
         addresses += [t.data_ptr() for t in made]
@@ -94,27 +106,50 @@ class KnownRows:
         stream = self._stream(number)  # type: ignore[misc]
         for launch, order, _ in launches:
             launch(stream, *[addresses[i] for i in order])
+        if out is not None:
+            made.insert(0, out)
         return made[returned[0]] if len(returned) == 1 else tuple([made[i] for i in returned])
 
     def remember(
         self, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any], launches: Sequence[Launch],
-        returned: tuple[int, ...] = (0,),
+        returned: tuple[int, ...] = (0,), out: Any = None,
     ) -> None:  # fmt: skip
         """Remember a call; only of plain torch tensors at addresses of whole 16 bytes."""
         torch = sys.modules["torch"]
         plain = (torch.Tensor, torch.nn.Parameter)
         if any(type(t) not in plain or t.data_ptr() & launches[0].mask for t in (*tensors, *results)):
             return
+        given = tensors if out is None else (*tensors, out)
         if len(self._found) >= _LIMIT:
             self._found.clear()
         self._empty, self._stream, self._with_grads = (
             torch.empty_strided, current_stream_of_torch(), torch.is_grad_enabled,
         )  # fmt: skip
-        made = tuple([(tuple(t.shape), t.stride(), t.dtype) for t in results])
-        device, grads = results[0].device, any(t.requires_grad for t in tensors)
-        self._found[_key(tensors), numbers] = _Known(
-            guard_of(tensors) or _never, numbers, grads, tuple(launches), made, device, device.index or 0, returned
-        )
+        self.is_traced = torch.compiler.is_dynamo_compiling
+        made = tuple([(tuple(t.shape), t.stride(), t.dtype) for t in results[out is not None :]])
+        device, grads = results[0].device, any(t.requires_grad for t in given)
+        reach = () if out is None else tuple([_reach(t) for t in given])
+        self._found[_key(given), numbers, out is None] = _Known(
+            guard_of(given) or _never, numbers, grads, tuple(launches), made, device, device.index or 0, returned,
+            reach, len(given),
+        )  # fmt: skip
+
+
+def _ask_torch() -> bool:
+    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+def _reach(t: Any) -> int:
+    """Return the bytes from the first to behind the last element."""
+    return (sum([(n - 1) * step for n, step in zip(t.shape, t.stride())]) + 1) * t.element_size() if t.numel() else 0
+
+
+def _meet(addresses: Sequence[int], reach: Sequence[int]) -> bool:
+    """Tell whether the memory of the last one may be that of another."""
+    out, size = addresses[-1], reach[-1]
+    return any([x < out + size and out < x + n for x, n in zip(addresses[:-1], reach)])
 
 
 def _key(tensors: tuple[Any, ...]) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import REGISTERS, attention_text
+from cute_dialect.op import background
 from cute_dialect.op.errors import OpError
 from cute_dialect.pipelines import compile
 
@@ -66,7 +67,11 @@ def test_attention_of_any_lengths(shape: Any, size: int, dtype: Any, given: Any,
     batch, heads, heads_k, queries, keys = shape
     q = normal(batch, heads, queries, size, dtype=dtype)
     k, v = (normal(batch, heads_k, keys, size, dtype=dtype, seed=i) for i in (1, 2))
-    result, logs = op.attention(q, k, v, **given, lse=True, device="cpu")
+    reports: list[Any] = []
+    run: dict[str, Any] = {"checks": CHECKS, "report": reports.append, "stream": None, "schedule": "random", "seed": 1}
+    named = op.explain(op.attention, q, k, v, **given, lse=True).kernels[0].name
+    result, logs = op.attention(q, k, v, **given, lse=True, kernel=named, device="cpu", **run)
+    assert len(reports) == 1 and reports[0].ops > 0
     left, right, opposite = bounds
     check(result, logs, reference(q, k, v, left, right, opposite))
 
@@ -171,7 +176,10 @@ def packed(**given: Any) -> dict[str, Any]:
         ({"out": normal(1, 4, 8, 65)[..., :64]}, op.LayoutError, "in multiples of 8"),
         ({"out": normal(1, 4, 8, 72)[..., 1:65]}, op.AlignmentError, "whole 16 bytes"),
         ({"out": Q[:, :2].copy()}, op.ShapeError, "expected out of"),
-        ({"config": AttentionConfig(tile_n=40)}, op.UnsupportedError, "multiples of 16, got 40"),
+        ({"kernel": AttentionConfig(tile_n=40)}, op.UnsupportedError, "multiples of 16, got 40"),
+        ({"kernel": "attention-bf16-64-right-192x128"}, op.UnsupportedError, 'like "attention-bf16-64-full-192x128"'),
+        ({"kernel": "attention-bf16-64"}, op.UnsupportedError, 'name of a kernel, "attention-bf16-128-full-128x176"'),
+        ({"kernel": 3}, op.UnsupportedError, "a kernel's name or an AttentionConfig, got 3"),
         ({"max_seqlen_q": 8}, op.UnsupportedError, "only with cu_seqlens_q"),
         ({"cu_seqlens_q": BEGINS}, op.ShapeError, "cu_seqlens_q alone"),
         (packed(q=Q), op.ShapeError, "rank 3"),
@@ -196,7 +204,66 @@ def test_empty_arrays_and_no_keys() -> None:
     assert (result == 0).all() and (logs == -np.inf).all()
 
 
+def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of packed sequences it counts what the host can read."""
+    begins = np.array([0, 5, 8], np.int32), np.array([0, 1, 8], np.int32)
+    given: dict[str, Any] = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
+    found = op.explain(op.attention, PACKED_Q, PACKED_K, **given, causal=True, max_seqlen_q=5)
+    assert found.flops == 4 * 64 * 4 * (5 * 1 + 1 + 2 + 3) and found.tiles == 4 * 2
+    assert "2 packed sequences, the longest of 5, 4 heads of 64 on 2, 8 queries" in str(found)
+    assert "GFLOP" not in str(op.explain(op.attention, (8, 4, 64), (8, 2, 64), cu_seqlens_q=(3,), cu_seqlens_k=(3,)))
+    wide = op.explain(op.attention, Q[..., ::2], (1, 2, 16, 32), element="bf16")
+    assert wide.copied == ("q",) and "copied    q" in str(wide)
+    with pytest.raises(op.UnsupportedError, match="got f32"):
+        op.explain(op.attention, (1, 1, 8, 64), (1, 1, 8, 64), element="f32")
+    compiled: list[str] = []
+    monkeypatch.setattr(background, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
+    op.prefetch([op.explain(op.attention, (1, 1, 64, 64), (1, 1, 64, 64))]).wait(60)
+    assert compiled == ["attention-f16-64-full-192x128"]
+
+
 # -------------------------------------------------------------------------------------------------------------- torch
+
+
+def test_calls_that_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alike but for addresses; results that are given, unless they are an operand's memory; packed ones."""
+    torch = pytest.importorskip("torch")
+    from cute_dialect.op.attending import functions
+    from cute_dialect.op.rows import known
+
+    calls, launched = known.KnownRows(), list[Any]()
+    monkeypatch.setattr(functions, "_KNOWN", calls)
+    monkeypatch.setattr(known, "current_stream_of_torch", lambda: lambda device: 7)
+
+    def zeros(*shape: int) -> Any:
+        return torch.zeros(shape, dtype=torch.float16)
+
+    def launch(*order: int) -> list[known.Launch]:
+        return [known.Launch(lambda *x: launched.append(x), order, 15)]
+
+    usual = (False, None, None, False, "bhsd", None, None)
+    q, k, v, out = (zeros(1, 2, 16, 64) for _ in range(4))
+    calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1))
+    calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1), out=out)
+    begins = torch.tensor([0, 16], dtype=torch.int32)
+    flat = zeros(16, 2, 64)
+    calls.remember((flat, zeros(16, 2, 64), zeros(16, 2, 64), begins), usual, [zeros(16, 2, 64)], launch(3, 4, -1))
+    assert calls.is_traced() is False and len(calls) == 3
+    for given in (None, out, None):
+        result = op.attention(v, q, k, out=given)
+        assert result.shape == q.shape and (given is None or result is out)
+        assert launched.pop() == (7, v.data_ptr(), q.data_ptr(), k.data_ptr(), result.data_ptr(), 0)
+    packed = op.attention(flat, flat.clone(), flat.clone(), cu_seqlens_q=begins, cu_seqlens_k=begins)
+    assert launched.pop() == (7, begins.data_ptr(), packed.data_ptr(), 0)
+    others: tuple[dict[str, Any], ...] = (
+        {"q": out}, {"q": q.float()}, {"causal": True}, {"out": None, "stream": 1}, {"cu_seqlens_k": begins},
+        {"window": [3, 4]}, {"out": out.clone()[:, :1]}, {"q": q.clone().requires_grad_()},
+    )  # fmt: skip
+    for other in others:
+        arguments: dict[str, Any] = {"q": q, "k": k, "v": v, "out": out} | other
+        with pytest.raises(op.OpError):  # there is no GPU, or no such call
+            op.attention(**arguments)
+    assert launched == []
 
 
 def test_torch_takes_it() -> None:
