@@ -15,20 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.elements import element_name, layout_name
-from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.arrays_of import is_several, matrices_of
-from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import (
     GemmCoord,
-    IdentitySwizzle8,
-    MathOperation,
     OpcodeClass,
-    Swizzle,
     TensorDescription,
     TileDescription,
-    known,
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled, whole
@@ -37,6 +31,7 @@ from cute_dialect.op.plans.planned import Kinds, Type, check, folded, found_type
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.reference import reference, visited_reference
 from cute_dialect.op.plans.saved import Entry, graph_name, problem, write
+from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
 from cute_dialect.op.plans.together import Matrices
@@ -52,12 +47,11 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Gemm"]
 
-_SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
 _RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
 _TYPICAL = GemmCoord(4096, 4096, 4096)
 
 
-class Gemm:
+class Gemm(Settings):
     """``D = activation(alpha * A B + beta * C)`` for operands of planned elements and layouts.
 
     ``A``, ``B``, ``C``, ``D``: arrays, which say their own and are what :meth:`run` takes if it is given none;
@@ -87,111 +81,18 @@ class Gemm:
         d = _type("D", D, element_D, usual, layout_D, c.layout if c is not None else layout or "row")
         d = d._replace(element="f32") if d.element == "tf32" else d
         c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
-        self.kinds = Kinds(a, b, None if void else c or d, d)
-        if element_name(element_compute, "Gemm: element_compute") not in ("f32", "f16", "bf16", "f64"):
-            raise DtypeError(f"Gemm: expected element_compute of a float, got {element_compute!r}")
-        wanted = chip if kernel_cc is None else kernel_cc
-        self.chip = 90 if wanted is None else int(wanted)
-        if self.chip not in (80, 86, 87, 89, 90):
-            raise UnsupportedError(f"Gemm: expected kernel_cc of 80 or 90, got {self.chip}")
-        self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
-        self._activation, self._visitor = "", cast("Traced | Hook | None", None)
-        self._traced: Traced | None = None
-        """The visitor, traced; of a function at its last call."""
-        self._swizzle: Swizzle | None = None
-        self._tile: TileDescription | None = None
-        self._math_operation = MathOperation.multiply_add
-        self._opclass = OpcodeClass.Simt if a.element == "f32" else OpcodeClass.TensorOp
-        self._accumulator = (
-            _SUMS.get(a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
-        )
-        self._operations: dict[object, GemmOperationUniversal] = {}
-        self._last: Arguments | None = None
+        kinds = Kinds(a, b, None if void else c or d, d)
         self._runs: dict[Variant, tuple[Operands, set[tuple[int, ...]]]] = {}
         """Kernels that were run -> operands of a call, the problems."""
-        self._check()
+        super().__init__(kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
 
     def _check(self) -> None:
         """Raise OpError for what there is no kernel for."""
-        asked, element = self.asked(), self.kinds.a.element
-        sums = _SUMS.get(element, "f32")
-        if asked.accumulator != sums and ((asked.accumulator, element) != ("f16", "f16") or self.chip < 90):
-            raise UnsupportedError(
-                f"Gemm: expected sums in {sums} for {element}, got {asked.accumulator} "
-                "(wgmma has f16 sums for f16 only)"
-            )
+        super()._check()
         if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
-            of_hopper(asked)
-        k = self.kinds
-        if k.c is not None and k.c != k.d:
-            raise UnsupportedError(f"Gemm: expected C of {k.d}, as D, got {k.c}")
+            of_hopper(self.asked())
 
-    def asked(self, *, batch: bool = False) -> Asked:
-        """Return what its kernels are for."""
-        a, b, _, d = self.kinds
-        x, y = a.element, b.element
-        if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
-            x, y = ("tf32" if e == "f32" else e for e in (x, y))
-        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
-
-    # ------------------------------------------------------------------------------------------------- properties
-
-    def _reset(self) -> None:
-        self._operations.clear()
-
-    @property
-    def alpha(self) -> float:
-        """The factor of the product, where a call gives none."""
-        return self._alpha
-
-    @alpha.setter
-    def alpha(self, value: float) -> None:
-        self._alpha = number("alpha", value)
-
-    @property
-    def beta(self) -> float:
-        """The factor of C, where a call gives none; 0: C is not read."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, value: float) -> None:
-        self._beta = number("beta", value)
-
-    @property
-    def opclass(self) -> str:
-        """``tensor_op`` or ``simt``; tensor cores multiply f32 as tf32."""
-        return self._opclass
-
-    @opclass.setter
-    def opclass(self, value: str) -> None:
-        before, self._opclass = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
-        if self._math_operation in FAST:
-            self._math_operation = MathOperation.multiply_add
-        try:
-            self._check()
-        except ValueError:
-            self._opclass = before
-            raise
-        self._tile = None
-        self._reset()
-
-    @property
-    def math_operation(self) -> str:
-        """How elements are multiplied."""
-        return self._math_operation
-
-    @math_operation.setter
-    def math_operation(self, value: str) -> None:
-        found = MathOperation(known(MathOperation, value, "math_operation"))
-        elements = {self.kinds.a.element, self.kinds.b.element}
-        if found in FAST and elements != {"f32"}:
-            raise UnsupportedError(f"Gemm: expected f32 for {found}, got {self.kinds.a.element}")
-        if found == MathOperation.multiply_add_saturate and not elements <= {"i8", "ui8"}:
-            raise UnsupportedError(f"Gemm: expected 8-bit integers for {found}, got {self.kinds.a.element}")
-        if found in FAST:
-            self._opclass = OpcodeClass.TensorOp
-        self._math_operation, self._tile = found, None
-        self._reset()
+    # --------------------------------------------------------------------------------------------------- operations
 
     @property
     def tile_description(self) -> TileDescription | None:
@@ -208,61 +109,6 @@ class Gemm:
         self._reset()
 
     td = tile_description
-
-    @property
-    def swizzling_functor(self) -> Swizzle:
-        """The order in which blocks take tiles."""
-        return self._swizzle or IdentitySwizzle8
-
-    @swizzling_functor.setter
-    def swizzling_functor(self, value: Swizzle) -> None:
-        if not isinstance(value, Swizzle):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UnsupportedError(f"swizzling_functor: expected a swizzle, op.IdentitySwizzle4 say, got {value!r}")
-        self._swizzle = value
-        self._reset()
-
-    @property
-    def activation(self) -> str:
-        """What is applied last, by its name; "" for nothing."""
-        return self._activation
-
-    @activation.setter
-    def activation(self, value: object) -> None:
-        name = "" if value is None or value == "identity" else str(getattr(value, "name", value))
-        EpilogueFunctor(self.kinds.d.element, activation=name).epilogue(1.0, 0.0)
-        self._activation = name
-        self._reset()
-
-    def activations(self) -> list[str]:
-        """Return the names of activations."""
-        from cute_dialect.kernels.gemm.epilogue import ACTIVATIONS
-
-        return list(ACTIVATIONS)
-
-    @property
-    def epilogue_visitor(self) -> Traced | Hook | None:
-        """All that becomes of the sums: what ``op.epilogue.trace`` returns, or a function with a parameter ``accum``,
-        which each call traces; or a function of (value, row, column) in the language, applied to each element of D in
-        f32; None for none.
-        """
-        return self._visitor
-
-    @epilogue_visitor.setter
-    def epilogue_visitor(self, value: Traced | Hook | None) -> None:
-        if not (value is None or isinstance(value, Traced) or callable(value)):
-            raise EpilogueError(
-                f"epilogue_visitor: expected a function of accum or of (value, row, column), got {value!r}"
-            )
-        self._visitor, self._traced = value, value if isinstance(value, Traced) else None
-        self._visited: dict[str, object] | None = None
-        self._reset()
-
-    @property
-    def traced(self) -> Traced | None:
-        """The epilogue that is traced; of a function that of the last call."""
-        return self._traced
-
-    # --------------------------------------------------------------------------------------------------- operations
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
         """Return the operation of a tile.  Raises UnsupportedError."""
@@ -468,11 +314,6 @@ class Gemm:
             )  # fmt: skip
             found.append((entry, module))
         return found
-
-    def sync(self) -> None:
-        """Wait for the last run; results in numpy arrays are then there."""
-        if self._last is not None:
-            self._last.sync()
 
     def bind(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,

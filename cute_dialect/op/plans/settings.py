@@ -1,0 +1,197 @@
+"""What a plan is told besides its arrays: numbers, how is multiplied, what becomes of the sums, who takes which tile.
+
+:class:`Settings` is the base of plans of products and of convolutions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.plans.configure import FAST, Asked
+from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
+from cute_dialect.op.plans.functors import EpilogueFunctor, number
+from cute_dialect.op.plans.planned import Kinds
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.plans.arguments import Arguments
+
+__all__ = ["Settings"]
+
+_SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
+
+
+class Settings:
+    """The properties of a plan for operands of some ``kinds``; each that is set resets what was made with it.
+
+    Raises OpError.
+    """
+
+    call: ClassVar[str] = "Gemm"
+    """What messages call the plan."""
+
+    def __init__(
+        self, kinds: Kinds, element_accumulator: object, element_compute: object, alpha: float, beta: float,
+        chip: int | None, kernel_cc: int | None,
+    ):  # fmt: skip
+        self.kinds = kinds
+        if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
+            raise DtypeError(f"{self.call}: expected element_compute of a float, got {element_compute!r}")
+        wanted = chip if kernel_cc is None else kernel_cc
+        self.chip = 90 if wanted is None else int(wanted)
+        if self.chip not in (80, 86, 87, 89, 90):
+            raise UnsupportedError(f"{self.call}: expected kernel_cc of 80 or 90, got {self.chip}")
+        self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
+        self._activation, self._visitor = "", cast("Traced | Hook | None", None)
+        self._traced: Traced | None = None
+        """The visitor, traced; of a function at its last call."""
+        self._visited: dict[str, object] | None = None
+        self._swizzle: Swizzle | None = None
+        self._tile: TileDescription | None = None
+        self._math_operation = MathOperation.multiply_add
+        self._opclass = OpcodeClass.Simt if kinds.a.element == "f32" else OpcodeClass.TensorOp
+        self._accumulator = (
+            _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
+        )
+        self._operations: dict[object, Any] = {}
+        self._last: Arguments | None = None
+        self._check()
+
+    def _check(self) -> None:
+        """Raise OpError for what there is no kernel for."""
+        asked, element = self.asked(), self.kinds.a.element
+        sums = _SUMS.get(element, "f32")
+        if asked.accumulator != sums and ((asked.accumulator, element) != ("f16", "f16") or self.chip < 90):
+            raise UnsupportedError(
+                f"{self.call}: expected sums in {sums} for {element}, got {asked.accumulator} "
+                "(wgmma has f16 sums for f16 only)"
+            )
+        k = self.kinds
+        if k.c is not None and k.c != k.d:
+            raise UnsupportedError(f"{self.call}: expected C of {k.d}, as D, got {k.c}")
+
+    def asked(self, *, batch: bool = False) -> Asked:
+        """Return what its kernels are for."""
+        a, b, _, d = self.kinds
+        x, y = a.element, b.element
+        if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
+            x, y = ("tf32" if e == "f32" else e for e in (x, y))
+        return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
+
+    def _reset(self) -> None:
+        self._operations.clear()
+
+    @property
+    def alpha(self) -> float:
+        """The factor of the product, where a call gives none."""
+        return self._alpha
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self._alpha = number("alpha", value)
+
+    @property
+    def beta(self) -> float:
+        """The factor of C, where a call gives none; 0: C is not read."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, value: float) -> None:
+        self._beta = number("beta", value)
+
+    @property
+    def opclass(self) -> str:
+        """``tensor_op`` or ``simt``; tensor cores multiply f32 as tf32."""
+        return self._opclass
+
+    @opclass.setter
+    def opclass(self, value: str) -> None:
+        before, self._opclass = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
+        if self._math_operation in FAST:
+            self._math_operation = MathOperation.multiply_add
+        try:
+            self._check()
+        except ValueError:
+            self._opclass = before
+            raise
+        self._tile = None
+        self._reset()
+
+    @property
+    def math_operation(self) -> str:
+        """How elements are multiplied."""
+        return self._math_operation
+
+    @math_operation.setter
+    def math_operation(self, value: str) -> None:
+        found = MathOperation(known(MathOperation, value, "math_operation"))
+        elements = {self.kinds.a.element, self.kinds.b.element}
+        if found in FAST and elements != {"f32"}:
+            raise UnsupportedError(f"{self.call}: expected f32 for {found}, got {self.kinds.a.element}")
+        if found == MathOperation.multiply_add_saturate and not elements <= {"i8", "ui8"}:
+            raise UnsupportedError(f"{self.call}: expected 8-bit integers for {found}, got {self.kinds.a.element}")
+        if found in FAST:
+            self._opclass = OpcodeClass.TensorOp
+        self._math_operation, self._tile = found, None
+        self._reset()
+
+    @property
+    def swizzling_functor(self) -> Swizzle:
+        """The order in which blocks take tiles."""
+        return self._swizzle or IdentitySwizzle8
+
+    @swizzling_functor.setter
+    def swizzling_functor(self, value: Swizzle) -> None:
+        if not isinstance(value, Swizzle):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UnsupportedError(f"swizzling_functor: expected a swizzle, op.IdentitySwizzle4 say, got {value!r}")
+        self._swizzle = value
+        self._reset()
+
+    @property
+    def activation(self) -> str:
+        """What is applied last, by its name; "" for nothing."""
+        return self._activation
+
+    @activation.setter
+    def activation(self, value: object) -> None:
+        name = "" if value is None or value == "identity" else str(getattr(value, "name", value))
+        EpilogueFunctor(self.kinds.d.element, activation=name).epilogue(1.0, 0.0)
+        self._activation = name
+        self._reset()
+
+    def activations(self) -> list[str]:
+        """Return the names of activations."""
+        from cute_dialect.kernels.gemm.epilogue import ACTIVATIONS
+
+        return list(ACTIVATIONS)
+
+    @property
+    def epilogue_visitor(self) -> Traced | Hook | None:
+        """All that becomes of the sums: what ``op.epilogue.trace`` returns, or a function with a parameter ``accum``,
+        which each call traces; or a function of (value, row, column) in the language, applied to each element of D in
+        f32; None for none.
+        """
+        return self._visitor
+
+    @epilogue_visitor.setter
+    def epilogue_visitor(self, value: Traced | Hook | None) -> None:
+        if not (value is None or isinstance(value, Traced) or callable(value)):
+            raise EpilogueError(
+                f"epilogue_visitor: expected a function of accum or of (value, row, column), got {value!r}"
+            )
+        self._visitor, self._traced = value, value if isinstance(value, Traced) else None
+        self._visited: dict[str, object] | None = None
+        self._reset()
+
+    @property
+    def traced(self) -> Traced | None:
+        """The epilogue that is traced; of a function that of the last call."""
+        return self._traced
+
+    def sync(self) -> None:
+        """Wait for the last run; results in numpy arrays are then there."""
+        if self._last is not None:
+            self._last.sync()
