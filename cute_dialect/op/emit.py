@@ -221,7 +221,7 @@ def _entries(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledMod
 
 def _check_plain(operation: GemmOperationUniversal) -> None:
     if operation.interleaved:
-        raise UnsupportedError("emit: expected matrices that are not interleaved")
+        raise UnsupportedError(f"emit: expected matrices that are not interleaved, got A of {operation.A.layout}")
 
 
 def mlir(operation: GemmOperationUniversal) -> str:

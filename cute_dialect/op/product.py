@@ -166,13 +166,17 @@ def _product(
     epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
         epilogue = Epilogue(graph=found.graph)
-    flipped = not matrix(views["out"]).along(1)
+    flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
     if flipped and SCALES[0] in views:
-        raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales")
+        raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales, got strides {strides}")
     if flipped and epilogue is not None and epilogue.whole_rows:
-        raise LayoutError(f"{name}: expected out with contiguous rows for whole_rows of an epilogue")
+        raise LayoutError(
+            f"{name}: expected out with contiguous rows for whole_rows of an epilogue, got strides {strides}"
+        )
     if flipped and epilogue is not None and epilogue.paired:
-        raise LayoutError(f"{name}: expected out with contiguous rows where pairs() takes two columns")
+        raise LayoutError(
+            f"{name}: expected out with contiguous rows where pairs() takes two columns, got strides {strides}"
+        )
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms, arithmetic)
@@ -198,7 +202,9 @@ def _product(
         of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
         given = {n: library.native(v) for n, v in of_sums.items()}
         if found is not None and kind == "f64":
-            raise UnsupportedError(f"{name}: expected no traced epilogue of f64, it computes in f32")
+            raise UnsupportedError(
+                f"{name}: expected a traced epilogue of other elements, as it computes in f32, got one of f64"
+            )
         wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
         sums = _product(call._replace(known=None), given, of_sums, wide, Extras() if narrow else extras.of_sums())
         if found is not None:

@@ -225,7 +225,7 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
             continue
     if of_rows:
         raise UnsupportedError(f"expected rows that a tile has all of, of at most 256, for whole_rows, got {problem.n}")
-    raise UnsupportedError(f"expected a problem that some kernel with pairs() serves, got {problem.key}")
+    raise UnsupportedError(f"expected a problem that some kernel with this epilogue serves, got {problem.key}")
 
 
 def with_direct(choice: Choice, problem: Problem, costs: Costs) -> Choice:

@@ -109,10 +109,16 @@ class Traced:
                     for n, t in x["examples"].items()}  # fmt: skip
         arguments = [Argument(*a) for a in x["arguments"]]
 
-        def of_arrays(accum: Any, **_: Any) -> Any:
-            raise EpilogueError(f"epilogue {x['name']}: expected numbers as in the plan that was saved: {x['fixed']}")
+        def of_arrays(accum: Any, **given: Any) -> Any:
+            numbers = {n: given[n] for n in x["fixed"]}
+            raise EpilogueError(
+                f"epilogue {x['name']}: expected {x['fixed']}, as in the plan that was saved, got {numbers}"
+            )
 
         of_arrays.__name__ = x["name"]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        names = [inspect.Parameter(n, kind) for n in dict.fromkeys(("accum", *x["parameters"]))]
+        of_arrays.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
         return cls(
             of_arrays, Graph.from_json(x["graph"]), arguments, x["results"], x["returned"], x["form"], x["fixed"],
             x["parameters"], examples,

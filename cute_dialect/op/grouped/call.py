@@ -206,7 +206,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         alone(name, Extras(g.alpha, g.beta, g.c, g.bias, g.activation))
         traced = traced_of(name, g.epilogue, g.args or {}, s.result)
     elif g.args:
-        raise UnsupportedError(f"{name}: expected args with an epilogue only")
+        raise UnsupportedError(f"{name}: expected args with an epilogue only, got {', '.join(g.args)}")
     shape = s.result if traced is None else traced.shape_of(s.result)
     if "out" in views:
         check_result(name, views, shape, None if g.dtype is None else element_name(g.dtype))

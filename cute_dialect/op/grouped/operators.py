@@ -46,7 +46,7 @@ def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[s
                 "is taken"
             )
     if not isinstance(g.alpha, int | float):
-        raise UnsupportedError(f"{name}: expected a number for alpha where gradients are wanted")
+        raise UnsupportedError(f"{name}: expected a number for alpha where gradients are wanted, got an array")
     groups = {n: x for n, x in g.groups.items() if n in _GROUPS}
     for n, x in groups.items():
         if isinstance(x, list | tuple):

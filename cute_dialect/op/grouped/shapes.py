@@ -37,14 +37,6 @@ class Shapes(NamedTuple):
         """The extent that is cut."""
         return {"n": self.n, "k": self.k}.get(self.form, self.m)
 
-    @property
-    def turned(self) -> Shapes:
-        """The product of the transposed matrices, ``b^T a^T``.  Raises UnsupportedError for ``rows``."""
-        if self.form == "rows":
-            raise UnsupportedError("expected out with contiguous rows where lengths are given")
-        form = {"m": "n", "n": "m"}.get(self.form, self.form)
-        return self._replace(form=form, m=self.n, n=self.m)
-
 
 _FORMS = {(2, 3): "m", (3, 2): "n", (2, 2): "k", (3, 3): "rows"}
 """Ranks of a and b -> what is cut."""

@@ -44,8 +44,6 @@ def products_of(
     Raises OpError.
     """
     count = len(cast("Sequence[object]", A))
-    if count == 0:
-        raise ShapeError(f"{call}: expected at least one matrix of A, got none")
     size = None if problem is None else GemmCoord(*problem)
     given = [each_matrix(call, n, x, count, size, kinds) for n, x in zip("ABCD", (A, B, C, D))]
     found: list[Operands] = []

@@ -66,14 +66,16 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
         i = td.math_instruction
         saturate = i is not None and i.math_operation == MathOperation.multiply_add_saturate
         if saturate and td.kernel.skinny is not None:
-            raise UnsupportedError("Gemm: there is no kernel for few rows whose sums saturate yet")
+            raise UnsupportedError(
+                f"Gemm: expected a kernel_schedule without few_rows for sums that saturate, got {td.name}"
+            )
         changes = {"batch": asked.batch, "array": asked.array, "saturate": saturate}
         choice = td.kernel._replace(config=td.kernel.config._replace(**changes))
         _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
         return choice
     instruction = td.math_instruction
     if instruction is None:
-        raise UnsupportedError("Gemm: expected a tile_description with a math_instruction")
+        raise UnsupportedError(f"Gemm: expected a tile_description with a math_instruction, got {td.name} without")
     _check_instruction(instruction, asked)
     m, _, _ = instruction.instruction_shape
     make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
@@ -147,7 +149,11 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     major_a, major_b = asked.kernel_majors(transposed)
     if td.kernel_schedule == "few_rows":
         if (major_a, major_b, transposed, asked.batch) != ("k", "k", asked.flipped, False):
-            raise UnsupportedError("Gemm: few_rows takes A and B along K, D along the columns of its tile, no batch")
+            batches = ", a batch" * asked.batch
+            raise UnsupportedError(
+                "Gemm: expected single matrices for few_rows, A and B along K, D along the columns of its tile, got A "
+                f"{asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{batches}"
+            )
         return _few_rows(td, element, asked.output)
     config = GemmConfig(
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
@@ -248,7 +254,14 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Sw
     shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
     missing = f"Gemm: there is no kernel of mma.sync {_shape(i)} for {_elements(asked)} yet"
     if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
-        raise UnsupportedError("Gemm: there is no kernel of mma.sync whose blocks share K yet")
+        raise UnsupportedError(
+            "Gemm: expected blocks that share no K for mma.sync, got "
+            + (
+                f"{swizzle.name}"
+                if swizzle is not None and swizzle.stream_k
+                else f"{td.tile_scheduler or 'persistent'} of {td.parts} parts"
+            )
+        )
     if a == b and a in ("f16", "bf16"):
         sums = ("f32", "f16") if a == "f16" else ("f32",)
         shapes = ((16, 8, 16), (16, 8, 8))
@@ -301,8 +314,9 @@ def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -
     if lines > 163 * 1024:
         raise UnsupportedError(f"Gemm: expected at most 166912 bytes of shared memory, got {lines}: fewer stages")
     sums = m * n // (32 * wm * wn)
-    if sums > 128 // (2 if element == "f64" else 1):
-        raise UnsupportedError(f"Gemm: expected fewer sums a thread, got {sums}: more warps")
+    most = 64 if element == "f64" else 128
+    if sums > most:
+        raise UnsupportedError(f"Gemm: expected at most {most} sums a thread, got {sums}: more warps")
     _check_copies((m, n), k, BITS[element], config.threads)
     _check(config.check)
     return config

@@ -120,7 +120,9 @@ def number(name: str, value: object) -> float:
 
 
 def _refuse() -> Hook:
-    raise EpilogueError("epilogue: expected LinearCombinationClamp without a visitor, or a visitor that clamps")
+    raise EpilogueError(
+        "epilogue: expected LinearCombinationClamp without a visitor, or a visitor that clamps, got both"
+    )
 
 
 @cache

@@ -66,14 +66,15 @@ class GemmOperationUniversal:
         self.A, self.B, self.C = A, B, C
         self.D = D or C
         if self.D.element == "void":
-            raise DtypeError("Gemm: expected an element of D, as there is no C")
+            raise DtypeError("Gemm: expected an element of D, as there is no C, got void")
         if C.element != "void" and (C.element, C.layout) != (self.D.element, self.D.layout):
             raise UnsupportedError(
                 f"Gemm: expected C of {self.D.element}, {self.D.layout}-major, as D, got {C.element}, {C.layout}-major"
             )
         self.interleaved = _interleaved(A, B, C, self.D)
         if self.interleaved and (isinstance(epilogue_functor, Traced) or isinstance(visitor, Traced)):
-            raise UnsupportedError("Gemm: expected no traced epilogue of interleaved matrices")
+            name = next(x.name for x in (epilogue_functor, visitor) if isinstance(x, Traced))
+            raise UnsupportedError(f"Gemm: expected no traced epilogue of interleaved matrices, got {name}")
         accumulator = _accumulator(tile_description, A.element)
         if isinstance(epilogue_functor, Traced):
             epilogue_functor, visitor = None, epilogue_functor if visitor in (True, None) else visitor
@@ -105,15 +106,16 @@ class GemmOperationUniversal:
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
         asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
-        if (element_a, element_b) != (self.A.element, self.B.element) and (element_a, element_b) not in (
-            ("tf32", "tf32"), ("f32", "f32")
-        ):  # fmt: skip
+        floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
+        if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: expected a math_instruction for {what}, got one for {element_a} and {element_b}")
         found = configured(self.tile_description, asked, self.swizzling_functor)
         if self.interleaved:
             if not isinstance(found, WarpConfig):
-                raise UnsupportedError("Gemm: expected mma.sync [16, 8, 32] for interleaved matrices")
+                raise UnsupportedError(
+                    f"Gemm: expected mma.sync [16, 8, 32] for interleaved matrices, got {found.name}"
+                )
             found = found._replace(interleaved=True, vectors=(16,))
         if self.chip < 90 and _needs_hopper(found):
             raise UnsupportedError(f"Gemm: expected an instruction of sm_{self.chip}, got wgmma, which needs sm_90")

@@ -158,7 +158,10 @@ class _Operation:
         found = [e for e in self._entries if e.takes(x)]
         if not found:
             names = ", ".join(e.recipe.name for e in self._entries)
-            raise UnsupportedError(f"no saved kernel computes this call (there are {names}): run it before it is saved")
+            raise UnsupportedError(
+                f"SavedGemm.run: expected a call that is saved (there are {names}), got L, M, N, K of "
+                f"{problem(x)}: run it before it is saved"
+            )
         return next((e for e in found if problem(x) in e.problems), found[0])
 
     def recipe_of(self, entry: Entry) -> Recipe:
@@ -169,12 +172,16 @@ class _Operation:
         """Return the kernel that combines parts of reductions.  Raises UnsupportedError."""
         found = next((e for e in self._entries if e.recipe.sums and e.recipe.name.startswith(config.name)), None)
         if found is None:
-            raise UnsupportedError(f"no saved kernel is {config.name}: run the plan before it is saved")
+            raise UnsupportedError(
+                f"SavedGemm.run: expected a saved kernel {config.name}, got none: run the plan before it is saved"
+            )
         return found
 
     def reduction_variant(self, x: Operands, sums: str) -> Entry:
-        """Refuse: there is no saved kernel for that."""
-        raise UnsupportedError("a saved plan has no kernel for alpha of 0, or no K")
+        """Refuse: there is no saved kernel for sums of nothing."""
+        raise UnsupportedError(
+            "SavedGemm.run: expected sums of something, as kernels of nothing are not saved, got alpha 0 or K 0"
+        )
 
     sums = "f32"
 
@@ -209,8 +216,9 @@ class SavedGemm:
         stream: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`.  Raises OpError."""
-        if A is None or B is None:
-            raise LayoutError("SavedGemm.run: expected A and B")
+        for name, array in (("A", A), ("B", B)):
+            if array is None:
+                raise LayoutError(f"SavedGemm.run: expected {name}, got None")
         if self.epilogue is not None:
             others = {"C": C, "alpha": alpha, "beta": beta, "bias": bias}
             args = arguments_for("SavedGemm.run", self.epilogue, visitor_args, others)

@@ -41,7 +41,8 @@ def tuned_plan(
             f"Gemm.tune: expected operands that wgmma multiplies where they are, got {taken.operation.name}"
         )
     if 0 in (*x.d.shape, x.a.shape[-1]) or x.alpha == 0.0:
-        raise UnsupportedError("Gemm.tune: expected a product of something")
+        sizes = *x.d.shape, x.a.shape[-1]
+        raise UnsupportedError(f"Gemm.tune: expected a product of something, got {sizes} and alpha {x.alpha}")
     batch = len(x.d.shape) == 3
     asked, (m, n) = plan.asked(batch=batch), x.d.shape[-2:]
     matrices = x.d.shape[0] if batch else 1

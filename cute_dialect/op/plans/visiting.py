@@ -93,7 +93,7 @@ def visited(
     x, d = check(call, kinds, a, b, None, d, problem=problem, batch=batch, on_cpu=on_cpu, shape_of=shape_of)
     traced, sums = known[0]
     if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
-        raise LayoutError(f"{call}: expected D row-major for pairs() and whole_rows")
+        raise LayoutError(f"{call}: expected D row-major for pairs() and whole_rows, got column-major")
 
     def another(shape: tuple[int, ...], element: str) -> Any:
         return new_like(a, shape, Type(element or kinds.d.element, "row"))

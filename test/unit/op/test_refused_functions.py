@@ -1,0 +1,512 @@
+"""What functions on arrays refuse, each with its whole message: a call for each raise that no other file gets to."""
+
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op import compiled
+from cute_dialect.op.choosing import tuning, ways
+from cute_dialect.op.choosing.choice import Choice, Problem, decode
+from cute_dialect.op.choosing.model import costs_of
+from cute_dialect.op.choosing.tuning import check_place
+from cute_dialect.op.conv.order import turned
+from cute_dialect.op.epilogue import exp, pairs
+from cute_dialect.op.epilogue.proxy import NoSuchAttribute
+from cute_dialect.op.grouped.call import _check_numbers
+from cute_dialect.op.grouped.choosing import ranked
+from cute_dialect.runtime import driver as cuda
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compiled, and there is no GPU."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("something is compiled")
+
+    def no_driver() -> None:
+        raise cuda.NoGpuError("no driver")
+
+    monkeypatch.setattr(compiled, "by_name", refuse)
+    monkeypatch.setattr(cuda, "driver", no_driver)
+
+
+def zeros(*shape: int, dtype: Any = np.float16) -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+Do = Callable[[], object]
+Case = tuple[type[Exception], str, Do]
+CPU: dict[str, Any] = {"device": "cpu"}
+A, B = zeros(128, 64), zeros(64, 256)
+E4M3 = ml_dtypes.float8_e4m3fn
+A8, B8 = zeros(128, 256, dtype=E4M3), zeros(256, 256, dtype=E4M3)
+ONE = zeros(1, dtype=np.float32)
+INDICES = zeros(4, dtype=np.int32)
+EXPERTS = zeros(4, 64, 40)
+
+
+def call(function: Any, *arrays: Any, **more: Any) -> Do:
+    return lambda: function(*arrays, **more, **CPU)
+
+
+def mm(epilogue: Any, a: Any = A, b: Any = B, **more: Any) -> Do:
+    return call(op.mm, a, b, epilogue=epilogue, **more)
+
+
+def grouped(a: Any = A, b: Any = EXPERTS, **more: Any) -> Do:
+    return call(
+        op.grouped_mm, a, b, **({"offs": INDICES} | more if not {"lengths", "row_groups"} & set(more) else more)
+    )
+
+
+def blocks(*shape: int) -> np.ndarray:
+    return zeros(*shape, dtype=np.float32)
+
+
+def shares(accum: Any) -> Any:
+    x = exp(accum)
+    return x / op.epilogue.sum(x, -1, whole_rows=True)
+
+
+def paired(accum: Any) -> Any:
+    even, odd = pairs(accum)
+    return even * odd
+
+
+def scaled(accum: Any, scale: Any) -> Any:
+    return accum * scale
+
+
+def twice(accum: Any) -> Any:
+    D = accum
+    return D, D
+
+
+def saved_with(number: int) -> Any:
+    """Return an epilogue as one is that was saved, of a number that the function asked for."""
+
+    def repeated(accum: Any, times: int) -> Any:
+        for _ in range(times):
+            accum = accum * 0.5
+        return accum
+
+    examples = {"accum": op.epilogue.FakeTensor("f32", (128, 256)), "times": number}
+    return type(traced := op.epilogue.trace(repeated, examples)).from_json(traced.to_json())
+
+
+class Device(NamedTuple):
+    """A device, as torch has them."""
+
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:0"
+
+
+def on(kind: str, dtype: str) -> Any:
+    """Return what is said to be a tensor on a device of some kind."""
+    return SimpleNamespace(dtype=dtype, device=Device(kind))
+
+
+def taken() -> object:
+    """Look for a kernel with pairs of columns where none reads both operands."""
+    problem = Problem(128, 256, 64, "tf32", "f32", "m", "k")
+    traced = op.epilogue.trace(paired, {"accum": op.epilogue.FakeTensor("f32", (128, 256))})
+    usual = Choice(GemmConfig("tf32", "f32", "m", "k", tile=(128, 128, 32)))
+    return ways.taking(usual, Epilogue(graph=traced.graph), problem, costs_of("", 132))
+
+
+GRAPHS: list[Case] = [
+    (
+        NoSuchAttribute,
+        (
+            "mm: epilogue <lambda>: expected sum() of rows or columns as a result of the function, got it as an "
+            "operand: a tile does not know the others' parts (whole_rows=True: of rows of at most 256)"
+        ),
+        mm(lambda accum: op.epilogue.sum(accum, -1).real),
+    ),
+    (
+        op.EpilogueError,
+        (
+            "mm: epilogue <lambda>: expected what is known while tracing for `if`, `while`, `and`, `or`, `not`, "
+            "got a value of the kernel: where(condition, x, y) chooses by element"
+        ),
+        mm(lambda accum: accum if accum > 0 else -accum),
+    ),
+    (
+        op.EpilogueError,
+        "mm: epilogue <lambda>: expected functions of elements that the tracer knows, got one of numpy",
+        mm(lambda accum: np.asarray(accum)),
+    ),
+    (
+        op.EpilogueError,
+        "mm: epilogue <lambda>: expected functions of op.epilogue, arithmetic and comparisons, got numpy.cumsum",
+        mm(lambda accum: np.cumsum(accum)),
+    ),
+    (op.EpilogueError, "mm: epilogue twice: expected results of different names, got D, D", mm(twice)),
+    (
+        op.EpilogueError,
+        "mm: epilogue repeated: expected {'times': 2}, as in the plan that was saved, got {'times': 3}",
+        mm(saved_with(2), args={"times": 3}),
+    ),
+    (
+        op.EpilogueError,
+        "epilogue shares: expected element_compute of f32, got 'f16'",
+        lambda: op.epilogue.trace(shares, {"accum": op.epilogue.FakeTensor("f32", (8, 8))}, element_compute="f16"),
+    ),
+    (
+        op.EpilogueError,
+        "bmm: epilogue scaled: scale is one element here and (L, 1, 1) in the trace: trace again",
+        call(
+            op.bmm,
+            zeros(2, 128, 64),
+            zeros(2, 64, 256),
+            args={"scale": zeros(1)},
+            epilogue=op.epilogue.trace(
+                scaled, {"accum": op.epilogue.FakeTensor("f32", (2, 128, 256)), "scale": zeros(2, 1, 1)}
+            ),
+        ),
+    ),
+    (
+        op.LayoutError,
+        "mm: expected out with contiguous rows for whole_rows of an epilogue, got strides (1, 128)",
+        mm(shares, out=zeros(256, 128).T),
+    ),
+    (
+        op.LayoutError,
+        "mm: expected out with contiguous rows where pairs() takes two columns, got strides (1, 128)",
+        mm(paired, out=zeros(128, 128).T),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: expected rows that a tile has all of, of at most 256, for whole_rows, got 512",
+        mm(shares, A, zeros(64, 512)),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: expected a traced epilogue of other elements, as it computes in f32, got one of f64",
+        mm(scaled, A.astype(np.float64), B.astype(np.float64), args={"scale": 2.0}),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: expected rows that a tile has all of, of at most 256, for whole_rows, got 512",
+        lambda: op.explain(op.mm, (128, 64), (64, 512), epilogue=shares),
+    ),
+]
+
+PRODUCTS: list[Case] = [
+    (
+        op.EpilogueError,
+        "conv2d: expected no whole_rows in an epilogue: op.mm and op.bmm have them",
+        call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), epilogue=shares),
+    ),
+    (
+        op.DtypeError,
+        "conv2d: expected a result of f16, bf16, f32, f8E4M3FN or f8E5M2 for f16, got f64",
+        call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), dtype="f64"),
+    ),
+    (
+        op.UnsupportedError,
+        "expected a problem that some kernel with this epilogue serves, got tf32-f32-mk 128x256x64",
+        taken,
+    ),
+    (op.DtypeError, "mm_array: expected As, a list of arrays or addresses, got None", call(op.mm_array, None, [B])),
+    (
+        op.ShapeError,
+        "scaled_mm: expected matrices, got (1, 128, 256) and (256, 256)",
+        call(op.scaled_mm, A8[None], B8, ONE, ONE),
+    ),
+    (
+        op.UnsupportedError,
+        "scaled_mm: expected no scale_out with scales of blocks",
+        call(op.scaled_mm, A8, B8, blocks(128, 2), blocks(2, 2), scale_out=ONE),
+    ),
+    (
+        op.ShapeError,
+        "scaled_mm: expected matrices with elements, got (128, 256) and (256, 0)",
+        call(op.scaled_mm, A8, B8[:, :0], blocks(128, 2), blocks(0, 2)),
+    ),
+    (
+        op.LayoutError,
+        "scaled_mm: expected out with contiguous rows where blocks have scales, got strides (1, 128)",
+        call(op.scaled_mm, A8, B8, blocks(128, 2), blocks(2, 2), out=zeros(256, 128).T),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: kernel: expected sums in f32, got those of f16-f16-kn-64x16-c1wa-q16",
+        call(op.mm, A, B, kernel=op.explain(op.mm, (128, 64), (64, 256), accumulator="f16").choice),
+    ),
+    (
+        op.UnsupportedError,
+        "mm: kernel: expected a tile of wgmma for 16-bit elements, got 128x128x32_3_1x1x1",
+        call(
+            op.mm,
+            A,
+            B,
+            kernel=op.TileDescription([128, 128, 32], 3, None, op.MathInstruction([16, 8, 16], "f16", "f16", "f32")),
+        ),
+    ),
+    (
+        ValueError,
+        "expected a problem like f16-f16-kk 128x8192x4096, got 'f16 128x128x128'",
+        lambda: Problem.of_key("f16 128x128x128"),
+    ),
+    (ValueError, "expected a number of parts, got 'four'", lambda: decode({"parts": "four"})),
+    (op.DeviceError, "tune: expected a as a tensor of torch on a GPU, got ndarray", lambda: check_place(A, B)),
+    (
+        op.UnsupportedError,
+        "attention: expected q of bf16, f16, got f32",
+        lambda: op.explain(op.attention, (1, 2, 64, 64), (1, 2, 64, 64), element="f32"),
+    ),
+    (
+        op.UnsupportedError,
+        "expected an array whose dimensions can be turned, got object",
+        lambda: turned(object(), (0, 1)),
+    ),
+    (
+        op.EpilogueError,
+        "conv2d: expected a result of as many columns as the sums: no pairs()",
+        call(op.conv2d, zeros(1, 8, 8, 16), zeros(8, 3, 3, 16), epilogue=paired),
+    ),
+]
+
+GROUPS: list[Case] = [
+    (
+        op.ShapeError,
+        "grouped_mm: expected lengths of (4,), as a has, got (3,)",
+        grouped(zeros(4, 32, 64), lengths=[1, 2, 3]),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: expected as many matrices in b as in a (3), got 4",
+        grouped(zeros(3, 32, 64), lengths=[1, 2, 3]),
+    ),
+    (
+        op.DeviceError,
+        'grouped_mm: expected offs on cuda:0 (or a list: schedule="host"), got it on the CPU',
+        lambda: _check_numbers("grouped_mm", "offs", on("cpu", "int32"), on("cuda", "float16")),
+    ),
+    (
+        op.UnsupportedError,
+        "expected a problem that some grouped kernel serves, got tf32-f32-mk 2x64x64x64",
+        lambda: ranked(Problem(64, 64, 64, "tf32", "f32", "m", "k", 2), "m"),
+    ),
+    (op.DtypeError, "grouped_mm: expected offs of i32, or a list, got i64", grouped(offs=np.zeros(4, np.int64))),
+    (
+        op.UnsupportedError,
+        "grouped_mm: expected epilogue alone, got alpha too",
+        grouped(epilogue=scaled, args={"scale": 2.0}, alpha=blocks(4)),
+    ),
+    (op.UnsupportedError, "grouped_mm: expected args with an epilogue only, got scale", grouped(args={"scale": 2.0})),
+    (
+        op.UnsupportedError,
+        'grouped_mm: expected f16, bf16, f32 with math="tf32" or 8 bits, got f32',
+        grouped(A.astype(np.float32), EXPERTS.astype(np.float32)),
+    ),
+    (
+        op.LayoutError,
+        "grouped_mm: expected a with a contiguous mode, got strides (512, 8)",
+        grouped(zeros(128, 512)[:, ::8]),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: expected lengths between 0 and 32, got lengths[2] = 33",
+        grouped(zeros(4, 32, 64), lengths=[1, 2, 33, 4]),
+    ),
+    (op.ShapeError, "grouped_mm: expected groups of -1 to 3, got row_groups[0] = 4", grouped(row_groups=[4] * 128)),
+    (
+        op.ShapeError,
+        "grouped_mm: expected sorted row_groups, got row_groups[1] = 0 behind 1",
+        grouped(row_groups=[1, 0] * 64),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: expected a matrix a and gather of rank 1, got (128, 64) and (8, 2)",
+        grouped(gather=zeros(8, 2, dtype=np.int32)),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: expected rows to gather, got (0,) of (128, 64)",
+        grouped(gather=zeros(0, dtype=np.int32)),
+    ),
+    (
+        op.DtypeError,
+        "grouped_mm: expected elements of 8 to 32 bits to gather, got f64",
+        grouped(A.astype(np.float64), EXPERTS.astype(np.float64), gather=INDICES),
+    ),
+    (
+        op.UnsupportedError,
+        (
+            "grouped_mm: kernel: f16-f16-kn-128x128-c2bw computes no groups: expected a kernel whose blocks "
+            "share no tile, of rows of C, got f16-f16-kn-128x128-c2bw"
+        ),
+        grouped(
+            offs=INDICES,
+            kernel=Choice(GemmConfig(major_a="m", major_c="m", tile=(128, 128, 64), deferred=False, batch=True)),
+        ),
+    ),
+    (op.DtypeError, "grouped_mm: expected a number for beta, got '2'", grouped(beta="2")),
+    (
+        op.ShapeError,
+        "grouped_mm: expected c of (128, 40), or what expands to it, got (127, 40)",
+        grouped(c=zeros(127, 40)),
+    ),
+    (
+        op.UnsupportedError,
+        "grouped_mm: expected no whole_rows in an epilogue: op.mm and op.bmm have them",
+        grouped(epilogue=shares),
+    ),
+    (
+        op.UnsupportedError,
+        "explain: expected no gather of grouped_mm",
+        lambda: op.explain(op.grouped_mm, A, EXPERTS, offs=(4,), gather=(4,)),
+    ),
+    (
+        op.UnsupportedError,
+        "grouped_mm: expected offs or row_groups for a of rank 2 and b of rank 3, got lengths",
+        grouped(lengths=[1, 2, 3, 4]),
+    ),
+    (op.ShapeError, "grouped_mm: expected offs of rank 1, got (4, 1)", grouped(offs=zeros(4, 1, dtype=np.int32))),
+    (op.ShapeError, "grouped_mm: expected b of (G, 32, N), as a is (128, 32), got (4, 64, 40)", grouped(A[:, :32])),
+    (
+        op.ShapeError,
+        "grouped_mm: expected row_groups of (128,), a group for each row of a, got (64,)",
+        grouped(row_groups=[0] * 64),
+    ),
+    (
+        op.DtypeError,
+        "scaled_grouped_mm: expected b to be an array, got list",
+        call(op.scaled_grouped_mm, A8, [[1.0]], ONE, ONE, INDICES),
+    ),
+    (
+        op.UnsupportedError,
+        "scaled_grouped_mm: expected b of rank 3 and groups of rows, got a and b of rank 2 and 2",
+        call(op.scaled_grouped_mm, A8, B8, ONE, ONE, INDICES),
+    ),
+    (
+        op.UnsupportedError,
+        "scaled_grouped_mm: expected scales of blocks of both or of none, got block and tensor",
+        call(op.scaled_grouped_mm, A8, zeros(4, 256, 256, dtype=E4M3), blocks(128, 2), ONE, INDICES),
+    ),
+    (
+        op.ShapeError,
+        "scaled_grouped_mm: expected matrices with elements, got (128, 256) and (4, 256, 0)",
+        call(op.scaled_grouped_mm, A8, zeros(4, 256, 0, dtype=E4M3), blocks(128, 2), blocks(4, 0, 2), INDICES),
+    ),
+    (
+        op.UnsupportedError,
+        "scaled_grouped_mm: expected a recipe of tensor, row, block, got 'column'",
+        call(op.scaled_grouped_mm, A8, zeros(4, 256, 256, dtype=E4M3), ONE, ONE, INDICES, recipe="column"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "message", "do"), [*GRAPHS, *PRODUCTS, *GROUPS])
+def test_refused(kind: type[Exception], message: str, do: Do) -> None:
+    with pytest.raises(ValueError) as told:
+        do()
+    assert (type(told.value), str(told.value)) == (kind, message)
+
+
+def of_torch() -> list[Case]:
+    """Return what needs tensors: those on "meta" have no memory, so nothing is computed."""
+    torch = pytest.importorskip("torch")
+    import cute_dialect.op.conv.operators
+    import cute_dialect.op.grouped.operators
+    import cute_dialect.op.operators  # noqa: F401
+
+    ops = torch.ops.cute
+    a, b = torch.zeros(128, 64).half(), torch.zeros(64, 256).half()
+    doubles, bytes_ = a.double().requires_grad_(), a.to(torch.float8_e4m3fn)
+    scale = torch.zeros(1, requires_grad=True)
+    nothing = {"device": "meta", "dtype": torch.float16, "requires_grad": True}
+    experts = torch.zeros(4, 64, 40, **nothing)
+    offs = torch.zeros(4, dtype=torch.int32, device="meta")
+    image, filters = torch.zeros(1, 16, 8, 8, **nothing), torch.zeros(8, 16, 3, 3, **nothing)
+
+    class Cuda(torch.Tensor):
+        """A tensor that says it is on a GPU, whose stream is captured."""
+
+        is_cuda = True
+
+    def captured() -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+            return check_place(a.as_subclass(Cuda), b.as_subclass(Cuda))
+
+    def tuned() -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tuning, "check_place", lambda *_: None)
+            return op.tune(op.mm, torch.zeros(128, 63).half(), torch.zeros(63, 256).half())
+
+    def second() -> object:
+        grad = torch.zeros(1, 8, 6, 6, **nothing)
+        window, how = ([1, 1], [0, 0], [0, 0], [1, 1]), {"alpha": 1.0, "beta": 1.0, "activation": "gelu"}
+        return ops.conv_slope(grad, image, filters, None, None, *window, **how).sum().backward()
+
+    cases: list[Case] = [
+        (
+            op.EpilogueError,
+            "epilogue <lambda>: expected functions of op.epilogue, arithmetic and comparisons, got torch.cumsum",
+            mm(lambda accum: torch.cumsum(accum, 0), a, b),
+        ),
+        (
+            op.DtypeError,
+            "mm: there are no gradients of f64 (a)",
+            mm(scaled, doubles, b.double(), args={"scale": scale}),
+        ),
+        (
+            op.DtypeError,
+            "mm: there are no gradients of f8E4M3FN",
+            mm(scaled, bytes_, torch.zeros(256, 64).to(bytes_.dtype).T, args={"scale": scale}),
+        ),
+        (
+            op.ShapeError,
+            "mm: expected a and b that can be multiplied, got (128, 64) and (128, 64)",
+            lambda: ops.mm(a.to("meta"), a.to("meta")),
+        ),
+        (
+            op.UnsupportedError,
+            "grouped_mm: expected a number for alpha where gradients are wanted, got an array",
+            call(op.grouped_mm, a.requires_grad_(), torch.zeros(4, 64, 40).half(), [1, 2, 3, 4], alpha=torch.ones(4)),
+        ),
+        (
+            op.UnsupportedError,
+            "grouped_mm: there is no second derivative of groups of rows",
+            lambda: ops.grouped_mm(torch.zeros(128, 64, **nothing), experts, offs, None, None, None, None, begins=offs),
+        ),
+        (
+            op.UnsupportedError,
+            "conv2d_input: expected no c and no alpha where gradients are wanted, or in torch.compile",
+            call(op.conv2d_input, (1, 16, 8, 8), filters, torch.zeros(1, 8, 6, 6, **nothing), alpha=2.0),
+        ),
+        (op.UnsupportedError, "conv: there is no second derivative through an activation", second),
+        (op.DeviceError, "tune: expected a as a tensor of torch on a GPU, got Tensor", lambda: check_place(a, b)),
+        (op.UnsupportedError, "tune: a stream is being captured", captured),
+        (
+            op.UnsupportedError,
+            "tune: expected matrices that TMA reads where they are, got f16-f16-kn 128x256x63",
+            tuned,
+        ),
+    ]
+    return cases
+
+
+def test_tensors_are_refused() -> None:
+    for kind, message, do in of_torch():
+        with pytest.raises(ValueError) as told:
+            do()
+        assert (type(told.value), str(told.value)) == (kind, message)
