@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
 
-__all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate"]
+__all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate", "parts_of"]
 
 KINDS = ("scalar", "matrix", "row", "column", "aux")
 
@@ -49,6 +49,8 @@ class Input(NamedTuple):
     share; ``column``: one a row of D; ``aux``: one an element.  ``element``: its type; ``number``: a scalar that is an
     argument of the launch, not memory.  ``batch``: there is one of it for each matrix.  ``order``: the index of D that
     is contiguous, n or m, or none; ``pairs``: neighbours along n can be read at once; ``half``: over (M, N / 2).
+    ``split``: where rows, columns or matrices are several modes of the memory, the extents of each, the fastest first,
+    ``?`` where the kernel does not know them: memory of ``?/64,?/`` is (M, 64, N / 64); see :func:`parts_of`.
     """
 
     kind: str
@@ -58,11 +60,27 @@ class Input(NamedTuple):
     order: str = ""
     pairs: bool = False
     half: bool = False
+    split: str = ""
 
     def transposed(self) -> Input:
         """Return how the transposed result reads it."""
         kind = {"row": "column", "column": "row"}.get(self.kind, self.kind)
-        return self._replace(kind=kind, pairs=False, order={"n": "m", "m": "n"}.get(self.order, ""))
+        order = {"n": "m", "m": "n"}.get(self.order, "")
+        return self._replace(kind=kind, pairs=False, order=order, split=_turned(self.split))
+
+
+def parts_of(split: str) -> list[list[str]]:
+    """Return the extents of the modes of rows, of columns and of matrices.
+
+    >>> parts_of("?/64,?/")
+    [['?'], ['64', '?'], []]
+    """
+    return [part.split(",") if part else [] for part in split.split("/")]
+
+
+def _turned(split: str) -> str:
+    rows, columns, matrices = split.split("/") if split else ("", "", "")
+    return f"{columns}/{rows}/{matrices}" if split else ""
 
 
 class Node(NamedTuple):
@@ -75,8 +93,9 @@ class Node(NamedTuple):
 
 class Output(NamedTuple):
     """A result: a node's values; of all but D, where they go: ``element``, ``batch``, ``order`` and ``pairs`` as of an
-    :class:`Input`.  ``reduce``: what becomes of the values along ``axis`` (n: of a row, m: of a column): ``sum``,
-    ``max`` or ``min``; a kernel stores those of some columns or rows, f32 (parts, M) or (parts, N), L behind them.
+    :class:`Input`.  ``split``: of D, too, whose ``order`` is n then where TMA can store it.  ``reduce``: what becomes
+    of values along ``axis`` (n: of a row, m: of a column): ``sum``, ``max`` or ``min``; a kernel stores those of some
+    columns or rows, f32 (parts, M) or (parts, N), L behind them.
     """
 
     node: int
@@ -86,11 +105,13 @@ class Output(NamedTuple):
     pairs: bool = False
     reduce: str = ""
     axis: str = ""
+    split: str = ""
 
     def transposed(self) -> Output:
         """Return how the transposed result is stored."""
         other = {"n": "m", "m": "n"}
-        return self._replace(order=other.get(self.order, ""), pairs=False, axis=other.get(self.axis, ""))
+        order, axis = other.get(self.order, ""), other.get(self.axis, "")
+        return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split))
 
 
 class Graph(NamedTuple):
@@ -144,7 +165,7 @@ class Graph(NamedTuple):
     def by_row(self) -> bool:
         """Tell whether rows of D differ, so that the matrices of a batch may not be taken for one."""
         return (
-            self.places or len(self.outputs) > 1
+            self.places or self.outputs[0].split != "" or len(self.outputs) > 1
             or any(x.kind in ("column", "matrix", "aux") or x.batch for x in self.inputs)
         )  # fmt: skip
 

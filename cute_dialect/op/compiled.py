@@ -14,6 +14,7 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import Choice
@@ -114,7 +115,7 @@ class Runner:
         self.choice = choice
         self._kernel: Kernel = module.kernel("launch")
         self._alone = choice.parts == 1 and not choice.config.stream_k
-        self._swapped = choice.swapped
+        self._swapped, self._epilogue = choice.swapped, choice.config.epilogue.transposed()
         self._shared: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
     def __call__(self, a: Any, b: Any, c: Any, *more: object, stream: object = None, **options: Any) -> Any:
@@ -134,7 +135,7 @@ class Runner:
 
     def _extras(self, given: tuple[object, ...]) -> tuple[object, ...]:
         """Return the epilogue's arguments as the kernel takes them: the source like the result."""
-        return turned_extras(self.choice.config.epilogue, given) if self._swapped else given
+        return turned_extras(self._epilogue, given) if self._swapped else given
 
     def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
         """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
@@ -180,8 +181,18 @@ class Runner:
         return in_order(found) if self._swapped and found is not None else found
 
 
-def transposed(x: Any) -> Any:
-    """Return a matrix, or a batch whose third mode is that of matrices, with rows for columns."""
+def transposed(x: Any, split: str = "") -> Any:
+    """Return a matrix, or a batch whose third mode is that of matrices, with rows for columns; ``split``: these are
+    several modes, as an epilogue's graph says of the result or of the transposed one.
+    """
+    if split:
+        view = view_of(x)
+        first = len(parts_of(split)[0])
+        both = first + len(parts_of(split)[1])
+        order = [*range(first, both), *range(first), *range(both, len(view.shape))]
+        return view._replace(
+            shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
+        )
     if not isinstance(x, ArrayView):
         return x.transpose(0, 1)
     (m, n, *more), (row, column, *step) = x.shape, x.strides
@@ -191,10 +202,10 @@ def transposed(x: Any) -> Any:
 def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object, ...]:
     """Return the arguments of an epilogue as those of the transposed result."""
     if epilogue.graph is not None:
-        kinds = [x.kind for x in epilogue.graph.inputs] + [
-            "" if x.reduce else "aux" for x in epilogue.graph.outputs[1:]
-        ]
-        return tuple([transposed(t) if kind == "aux" else t for kind, t in zip(kinds, given)])
+        inputs, outputs = epilogue.graph.inputs, epilogue.graph.outputs[1:]
+        kinds = [x.kind for x in inputs] + ["" if x.reduce else "aux" for x in outputs]
+        splits = [x.split for x in (*inputs, *outputs)]
+        return tuple([transposed(t, s) if kind == "aux" else t for kind, t, s in zip(kinds, given, splits)])
     if epilogue.beta == 0.0:
         return given
     source, *others = given

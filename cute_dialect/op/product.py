@@ -19,8 +19,9 @@ from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
 from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
 from cute_dialect.op.compiled import Runner, combiner, in_order, prepared_launch, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
-from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
+from cute_dialect.op.epilogue.bound import Bound, arranged, bound, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.known import KnownGraphs
+from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
@@ -130,7 +131,7 @@ def _product(
     check_addends(name, views, shape, {"alpha": extras.alpha, "beta": extras.beta})
     check_activation(name, extras.activation, extras.hook)
     if "out" in views:
-        check_result(name, views, shape, wanted)
+        check_result(name, views, shape, wanted, arranged=traced is not None and "D" in traced.views)
     _epilogue(name, extras, views.get("bias"), shape, element)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     result = arrays.get("out")
@@ -149,6 +150,10 @@ def _product(
             for other, view in (("a", a), ("b", b), ("D", views["out"])):
                 if overlap(memory, view):
                     raise LayoutError(f"{name}: {given} shares memory with {other}")
+    own = None if traced is None else arranged(traced, views["out"], sums_of)
+    if own is not None and 0 not in shape:
+        shape = own.shape
+        views["out"] = own.plain or in_place_of(own)
     if 0 in shape:
         if found is not None:
             found.nothing()
@@ -165,7 +170,7 @@ def _product(
         views["c"] = expanded(c, shape)
     epilogue = _epilogue(name, extras._replace(alpha=alpha), views.get("bias"), shape, element)
     if found is not None:
-        epilogue = Epilogue(graph=found.graph)
+        epilogue = Epilogue(graph=found.graph if own is None or own.plain else stored_as(found.graph, own))
     flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
     if flipped and SCALES[0] in views:
         raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales, got strides {strides}")
@@ -179,7 +184,19 @@ def _product(
         )
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
-    way = way_of(x, y, z, both(views["a"].dtype, views["b"].dtype), element, turned, gpu, sms, arithmetic)
+    asked = x, y, z, both(views["a"].dtype, views["b"].dtype), element
+    copy: ArrayView | None = None
+    if own is not None and own.plain is None:
+        way = _way_of_split(asked, turned, gpu, sms, arithmetic, call.wanted)
+        views["flat"] = own.flat
+        if way is None and found is not None:  # no kernel stores it so: a matrix that is copied
+            del views["flat"]
+            epilogue = turned = Epilogue(graph=found.graph)
+            copy = views["out"] = library.strided(shape, aligned_strides(shape, 1, _item(own.flat)), element, own.flat)
+            way = way_of(*asked, turned, gpu, sms, arithmetic)
+        assert way is not None
+    else:
+        way = way_of(*asked, turned, gpu, sms, arithmetic)
     if way.choice is not None and any([views[n].dtype == "ui8" for n in SCALES if n in views]):
         exponents = way.choice.config._replace(scales="ui8")
         way = way._replace(choice=way.choice._replace(config=exponents))
@@ -221,10 +238,13 @@ def _product(
     if parts:
         operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
     kernel, in_place, given = _launch(call, views, way, turned, operands)
+    if copy is not None and traced is not None:
+        view = traced.views["D"]
+        result[...] = as_array(library.native(copy), view, shape)
     if parts and found is not None:
         _combine(call, found, parts, views["out"])
         return _returned(found, result)
-    known = call.known if library.name == "torch" and not call.where.cpu and not nothing else None
+    known = call.known if library.name == "torch" and not call.where.cpu and not nothing and copy is None else None
     if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
         known = None  # copies would have to be copied again; torch's switch says how f32 is multiplied
     if known is not None and in_place:
@@ -237,6 +257,21 @@ def _product(
             elif found is not None and traced is graph:  # a plain function is traced at each call
                 known.remember(*of, found.traced, args, found.results, prepared, found.names)
     return _returned(found, result)
+
+
+def _item(x: ArrayView) -> int:
+    return numpy_dtype(x.dtype).itemsize
+
+
+def _way_of_split(
+    given: tuple[Any, ...], epilogue: Epilogue | None, gpu: str, sms: int, arithmetic: str, wanted: Wanted
+) -> Way | None:  # fmt: skip
+    """Return how a product is computed whose kernel stores a reshaped result, None where none does."""
+    try:
+        way = way_of(*given, epilogue, gpu, sms, arithmetic)
+    except UnsupportedError:
+        return None
+    return way if wanted == ANY and way.choice is not None and not way.by_torch else None
 
 
 def _parts(
@@ -314,7 +349,7 @@ def _launch(
     else:  # one for all is one matrix to the kernel
         a, b = one_matrix(a), one_matrix(b)
     if way.parts:
-        in_place, a, b = False, _split(call, a, "a"), turn(_split(call, turn(b), "b"))
+        in_place, a, b = False, _in_three(call, a, "a"), turn(_in_three(call, turn(b), "b"))
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
     wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
     to_pad = {n: x for n, x in wanted.items() if pads(*x)}
@@ -340,7 +375,7 @@ def _launch(
                 in_place, flat = False, library.copied(flat, (1,))
             more.append(flat)
         more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
-    given = (*(kernel_order(x) for x in (a, turn(b), target)), *more)
+    given = (kernel_order(a), kernel_order(turn(b)), views.get("flat", kernel_order(target)), *more)
     kernel = way.kernel(call.where.cpu)
     report = kernel(*given, **_options(call))
     if report is not None and "report" in call.run:
@@ -350,7 +385,7 @@ def _launch(
     return kernel, in_place, given
 
 
-def _split(call: _Call, x: ArrayView, order: str) -> ArrayView:
+def _in_three(call: _Call, x: ArrayView, order: str) -> ArrayView:
     """Return the three parts of a factor of f32, (rows, K)."""
     columns = 3 * padded(x.shape[-1])
     shape = (*x.shape[:-1], columns)

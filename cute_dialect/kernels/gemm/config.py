@@ -224,7 +224,11 @@ class GemmConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         m, n, k = self.tile
         self.epilogue.check()
-        if self.direct and (self.epilogue.active or self.fallback or self.array):
+        if self.epilogue.split and (self.major_c != "n" or self.stream_k or self.fallback or self.array):
+            raise ValueError("expected a kernel that stores rows, of tiles of one block each, for a reshaped result")
+        if self.epilogue.split and not self.direct and not self.epilogue.suits_tma(self.widths):
+            raise ValueError(f"expected chunks of {self.widths} columns in one mode of a reshaped result each")
+        if self.direct and ((self.epilogue.active and not self.epilogue.split) or self.fallback or self.array):
             raise ValueError("expected no epilogue, fallback or array where C has any rows")
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
             raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
@@ -360,6 +364,8 @@ class SplitConfig(NamedTuple):
         """Raise ValueError unless there is such a kernel."""
         base = self.base
         base.check()
+        if base.epilogue.split:
+            raise ValueError("expected no blocks that share K where a result is reshaped")
         if base.epilogue.paired or base.epilogue.whole_rows:
             raise ValueError("expected no blocks that share K where an epilogue takes pairs of columns, or whole rows")
         if base.saturate:

@@ -23,14 +23,14 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
-from cute_dialect.kernels.epilogue_graph import STRIP, Builder, Graph, Input, Output
+from cute_dialect.kernels.epilogue_graph import STRIP, Builder, Graph, Input, Output, parts_of
 from cute_dialect.kernels.gemm.elements import OUTPUTS, number
 
 __all__ = ["Addends", "Epilogue", "Hook"]
@@ -111,6 +111,17 @@ class Epilogue(NamedTuple):
     def half(self) -> bool:
         """Tell whether the result has half of the columns of the sums."""
         return self.graph is not None and self.graph.half
+
+    @property
+    def split(self) -> str:
+        """Which modes of memory the rows and columns of the result are, where they are several."""
+        return "" if self.graph is None else self.graph.outputs[0].split
+
+    def suits_tma(self, widths: Sequence[int]) -> bool:
+        """Tell whether TMA can store such a result in chunks of so many columns."""
+        assert self.graph is not None
+        first = parts_of(self.split)[1][0]
+        return self.graph.outputs[0].order == "n" and (first == "?" or all(int(first) % w == 0 for w in widths))
 
     @property
     def whole_rows(self) -> bool:
@@ -201,7 +212,7 @@ class Epilogue(NamedTuple):
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`; ``array``: of
         matrices that lie anywhere; ``groups``: how many there are of what is one each a matrix, if C is one matrix.
         """
-        m, n, *matrices = C.shape
+        m, n, *matrices = extents_of(C)
         matrices = matrices or ([] if groups is None else [groups])
         if self.graph is not None:
             _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), matrices)
@@ -279,6 +290,8 @@ def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
 def _annotation(x: Input | Output) -> Any:
     """Return the annotation of a graph's input, or of one of its results."""
     kind = number(x.element)
+    if x.split:
+        return _annotation_of_digits(x, kind)
     if isinstance(x, Output):
         if x.reduce:
             return cute.Tensor[cute.Float32, "(?,?,?):(?,1,?)" if x.batch else "(?,?):(?,1)"]
@@ -295,10 +308,47 @@ def _annotation(x: Input | Output) -> Any:
     return cute.Tensor[kind, layout, f"align<{kind.width // 8 * (2 if x.pairs else 1)}>"]
 
 
+def _annotation_of_digits(x: Input | Output, kind: Any) -> Any:
+    """Return the annotation of memory whose rows or columns are several modes: these, one after the other."""
+    rows, columns, matrices = parts_of(x.split)
+    rows, columns = rows if _has(x, "m") else [], columns if _has(x, "n") else []
+    shape = (*rows, *columns, *(matrices if x.batch else []))
+    d = "?{div=2}" if x.pairs else "?"
+    strides = [d] * len(shape)
+    if x.order and _has(x, x.order):
+        strides[0 if x.order == "m" else len(rows)] = "1"
+    layout = f"({','.join(shape)}):({','.join(strides)})"
+    return cute.Tensor[kind, layout, f"align<{kind.width // 8 * (2 if x.pairs else 1)}>"]
+
+
+def _has(x: Input | Output, mode: str) -> bool:
+    """Tell whether memory has values of its own for each row (m), or column (n)."""
+    return isinstance(x, Output) or x.kind == "aux" or x.kind == {"m": "column", "n": "row"}[mode]
+
+
+def grouped(x: Input | Output, t: Any) -> Any:
+    """Return a tensor whose rows, columns and matrices are a mode each, of memory where they are several."""
+    if not x.split:
+        return t
+    rows, columns, matrices = parts_of(x.split)
+    counts = [len(rows) if _has(x, "m") else 0, len(columns) if _has(x, "n") else 0, len(matrices) if x.batch else 0]
+    at = 0
+    for count in counts:
+        if count > 1:
+            t = cute.group_modes(t, at, at + count)
+        at += count > 0
+    return t
+
+
+def extents_of(t: Any) -> tuple[Any, ...]:
+    """Return how many rows, columns and matrices a tensor has, each of which may be several modes."""
+    return tuple([cute.size(t, mode=[i]) for i in range(cute.rank(t))])
+
+
 def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, matrices: list[Any]) -> None:
     """Assert in a host function that the memory of a graph's inputs fits D."""
     halves = graph.halves
-    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node])
+    stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node], x.split)
               for x in graph.outputs[1:] if not x.reduce]  # fmt: skip
     reduced = zip(graph.outputs[1:], operands[len(graph.inputs) :])
     for x, t in reduced:
@@ -314,7 +364,7 @@ def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, mat
         if x.half:
             extents |= {"aux": (m, n // 2), "row": (n // 2,)}
         wanted = (*extents[x.kind], *(matrices if x.batch else ()))
-        shape: tuple[Any, ...] = t.shape if cute.rank(t) > 1 else (t.shape,)
+        shape: tuple[Any, ...] = extents_of(grouped(x, t)) if x.split else t.shape if cute.rank(t) > 1 else (t.shape,)
         for have, want in zip(shape, wanted):
             assert have == want, f"operand {i} of the epilogue, {x.kind}, must have the extents of C"
         if x.pairs:

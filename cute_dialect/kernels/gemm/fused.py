@@ -15,7 +15,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
 __all__ = ["Fused", "element_of"]
@@ -40,6 +40,7 @@ class Fused:
         self.compute = cute.Float64 if wide else cute.Int32 if whole and epilogue.whole else cute.Float32
         self.whole, self.without, self.factor = None, None, None
         if graph is not None:
+            operands = [grouped(x, t) for x, t in zip((*graph.inputs, *graph.outputs[1:]), operands)]
             stored = operands[len(graph.inputs) :]
             self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents, lanes)
             factor = graph.zero_factor
@@ -225,7 +226,7 @@ class Evaluation:
                 found.append(None)
             else:
                 t = t[(*(None,) * (1 if x.kind == "column" else 2), matrix)] if x.batch else t
-                rows = cute.size(t) if x.kind == "column" else t.shape[0]
+                rows = cute.size(t) if x.kind == "column" else cute.size(t, mode=[0])
                 at = cute.min(row, rows - 1)
                 found.append(t[at].to(self.compute) if x.kind == "column" else t[at, None])
         return found
@@ -326,18 +327,21 @@ def neighbours(values: list[Any], lane: Any) -> list[Any]:
 
 def store_one(value: Any, to: Any, row: Any, column: Any) -> None:
     """Store an element, if it lies inside."""
-    if (row < to.shape[0]) & (column < to.shape[1]):
+    if (row < cute.size(to, mode=[0])) & (column < cute.size(to, mode=[1])):
         to[row, column] = _stored([value], to.element_type)[0]
 
 
 def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> None:
     """Store two neighbours of a row, what of them lies inside."""
-    rows, columns = to.shape
+    rows, columns = extents_of(to)
     kind = to.element_type
     if x.pairs:
         if (row < rows) & (column < columns):
             both = _stored(values, kind)
-            start = (to[row, None].iterator + column).align(2 * kind.width // 8)
+            line = to[row, None]
+            start = (line.iterator + (cute.crd2idx(column, line.layout) if x.split else column)).align(
+                2 * kind.width // 8
+            )
             cute.make_tensor(start, cute.make_layout(2)).store(both.load())
     else:
         for i in cute.range_constexpr(2):
@@ -364,7 +368,8 @@ def two(line: Any, column: Any, x: Input, compute: Any) -> Any:
     """Return two neighbours of a vector, the first in an even place."""
     if not x.pairs:
         return [element_of(line, column + i, compute) for i in range(2)]
-    at = line.iterator + cute.min(column, cute.size(line) - 2)
+    first = cute.min(column, cute.size(line) - 2)
+    at = line.iterator + (cute.crd2idx(first, line.layout) if x.split else first)
     pair = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
     return pair.load().to(compute)
 

@@ -31,7 +31,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import number
-from cute_dialect.kernels.gemm.epilogue import Addends
+from cute_dialect.kernels.gemm.epilogue import Addends, extents_of
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
@@ -43,6 +43,7 @@ from cute_dialect.kernels.gemm.host import (
     ring_of,
     store_map,
     store_widths,
+    with_modes,
 )
 from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
@@ -79,14 +80,16 @@ def launch(
     scales = Scales(scale_a, scale_b)
     behind = {"workspace": workspace, "flags": flags, "counters": counters, "scale_a": scale_a, "scale_b": scale_b}
     behind |= addends._asdict() | {"places": places}
+    C = with_modes(c, C)
     check_arguments(config, A, B, C, behind)
+    extents = extents_of(C)
     c.epilogue.check_shapes(C, addends, array=c.array)
     if c.epilogue.reduces or c.epilogue.whole_rows:
-        addends = addends._replace(extents=(C.shape[0], C.shape[1]))
+        addends = addends._replace(extents=extents[:2])
     if c.epilogue.whole_rows:
-        assert C.shape[1] <= c.tile[1], "a tile must have all of a row of C"
+        assert extents[1] <= c.tile[1], "a tile must have all of a row of C"
     if c.epilogue.reduces:
-        c.epilogue.check_parts(C.shape[1], addends, config.piece if parts > 1 else c.part)
+        c.epilogue.check_parts(extents[1], addends, config.piece if parts > 1 else c.part)
     fallback = any_gemm(A, B, C) if c.fallback else None
     A, B, C = as_read(c, A, B, C)
     m, n, k = c.tile
@@ -101,9 +104,9 @@ def launch(
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
     tmas_c = {width: None if c.direct else store_map(c, C, width) for width in store_widths(config)}
     raster = utils.GroupedRaster(
-        cute.ceil_div(C.shape[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
+        cute.ceil_div(extents[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.at_once,
-        matrices=places.shape[1] if c.array else C.shape[2] if c.batch else None,
+        matrices=places.shape[1] if c.array else extents[2] if c.batch else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[work_of(config)].grid(raster, k_tiles, parts)

@@ -6,10 +6,12 @@
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_graph import Output, parts_of
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part_of
 from cute_dialect.kernels.gemm.elements import factors, number
+from cute_dialect.kernels.gemm.epilogue import grouped
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents
-from cute_dialect.kernels.gemm.result import swizzle_of
+from cute_dialect.kernels.gemm.result import order_of_digits, swizzle_of
 from cute_dialect.lang import hopper, utils
 from cute_dialect.lang.nvgpu import cpasync
 
@@ -23,6 +25,7 @@ __all__ = [
     "ring_of",
     "store_map",
     "store_widths",
+    "with_modes",
 ]
 
 
@@ -39,10 +42,29 @@ def layouts_of(c: GemmConfig) -> list[str]:
     """
     found: list[str] = []
     for name, element, row_major in zip("ABC", elements_of(c), _row_major(c)):
+        if name == "C" and c.epilogue.split:
+            found.append(_layout_of_digits(c))
+            continue
         d = "?" if name == "C" and c.direct else f"?{{div={128 // BITS[element]}}}"
         strides = f"{d},1" if row_major else f"1,{d}"
         found.append(f"(?,?,?):({strides},{d})" if c.batch else f"(?,?):({strides})")
     return found
+
+
+def _layout_of_digits(c: GemmConfig) -> str:
+    """Return the layout of a C whose rows, columns and matrices are several modes each."""
+    rows, columns, matrices = parts_of(c.epilogue.split)
+    shape = (*rows, *columns, *matrices)
+    d = "?" if c.direct else f"?{{div={128 // BITS[c.output]}}}"
+    strides = [d] * len(shape)
+    if not c.direct:
+        strides[len(rows)] = "1"
+    return f"({','.join(shape)}):({','.join(strides)})"
+
+
+def with_modes(c: GemmConfig, C: Any) -> Any:
+    """Return C with a mode for its rows, its columns and its matrices."""
+    return C if not c.epilogue.split else grouped(Output(0, batch=c.batch, split=c.epilogue.split), C)
 
 
 def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
@@ -72,6 +94,8 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
         raise ValueError(f"expected {', '.join(wanted) or 'nothing'} behind C, got {', '.join(given) or 'nothing'}")
     for name, x, element, row_major in zip("ABC", (A, B, C), elements_of(c), _row_major(c)):
         kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (number(element),)
+        if name == "C" and c.epilogue.split:
+            continue
         if x.element_type not in kinds or cute.rank(x) != (3 if c.batch else 2):
             raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
         if x.leading_dim != row_major:
@@ -133,6 +157,16 @@ def store_map(c: GemmConfig, C: Any, width: int) -> Any:
     box, strides = ((rows, width), (width, 1)) if by_rows else ((lines, width), (1, lines))
     layout = cute.make_layout(box, stride=strides)
     swizzle = swizzle_of(width * BITS[c.output] // 8 if by_rows else 128)
+    if c.epilogue.split:  # of one row and column first, as those of a matrix are
+        order = order_of_digits(c.epilogue.split)
+        flat = cute.flatten(C)
+        C = cute.make_tensor(C.iterator, cute.make_layout(
+            tuple([flat.shape[i] for i in order]), stride=tuple([flat.stride[i] for i in order])
+        ))  # fmt: skip
+        tiler = (*box, *(1,) * (len(order) - 2))
+        layout = cute.append_ones(layout, len(tiler))
+        stage = cute.make_composed_layout(swizzle, 0, layout)
+        return cpasync.make_tiled_tma_atom(cpasync.S2G(), C, stage, tiler, l2_promotion=128)
     return _atom(c, cpasync.S2G(), C, layout, swizzle, box)
 
 

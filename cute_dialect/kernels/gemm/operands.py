@@ -33,11 +33,12 @@ def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = Non
     matrices that lie anywhere (:func:`places_of`).
     """
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
-    assert A.shape[0] == C.shape[0], "A and C must have the same M"
+    rows, columns, *matrices = [cute.size(C, mode=[i]) for i in range(cute.rank(C))]
+    assert A.shape[0] == rows, "A and C must have the same M"
     if pairs:
-        assert B.shape[0] == C.shape[1] * 2, "B must have twice the N of C"
+        assert B.shape[0] == columns * 2, "B must have twice the N of C"
     else:
-        assert B.shape[0] == C.shape[1], "B and C must have the same N"
+        assert B.shape[0] == columns, "B and C must have the same N"
     if {cute.rank(x) for x in (A, B, C)} not in ({2}, {3}):
         raise ValueError(f"expected matrices or batches of them, got {A}, {B}, {C}")
     if cute.rank(C) == 2:
@@ -45,9 +46,9 @@ def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = Non
     if places is not None:
         return places.shape[1]
     for name, x in (("A", A), ("B", B)):
-        several = cute.Boolean(x.shape[2] == C.shape[2])
+        several = cute.Boolean(x.shape[2] == matrices[0])
         assert several | (x.shape[2] == 1), f"{name} must have as many matrices as C, or one for all"
-    return C.shape[2]
+    return matrices[0]
 
 
 def layouts_of(*, batch: bool, array: bool = False, div: int = 1) -> tuple[str, str]:

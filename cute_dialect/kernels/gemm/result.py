@@ -11,6 +11,7 @@ columns, through staging buffers of 8 KiB: where rows of C are contiguous each w
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.fused import Fused
@@ -18,7 +19,7 @@ from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 from cute_dialect.kernels.gemm.parts import Place
 from cute_dialect.lang.nvgpu import cpasync
 
-__all__ = ["BUFFER", "ChunkStore", "DirectStore", "Result", "swizzle_of"]
+__all__ = ["BUFFER", "ChunkStore", "DirectStore", "Result", "order_of_digits", "swizzle_of"]
 
 BUFFER = 8192
 """Bytes of a staging buffer: 64 rows of 128 bytes."""
@@ -32,6 +33,34 @@ def swizzle_of(bytes: int) -> Any:
     return cute.make_swizzle({128: 3, 64: 2, 32: 1}[bytes], 4, 3)
 
 
+def order_of_digits(split: str) -> list[int]:
+    """Return in which order the modes of a reshaped result are stored: one of rows, one of columns, then all others.
+
+    >>> order_of_digits("?,?/64,?/")
+    [0, 2, 1, 3]
+    """
+    rows, columns, matrices = (len(part) for part in parts_of(split))
+    return [0, rows, *range(1, rows), *range(rows + 1, rows + columns + matrices)]
+
+
+def place_of_digits(split: str, extents: Any, at: Any) -> tuple[Any, ...]:
+    """Return where an element of a result lies in a reshaped one, in the order of :func:`order_of_digits`; ``extents``:
+    of its modes in that order; ``at``: row, column and matrix.
+    """
+    order = order_of_digits(split)
+    flat: list[Any] = [None] * len(order)
+    first = 0
+    for place, part in zip(at, parts_of(split)):
+        rest = place
+        for i in range(len(part)):
+            last = i == len(part) - 1
+            extent = None if last else extents[order.index(first + i)]
+            flat[first + i] = rest if last else rest % extent
+            rest = rest if last else rest // extent
+        first += len(part)
+    return tuple([flat[i] for i in order])
+
+
 class ChunkStore:
     """A warp's way to rows of C: 16 rows of some columns go from registers through shared memory, by TMA;
     ``transposed``: columns are contiguous there.
@@ -39,6 +68,7 @@ class ChunkStore:
 
     def __init__(self, tma: Any, chunk: int, *, transposed: bool = False, lanes: Lanes | None = None):
         self.atom, self.coords = tma
+        self.split = ""
         self.lane, self.chunk = cute.arch.lane_idx(), chunk
         self.lanes = lanes = lanes or lanes_of(0)
         kind = self.atom.value_type
@@ -75,7 +105,9 @@ class ChunkStore:
         rows = 16 // len(self.lanes.boxes)
         for i, first in enumerate(self.lanes.boxes):
             box = here if rows == 16 else cute.flat_divide(here, (rows, self.chunk))[None, None, i, 0]
-            _leave(self.atom, self.coords, box, (rows, self.chunk), (row + first, *others))
+            place = (row + first, *others)
+            place = place_of_digits(self.split, self.coords.shape, place) if self.split else place
+            _leave(self.atom, self.coords, box, (rows, self.chunk), place)
         cute.arch.cp_async_bulk_commit_group()
 
     def storing(self) -> Any:
@@ -204,7 +236,7 @@ class DirectStore:
         """Store the registers of a chunk; as a :class:`RowStore` does."""
         row, column, *matrix = at
         c = self.target[None, None, matrix[0]] if matrix else self.target
-        rows, columns = c.shape
+        rows, columns = cute.size(c, mode=[0]), cute.size(c, mode=[1])
         first = column + self.lane % 4 * 2
         for half in cute.range_constexpr(2):
             place = row + self.lanes.row(self.lane, half, self.warp)
@@ -235,6 +267,10 @@ class Result:
             w: DirectStore(target, w, c.lanes) if c.direct else
             kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
         }  # fmt: skip
+        if c.epilogue.split:
+            for store in self.stores.values():
+                if isinstance(store, ChunkStore):
+                    store.split = c.epilogue.split
         self.kind = number(c.output)
         self.wide = self.kind.width == 32
         self.twice = c.tile[1] // c.columns

@@ -29,7 +29,15 @@ from cute_dialect.op.compiled import AnyConfig
 from cute_dialect.op.conv.report import explained as explained_convolution
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
-from cute_dialect.op.epilogue.bound import alone, bound, described, traced_of
+from cute_dialect.op.epilogue.bound import (
+    alone,
+    arranged,
+    bound,
+    described,
+    in_place_of,
+    stored_as,
+    traced_of,
+)
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
@@ -213,7 +221,8 @@ def explain(
     check_addends(name, views, shape, {"alpha": alpha, "beta": beta})
     check_activation(name, activation, hook)
     if out is not None:
-        check_result(name, {"out": views["out"]}, shape, None if dtype is None else result)
+        shaped = traced is not None and "D" in traced.views
+        check_result(name, {"out": views["out"]}, shape, None if dtype is None else result, arranged=shaped)
     extras = Extras(alpha, beta, c, bias, activation, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
     fused, result = None, views["out"].dtype
@@ -225,7 +234,13 @@ def explain(
         def another(shape: tuple[int, ...], element: str = "") -> Any:
             return described(FakeTensor(element or result, shape))
 
-        fused = Epilogue(graph=bound(traced, given, another(shape), sums, another).graph)
+        d = another(shape)
+        graph = bound(traced, given, d, sums, another).graph
+        own = arranged(traced, view_of(d), sums)
+        if own is not None:
+            views["out"] = own.plain or in_place_of(own)
+            graph = graph if own.plain else stored_as(graph, own)
+        fused = Epilogue(graph=graph)
     gpu, sms = (gpu, 132) if gpu else ways.here()
     views, fused = by_rows(views, fused)
     matrices = {n: matrix(views[n]) for n in ("a", "b", "out")}

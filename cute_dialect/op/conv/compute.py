@@ -24,7 +24,7 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.operands import as_taken, read, stored
 from cute_dialect.op.conv.order import as_rows, dense, first, last, merged, strides_of, turned, views_last
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
-from cute_dialect.op.epilogue.bound import Bound, alone, bound, traced_of
+from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
@@ -88,6 +88,7 @@ def _computed(
         if "D" in of_matrix:
             raise EpilogueError(f"{call.name}: expected out for the result, got D in args")
         traced = traced_of(call.name, graph, of_matrix, shape)
+        refuse_arranged(call.name, traced)
         if traced.shape_of(shape) != shape:
             raise EpilogueError(f"{call.name}: expected a result of as many columns as the sums: no pairs()")
         if traced.graph.whole_rows:

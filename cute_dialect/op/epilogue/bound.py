@@ -11,16 +11,21 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, evaluate
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, evaluate, parts_of
+from cute_dialect.op.arrays import aligned_strides
 from cute_dialect.op.dtypes import element_name, torch_name
+from cute_dialect.op.epilogue.arranging import Argument
 from cute_dialect.op.epilogue.functions import combined
+from cute_dialect.op.epilogue.modes import View, as_array, as_sums, laid
 from cute_dialect.op.epilogue.reducing import Reduced
-from cute_dialect.op.epilogue.tracing import Argument, FakeTensor, Traced, broadcast_kind, trace
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
 from cute_dialect.op.fused import as_type, functions_of, store
-from cute_dialect.runtime.arrays import view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
-__all__ = ["Bound", "bound", "traced_of"]
+__all__ = [
+    "Arranged", "Bound", "arranged", "bound", "in_place_of", "refuse_arranged", "stored_as", "traced_of",
+]  # fmt: skip
 
 STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
 """Types of results besides D; of what is reduced the first three."""
@@ -29,7 +34,8 @@ STORED = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
 class Bound(NamedTuple):
     """A graph with the arrays of a call: those of its inputs (or numbers), then those of its results but D.
 
-    ``results``: all of them by name, D as it was given.
+    ``results``: all of them by name, D as it was given; ``sums``: the shape of the sums; ``given``: the inputs as they
+    were given, and how each lies in the sums, if it is reshaped or permuted.
     """
 
     traced: Traced
@@ -38,6 +44,8 @@ class Bound(NamedTuple):
     inputs: tuple[Any, ...]
     stored: tuple[Any, ...]
     results: dict[str, Any]
+    sums: tuple[int, ...]
+    given: tuple[tuple[Any, View | None], ...]
 
     @property
     def names(self) -> list[str]:
@@ -82,9 +90,14 @@ class Bound(NamedTuple):
                 return torch.arange(extent, device=sums.device).view(shape)
             return import_module(type(sums).__module__.partition(".")[0]).arange(extent).reshape(shape)
 
-        def spread(x: Input, t: Any) -> Any:
+        def spread(x: Input, t: Any, of: tuple[Any, View | None]) -> Any:
+            given, view = of
             if x.number:
                 return sums[(0,) * sums.ndim] * 0 + float(t)
+            if view is not None:
+                shape = (*self.sums[:-1], self.sums[-1] // 2) if x.half else self.sums
+                given = given if x.element in ("ui8", "i32", "i64") else as_type(given, "f32")
+                return as_sums(given, view, shape)
             t = as_type(t, "f32") if x.element not in ("ui8", "i32", "i64") else t
             if x.batch:  # as the kernel reads it: matrices come last
                 axes = (t.ndim - 1, *range(t.ndim - 1))
@@ -95,12 +108,17 @@ class Bound(NamedTuple):
                 return t[..., None]
             return t.reshape(-1, 1, 1) if x.kind == "matrix" else t
 
-        inputs = [spread(x, t) for x, t in zip(self.graph.inputs, self.inputs)]
+        inputs = [spread(*both) for both in zip(self.graph.inputs, self.inputs, self.given)]
         values = evaluate(self.graph, sums, inputs, functions_of(sums), place)
         for name, x in zip(self.traced.results, self.traced.graph.outputs):
-            value = values[self.graph.outputs[self.traced.results.index(name)].node]
+            node = self.graph.outputs[self.traced.results.index(name)].node
+            value = values[node]
             if x.reduce:
                 value = combined(value + sums * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
+            view = self.traced.views.get(name)
+            if view is not None:
+                of = (*self.sums[:-1], self.sums[-1] // 2) if self.graph.halves[node] else self.sums
+                value = as_array(value, view, of)
             store(self.results[name], value)
 
 
@@ -162,8 +180,9 @@ def bound(
         inputs.append(read)
         arrays.append(array)
     reads = [argument.name for argument in traced.arguments]
+    given = [(args[argument.name], argument.view) for argument in traced.arguments]
     results, stored = {"D": d}, list[Any]()
-    outputs = [traced.graph.outputs[0]]
+    outputs = [traced.graph.outputs[0]._replace(split="")]
     for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
         t, shape = args.get(name), traced.shape_of(sums, name)
         if x.reduce and t is None:
@@ -184,6 +203,15 @@ def bound(
             outputs.append(x._replace(element="f32", batch=len(shape) == 3 and shape[0] > 1, axis=axis))
             stored.append(None)
             continue
+        view = traced.views.get(name)
+        if view is not None:
+            of = traced.base_of(sums, x.node)
+            array, split = _laid(view_of(t), view, of)
+            batch = len(sums) == 3 and sums[0] > 1
+            order, pairs = _order_of_digits(array, split, "mn") if split else _order(array, "aux")
+            outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs, split=split))
+            stored.append(array)
+            continue
         batch = len(shape) == 3 and shape[0] > 1
         view = _view(t, (batch, True, True))
         order, pairs = _order(view, "aux")
@@ -194,8 +222,8 @@ def bound(
         zero = inputs[i].number and float(arrays[i]) == 0.0
         if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
             graph, kept = graph.with_zero(i)
-            arrays, reads = [arrays[k] for k in kept], [reads[k] for k in kept]
-    return Bound(traced, graph, tuple(reads), tuple(arrays), tuple(stored), results)
+            arrays, reads, given = [arrays[k] for k in kept], [reads[k] for k in kept], [given[k] for k in kept]
+    return Bound(traced, graph, tuple(reads), tuple(arrays), tuple(stored), results, tuple(sums), tuple(given))
 
 
 def described(x: Any) -> Any:
@@ -250,6 +278,8 @@ def _input(
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise EpilogueError(f"{what}: {argument.name}: expected a number or an array, got {type(value).__name__}")
     _on_device(traced, argument.name, value, d)
+    if argument.view is not None and x.kind != "scalar":
+        return _arranged(traced, argument, x, value, argument.view, shape)
     have, matrices = tuple(value.shape), shape[0] if len(shape) == 3 else 1
     full = (*(1,) * (3 - len(have)), *have)
     m, n = shape[-2], shape[-1] // 2 if x.half else shape[-1]
@@ -276,6 +306,110 @@ def _input(
     return Input(x.kind, element, False, batch, order, pairs and not x.half, x.half), view
 
 
+def _arranged(
+    traced: Traced, argument: Argument, x: Input, value: Any, view: View, shape: tuple[int, ...]
+) -> tuple[Input, ArrayView]:  # fmt: skip
+    """Return how an argument that is reshaped or permuted is read, and how it lies."""
+    what, base = f"epilogue {traced.name}", (*shape[:-1], shape[-1] // 2) if x.half else shape
+    try:
+        wanted = view.shape(base)
+        if tuple(value.shape) != wanted:
+            raise ValueError(f"expected {argument.name} of shape {wanted}, got {tuple(value.shape)}")
+        value = _as_bytes(value)
+        array, split = _laid(view_of(value), view, base)
+    except ValueError as e:
+        raise EpilogueError(f"{what}: {e}") from None
+    modes = {"aux": "mn", "row": "n", "column": "m", "matrix": ""}[x.kind]
+    if split:
+        order, pairs = _order_of_digits(array, split, modes)
+    else:
+        order, pairs = _order(array, x.kind) if modes else ("n" if array.strides[0] == 1 else "", False)
+    pairs = pairs and not x.half
+    return Input(x.kind, array.dtype, False, x.batch and shape[0] > 1, order, pairs, x.half, split), array
+
+
+def _laid(array: ArrayView, view: View, sums: Sequence[int]) -> tuple[ArrayView, str]:
+    """Return an array as :func:`laid` does, of a batch of one matrix without its mode."""
+    found, split = laid(array, view, sums)
+    if len(sums) == 3 and sums[0] == 1 and "l" in dict(view.bases) and len(found.shape) > 1:
+        found = found._replace(shape=found.shape[:-1], strides=found.strides[:-1])
+        split = split.rpartition("/")[0] + "/" if split else ""
+    return found, split
+
+
+class Arranged(NamedTuple):
+    """A result D that is reshaped or permuted: ``shape``: of its values; ``plain``: it as a matrix, or a batch, of such
+    a shape, if it is one; else ``flat``: as a kernel stores it, and which modes these are; ``tma``: whether TMA may.
+    """
+
+    shape: tuple[int, ...]
+    plain: ArrayView | None
+    flat: ArrayView
+    split: str
+    tma: bool
+
+
+def arranged(traced: Traced, d: ArrayView, sums: Sequence[int]) -> Arranged | None:
+    """Return how a result D lies that is reshaped or permuted, None for one that is not.  Raises EpilogueError."""
+    view = traced.views.get("D")
+    if view is None:
+        return None
+    base = traced.base_of(sums, traced.graph.outputs[0].node)
+    flat, split = _laid(d, view, base)
+    if not split:
+        shape, strides = flat.shape, flat.strides
+        if len(base) == 3:
+            one = len(shape) == 2  # a batch of one matrix
+            shape, strides = (1 if one else shape[2], *shape[:2]), (0 if one else strides[2], *strides[:2])
+        if 1 in (strides[-1], strides[-2], shape[-1], shape[-2]):
+            return Arranged(base, flat._replace(shape=shape, strides=strides), flat, "", True)
+        split = "?/?/" + "?" * (len(flat.shape) == 3)
+    rows, columns, _ = parts_of(split)
+    item = numpy_dtype(flat.dtype).itemsize
+    steps = [s for i, s in enumerate(flat.strides) if i != len(rows)]
+    tma = (
+        flat.strides[len(rows)] == 1 and flat.pointer % 16 == 0 and len(steps) < 5
+        and all(s > 0 and s * item % 16 == 0 for s in steps)
+        and (len(rows) == 1 or flat.shape[0] % 16 == 0) and (len(columns) == 1 or columns[0] != "?")
+    )  # fmt: skip
+    return Arranged(base, None, flat, split, tma)
+
+
+def in_place_of(own: Arranged) -> ArrayView:
+    """Return what stands for a reshaped result while its kernel is chosen: a matrix, or a batch, that TMA can store."""
+    strides = aligned_strides(own.shape, 1, numpy_dtype(own.flat.dtype).itemsize)
+    return own.flat._replace(pointer=0, shape=own.shape, strides=strides)
+
+
+def stored_as(graph: Graph, own: Arranged) -> Graph:
+    """Return a graph that says how its result is stored."""
+    d = graph.outputs[0]._replace(split=own.split, order="n" if own.tma else "")
+    return graph._replace(outputs=(d, *graph.outputs[1:]))
+
+
+def refuse_arranged(call: str, traced: Traced) -> None:
+    """Refuse an epilogue with shapes of its own where only a product has them.  Raises EpilogueError."""
+    if traced.views or any(a.view is not None for a in traced.arguments):
+        raise EpilogueError(
+            f"{call}: expected no reshape() and permute() in epilogue {traced.name}: op.mm and op.bmm have them"
+        )
+
+
+def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, bool]:
+    """Return as :func:`_order` does, of an array whose rows or columns are several modes; modes of n are in pairs."""
+    parts = dict(zip("mnl", parts_of(split)))
+    item = numpy_dtype(array.dtype).itemsize
+    first, extent = 0, 0
+    for mode in "mn":
+        if mode in modes and array.strides[first] == 1:
+            extent = array.shape[first]
+            others = [s for i, s in enumerate(array.strides) if i != first]
+            even = extent % 2 == 0 and all(s % 2 == 0 for s in others) and array.pointer % (2 * item) == 0
+            return mode, mode == "n" and even
+        first += len(parts[mode])
+    return "", False
+
+
 def _view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
     """Return an array without the modes that are not kept, of (L, M, N), and that of matrices the last."""
     view = t[tuple([slice(None) if keep else 0 for keep in kept])[3 - len(t.shape) :]]
@@ -292,9 +426,15 @@ def _order(view: Any, kind: str) -> tuple[str, bool]:
         if mode in modes and strides[modes.index(mode)] == 1:
             others = [s for i, s in enumerate(strides) if i != modes.index(mode)]
             even = all(s % 2 == 0 for s in others) and view.shape[modes.index(mode)] % 2 == 0
-            item = view.element_size() if hasattr(view, "element_size") else view.itemsize
+            item = _item(view)
             return mode, mode == "n" and even and _address(view) % (2 * item) == 0
     return "", False
+
+
+def _item(t: Any) -> int:
+    if isinstance(t, ArrayView):
+        return numpy_dtype(t.dtype).itemsize
+    return t.element_size() if hasattr(t, "element_size") else t.itemsize
 
 
 def _on_device(traced: Traced, name: str, t: Any, d: Any) -> None:
@@ -318,12 +458,16 @@ def _as_bytes(t: Any) -> Any:
 
 def _strides(t: Any) -> tuple[int, ...]:
     """Return an array's strides in elements."""
+    if isinstance(t, ArrayView):
+        return t.strides
     if hasattr(t, "stride"):
         return tuple(t.stride())
     return tuple([s // t.itemsize for s in t.strides])
 
 
 def _address(t: Any) -> int:
+    if isinstance(t, ArrayView):
+        return t.pointer
     if hasattr(t, "data_ptr"):
         return t.data_ptr()
     return t.ctypes.data if hasattr(t, "ctypes") else view_of(t).pointer

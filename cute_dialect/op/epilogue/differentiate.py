@@ -78,6 +78,11 @@ def gradient_of(traced: Traced, sums: Sequence[int], wanted: Sequence[str], give
     in the kernel, else one for each element of the sums (or of pairs of them).  Raises EpilogueError where there is no
     derivative.
     """
+    if traced.views or any(a.view is not None for a in traced.arguments):
+        raise EpilogueError(
+            f"epilogue {traced.name}: expected no reshape() and permute() where gradients are wanted: of what the call "
+            "returns torch has them"
+        )
     return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given))
 
 

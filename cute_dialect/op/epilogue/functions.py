@@ -10,7 +10,7 @@ trace, so that a function written with them is its own reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
@@ -24,8 +24,8 @@ __all__ = [
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
     "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
     "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum", "mish",
-    "multiply_add", "pairs", "prelu", "relu", "relu6", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt",
-    "square_relu", "sum", "sum_squares", "tanh", "where",
+    "multiply_add", "pairs", "permute", "prelu", "relu", "relu6", "reshape", "row", "rsqrt", "sigmoid", "silu",
+    "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
 ]  # fmt: skip
 
 
@@ -169,6 +169,27 @@ def pairs(x: Any) -> tuple[Any, Any]:
     if isinstance(x, proxy.Proxy):
         return x.pair()
     return x[..., 0::2], x[..., 1::2]
+
+
+def reshape(x: Any, shape: Sequence[int]) -> Any:
+    """Return the elements in rows of another shape; one extent may be -1.  In an epilogue nothing moves: it says where
+    results are stored, and where arguments are read.
+
+    >>> import numpy as np
+    >>> reshape(np.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    return x.reshape(tuple(shape))
+
+
+def permute(x: Any, dims: Sequence[int]) -> Any:
+    """Return the modes in another order; as of :func:`reshape`, nothing moves in an epilogue.
+
+    >>> import numpy as np
+    >>> permute(np.ones((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
+    return x.permute(tuple(dims)) if hasattr(x, "permute") else x.transpose(tuple(dims))
 
 
 def clamp(x: Any, low: Any = None, high: Any = None) -> Any:

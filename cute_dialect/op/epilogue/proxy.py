@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import Builder
+from cute_dialect.op.epilogue import arranging
+from cute_dialect.op.epilogue.arranging import Origin
+from cute_dialect.op.epilogue.modes import Modes, extents
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["Needed", "Proxy", "call", "interleaved"]
@@ -70,19 +74,25 @@ OF_TORCH = {
 }  # fmt: skip
 """Functions of torch -> ours."""
 
+_ARRANGING = {"reshape": "reshape", "transpose": "permute", "permute_dims": "permute"}
+"""Functions of numpy -> methods."""
+
 
 class Proxy:
     """A value of the graph; ``shape``: of the array that it stands for; ``needs``: numbers of Python that are all that
-    it depends on; ``name``: of the argument that it is.
+    it depends on; ``name``: of the argument that it is; ``modes``: which parts of the sums its modes are, where it was
+    reshaped or permuted; ``origin``: the argument of which alone it is computed, whose place in the sums is not known
+    where ``node`` is -1.
     """
 
-    __slots__ = ("make", "name", "needs", "node", "shape", "what")
+    __slots__ = ("make", "modes", "name", "needs", "node", "origin", "shape", "what")
     __array_priority__ = 1000
 
     def __init__(
         self, what: str, make: Builder, node: int, shape: tuple[int, ...], needs: frozenset[str] = frozenset(),
-        name: str = "",
+        name: str = "", modes: Modes | None = None, origin: Origin | None = None,
     ):  # fmt: skip
+        self.modes, self.origin = modes, origin
         self.what, self.make, self.node, self.shape, self.needs, self.name = what, make, node, shape, needs, name
 
     @property
@@ -90,8 +100,32 @@ class Proxy:
         """The rank of the array."""
         return len(self.shape)
 
+    def arranged(self, shape: tuple[int, ...], modes: Modes, origin: Origin | None) -> Proxy:
+        """Return it with other modes."""
+        return Proxy(self.what, self.make, self.node, shape, self.needs, self.name, modes, origin)
+
+    def known(self, node: int, shape: tuple[int, ...], modes: Modes) -> Proxy:
+        """Return it with its place in the sums."""
+        return Proxy(self.what, self.make, node, shape, self.needs, self.name, modes)
+
+    def reshape(self, *shape: Any) -> Proxy:
+        """Return it with another shape."""
+        return arranging.reshape(self, shape[0] if isinstance(shape[0], tuple | list) else shape)
+
+    view = reshape
+
+    def permute(self, *dims: Any) -> Proxy:
+        """Return it with its modes in another order."""
+        return arranging.permute(self, dims[0] if isinstance(dims[0], tuple | list) else dims)
+
+    def _as_sums(self, call: str) -> None:
+        """Refuse what is not in the order of the sums.  Raises EpilogueError."""
+        if self.modes is not None or self.node < 0:
+            raise EpilogueError(f"{self.what}: expected {call}() before reshape() and permute(), got it after them")
+
     def pair(self) -> tuple[Proxy, Proxy]:
         """Return the even and the odd columns.  Raises EpilogueError where they are none."""
+        self._as_sums("pairs")
         if not self.shape or self.shape[-1] % 2 or self.make.nodes[self.node].op in ("even", "odd"):
             raise EpilogueError(
                 f"{self.what}: expected pairs() of what has an even number of columns, got shape {self.shape}"
@@ -102,10 +136,14 @@ class Proxy:
 
     def cast(self, element: str) -> Proxy:
         """Return it rounded to another type."""
-        return Proxy(self.what, self.make, self.make.cast(self.node, element), self.shape, self.needs)
+        if self.node < 0:
+            raise EpilogueError(f"{self.what}: expected cast() of what is computed of accum, got an argument alone")
+        node = self.make.cast(self.node, element)
+        return Proxy(self.what, self.make, node, self.shape, self.needs, "", self.modes)
 
     def place(self, index: str) -> Proxy:
         """Return the numbers of the rows, columns or matrices of the array.  Raises EpilogueError."""
+        self._as_sums(index)
         axis = {"matrix": -3, "row": -2, "column": -1}[index]
         if len(self.shape) < -axis:
             raise EpilogueError(f"{self.what}: expected {index}() of what has such a mode, got shape {self.shape}")
@@ -114,6 +152,7 @@ class Proxy:
 
     def reduced(self, operation: str, dim: object) -> Reduced:
         """Return what becomes of rows (-1), columns (-2) or all (None).  Raises EpilogueError for other modes."""
+        self._as_sums(operation)
         rank = len(self.shape)
         axes = {None: "nm", (-2, -1): "nm"}.get(dim, "")  # type: ignore[call-overload]
         if isinstance(dim, int) and not axes:
@@ -185,6 +224,8 @@ class Proxy:
 
     def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> Any:
         name = OF_NUMPY.get(function.__name__)
+        if function.__name__ in _ARRANGING and not kwargs and len(args) == 2:
+            return getattr(args[0], _ARRANGING[function.__name__])(args[1])
         if function.__name__ == "clip" and not kwargs and len(args) == 3:
             return clamp(*args)
         if name is None or kwargs:
@@ -197,6 +238,8 @@ class Proxy:
         what = next((x.what for x in (*args, *kwargs.values()) if isinstance(x, Proxy)), "epilogue")
         kwargs.pop("inplace", None)
         approximate = kwargs.pop("approximate", "none")
+        if function.__name__ in ("reshape", "permute") and not kwargs and len(args) == 2:
+            return getattr(args[0], function.__name__)(args[1])
         if function.__name__ in ("clamp", "clip"):
             return clamp(*args, *(kwargs.get(n) for n in ("min", "max")[len(args) - 1 :]))
         if name is None or kwargs:
@@ -304,6 +347,16 @@ def call(name: str, *operands: Any) -> Any:
     """Return the value of a function, of stand-ins and numbers."""
     proxies = [x for x in operands if isinstance(x, Proxy)]
     what, make = proxies[0].what, proxies[0].make
+    origin = proxies[0].origin if len(proxies) == 1 and all([_plain(x) for x in operands]) else None
+    if origin is not None:
+        origin = origin._replace(build=partial(_again, origin.build, make, name, operands))
+        if proxies[0].node < 0:
+            return proxies[0].arranged(proxies[0].shape, origin.modes, origin)
+    modes: Modes | None = None
+    if any([x.modes is not None or x.node < 0 for x in proxies]):
+        found, modes = arranging.operands_of(name, what, operands, proxies)
+        operands = tuple(found)
+        proxies = [x for x in operands if isinstance(x, Proxy)]
     nodes: list[int] = []
     for x in operands:
         if isinstance(x, Proxy):
@@ -323,7 +376,17 @@ def call(name: str, *operands: Any) -> Any:
         raise EpilogueError(f"{what}: expected {FUNCTIONS[name].arity} operands of {name}, got {len(nodes)}")
     if name == "multiply" and len(proxies) == 2:
         name, nodes = _scaled(proxies, nodes)
-    return Proxy(what, make, make.call(name, *nodes), _shape(what, proxies), _needs(proxies))
+    shape = _shape(what, proxies) if modes is None else extents(modes)
+    return Proxy(what, make, make.call(name, *nodes), shape, _needs(proxies), "", modes, origin)
+
+
+def _plain(x: Any) -> bool:
+    return isinstance(x, Proxy | bool | int | float)
+
+
+def _again(build: Callable[[int], int], make: Builder, name: str, operands: tuple[Any, ...], node: int) -> int:
+    """Return a function of what was made of an argument, and of numbers."""
+    return make.call(name, *[build(node) if isinstance(x, Proxy) else make.constant(x) for x in operands])
 
 
 def _scaled(proxies: list[Any], nodes: list[int]) -> tuple[str, list[int]]:

@@ -21,11 +21,14 @@ import dis
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.epilogue_functions import NUMPY
-from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output, evaluate
+from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, evaluate
 from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.arranging import Argument, Making, Origin, own_modes, view_of_result
+from cute_dialect.op.epilogue.modes import View
 from cute_dialect.op.epilogue.proxy import Needed, Proxy, Reduced
 from cute_dialect.op.errors import EpilogueError
 
@@ -40,29 +43,21 @@ class FakeTensor(NamedTuple):
     layout: str = "row"
 
 
-class Argument(NamedTuple):
-    """An argument of a traced function: its name and what it was in the trace, the graph's input ``number``."""
-
-    name: str
-    number: int
-    kind: str
-    batch: bool
-
-
 class Traced:
     """An epilogue: a graph, the names of its arguments and results; made by :func:`trace`.
 
     ``name``: of the function; ``graph``; ``arguments``: what the graph reads; ``results``: names of its outputs, D the
     first; ``returned``: the same in the function's order; ``fixed``: numbers that are constants of the graph;
-    ``examples``: what it was traced with, arrays as a :class:`FakeTensor`.
+    ``examples``: what it was traced with, arrays as a :class:`FakeTensor`; ``views``: how results lie in the sums that
+    are reshaped or permuted, by their names.
     """
 
     def __init__(
         self, function: Callable[..., Any], graph: Graph, arguments: Sequence[Argument], results: Sequence[str],
         returned: Sequence[str], form: str, fixed: Mapping[str, Any], parameters: Sequence[str],
-        examples: Mapping[str, Any],
+        examples: Mapping[str, Any], views: Mapping[str, View] = MappingProxyType({}),
     ):  # fmt: skip
-        self.examples = dict(examples)
+        self.examples, self.views = dict(examples), dict(views)
         self.returned = tuple(returned)
         self.function, self.graph, self.arguments, self.results = function, graph, tuple(arguments), tuple(results)
         self.form, self.fixed, self.parameters = form, dict(fixed), tuple(parameters)
@@ -99,6 +94,7 @@ class Traced:
         """Return it as data, of which :meth:`from_json` makes one without the function."""
         lists: dict[str, Any] = {n: list(getattr(self, n)) for n in ("results", "returned", "parameters")}
         lists |= {"arguments": [list(x) for x in self.arguments], "form": self.form, "fixed": self.fixed}
+        lists |= {"views": self.views}
         return lists | {"name": self.name, "graph": self.graph.to_json(), "examples": self.examples}
 
     @classmethod
@@ -107,7 +103,8 @@ class Traced:
         x = dict(fields)
         examples = {n: t if isinstance(t, int | float) else FakeTensor(t[0], tuple(t[1]), t[2])
                     for n, t in x["examples"].items()}  # fmt: skip
-        arguments = [Argument(*a) for a in x["arguments"]]
+        arguments = [Argument(*a)._replace(view=View.from_json(a[4])) for a in x["arguments"]]
+        views = {n: view for n, v in x["views"].items() if (view := View.from_json(v)) is not None}
 
         def of_arrays(accum: Any, **given: Any) -> Any:
             numbers = {n: given[n] for n in x["fixed"]}
@@ -121,7 +118,7 @@ class Traced:
         of_arrays.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
         return cls(
             of_arrays, Graph.from_json(x["graph"]), arguments, x["results"], x["returned"], x["form"], x["fixed"],
-            x["parameters"], examples,
+            x["parameters"], examples, views,
         )  # fmt: skip
 
     def shape_of(self, sums: Sequence[int], name: str = "D") -> tuple[int, ...]:
@@ -131,6 +128,15 @@ class Traced:
         if output.reduce:
             m, n = ("m" in output.axis, "n" in output.axis)
             return (*sums[:-2], 1 if m else sums[-2], 1 if n else sums[-1])
+        found = self.base_of(sums, node)
+        view = self.views.get(name)
+        try:
+            return found if view is None else view.shape(found)
+        except ValueError as e:
+            raise EpilogueError(f"epilogue {self.name}: {name}: {e}") from None
+
+    def base_of(self, sums: Sequence[int], node: int) -> tuple[int, ...]:
+        """Return the shape of a node's values: that of the sums, or of half of their columns."""
         return (*sums[:-1], sums[-1] // 2) if self.graph.halves[node] else tuple(sums)
 
     def reference(self, accum: Any, **arguments: Any) -> Any:
@@ -254,9 +260,8 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
     sums = given(examples["accum"], f"{what}: accum")
     if sums.shape is None or len(sums.shape) not in (2, 3):
         raise EpilogueError(f"{what}: expected accum of (M, N) or (L, M, N), got {sums.shape or 'a number'}")
-    make = Builder()
+    make = Making(sums.shape)
     arguments: dict[str, Any] = {}
-    loads: list[Argument] = []
     for name in parameters:
         if name == "accum":
             arguments[name] = Proxy(what, make, make.accum(), sums.shape)
@@ -265,16 +270,24 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
         if name in constants and x.shape is None:
             arguments[name] = x.number
             continue
-        kind, batch, half = ("scalar", False, False) if x.shape is None else _kind(what, name, x.shape, sums.shape)
-        node = make.load(Input(kind, x.element, number=x.shape is None, batch=batch, half=half))
-        loads.append(Argument(name, len(make.inputs) - 1, kind, batch))
+        found = ("scalar", False, False) if x.shape is None else _kind(x.shape, sums.shape)
+        shape = x.shape or ()
+        origin = Origin(name, shape, x.element, own_modes(shape), _itself) if shape and x.element != "i1" else None
+        if found is None:  # what it is, is told by what it meets
+            if origin is None:
+                raise EpilogueError(f"{what}: expected {name} of a shape that expands to {sums.shape}, got {shape}")
+            arguments[name] = Proxy(what, make, -1, shape, name=name, modes=origin.modes, origin=origin)
+            continue
+        kind, batch, half = found
+        node = make.argument(name, Input(kind, x.element, number=x.shape is None, batch=batch, half=half))
         needs = frozenset((name,)) if x.shape is None else frozenset[str]()
         if x.element == "i1":
             node = make.call("not_equal", node, make.constant(0))
-        arguments[name] = Proxy(what, make, node, x.shape or (), needs, name)
+        arguments[name] = Proxy(what, make, node, shape, needs, name, None, origin)
     found = function(**arguments)
     form, results = _results(what, function, found)
     outputs: list[Output] = []
+    views: dict[str, View] = {}
     names = ["D", *(n for n in results if n != "D")]
     for name in names:
         x = results[name]
@@ -287,24 +300,29 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
             raise EpilogueError(
                 f"{what}: expected a result {name} that is computed from the arguments, got {type(x).__name__}"
             )
-        outputs.append(Output(x.node))
+        view = view_of_result(x, name)
+        if view is not None:
+            views[name] = view
+        outputs.append(Output(x.node, split="" if view is None else view.split))
     graph = make.graph(outputs)
-    kept = [loads[i]._replace(number=number) for number, i in enumerate(make.kept)]
+    kept = [make.arguments[i]._replace(number=number) for number, i in enumerate(make.kept)]
     return Traced(
         function, graph, kept, names, list(results), form, {n: examples[n] for n in constants if n in parameters},
-        parameters, {n: described_as(examples[n], f"{what}: {n}") for n in parameters},
+        parameters, {n: described_as(examples[n], f"{what}: {n}") for n in parameters}, views,
     )  # fmt: skip
 
 
-def _kind(what: str, name: str, shape: tuple[int, ...], sums: tuple[int, ...]) -> tuple[str, bool, bool]:
-    """Return how memory of a shape is read, and whether it lies over (M, N / 2)."""
+def _itself(node: int) -> int:
+    return node
+
+
+def _kind(shape: tuple[int, ...], sums: tuple[int, ...]) -> tuple[str, bool, bool] | None:
+    """Return how memory of a shape is read, and whether it lies over (M, N / 2); None where it does not expand."""
     found = broadcast_kind(shape, sums)
     if found is not None:
         return *found, False
     found = broadcast_kind(shape, (*sums[:-1], sums[-1] // 2)) if sums[-1] % 2 == 0 else None
-    if found is None:
-        raise EpilogueError(f"{what}: expected {name} of a shape that expands to {sums}, got {shape}")
-    return *found, True
+    return None if found is None else (*found, True)
 
 
 def _results(what: str, function: Callable[..., Any], found: Any) -> tuple[str, dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing import Any
 from cute_dialect.kernels.epilogue_graph import Graph, Input
 from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.bound import Bound, bound
+from cute_dialect.op.epilogue.bound import Bound, bound, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
@@ -92,6 +92,7 @@ def of_graph(call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], resu
             f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: rows of a tile may be "
             "another group's"
         )
+    refuse_arranged(call, traced)
     if traced.graph.whole_rows:
         raise UnsupportedError(f"{call}: expected no whole_rows in an epilogue: op.mm and op.bmm have them")
     found = bound(traced, args, result, s.result, lambda shape, kind: result)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.op.epilogue.bound import Bound, bound, described, traced_of
+from cute_dialect.op.epilogue.bound import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, LayoutError
 from cute_dialect.op.overlap import overlap
@@ -87,6 +87,7 @@ def visited(
         if problem is not None:  # flat arrays are of the described extents
             given.update({n: t.reshape(sums) for n, t in given.items() if _is_flat(t, sums)})
         traced = traced_of(call, visitor, given, sums)
+        refuse_arranged(call, traced)
         known.append((traced, sums))
         return traced.shape_of(sums)
 

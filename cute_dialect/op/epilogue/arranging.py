@@ -1,0 +1,222 @@
+"""``reshape`` and ``permute`` of stand-ins: values keep their place in the sums, arguments find theirs when they meet.
+
+What is computed of the sums knows of each of its modes which digits of (l, m, n) it is.  An argument of a shape that
+does not expand to the sums is not known until it is an operand beside something that is: then its modes are these.
+"""
+
+# Operands are anything that users write.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue_graph import Builder, Input
+from cute_dialect.op.epilogue.modes import (
+    Digit,
+    Modes,
+    View,
+    common,
+    extents,
+    matched,
+    modes_of,
+    permuted,
+    reshaped,
+    view_of_modes,
+)
+from cute_dialect.op.errors import EpilogueError
+
+__all__ = ["Argument", "Making", "Origin", "operands_of", "permute", "reshape", "view_of_result"]
+
+
+class Argument(NamedTuple):
+    """An argument of a traced function: its name and what it was in the trace, the graph's input ``number``; ``view``:
+    how it lies in the sums where it is reshaped or permuted.
+    """
+
+    name: str
+    number: int
+    kind: str
+    batch: bool
+    view: View | None = None
+
+
+class Origin(NamedTuple):
+    """An argument of which alone a value is computed: its name, shape and type, the value's modes in those of the
+    argument, and how the value is made of what is read.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    element: str
+    modes: Modes
+    build: Callable[[int], int]
+
+
+class Making(Builder):
+    """Makes a graph of sums of a shape, and lists what it reads."""
+
+    def __init__(self, sums: tuple[int, ...]):
+        super().__init__()
+        self.sums = sums
+        self.arguments: list[Argument] = []
+        self._halves: list[bool] = []
+
+    def argument(self, name: str, input: Input, view: View | None = None) -> int:
+        """Return the values of an argument."""
+        node = self.load(input)
+        self.arguments.append(Argument(name, len(self.inputs) - 1, input.kind, input.batch, view))
+        return node
+
+    def is_half(self, node: int) -> bool:
+        """Tell whether a node lies over half of the columns of the sums."""
+        for i in range(len(self._halves), len(self.nodes)):
+            x = self.nodes[i]
+            here = x.op in ("even", "odd") or (x.op == "load" and self.inputs[x.value].half)
+            here = here or any(self._halves[k] for k in x.operands)
+            self._halves.append(here and x.op != "interleave")
+        return self._halves[node]
+
+
+HALF = "h"
+"""Stands for columns of what has half of those of the sums, which no column of the sums is."""
+
+
+def own_modes(shape: Sequence[int]) -> Modes:
+    """Return the modes of an argument, whose numbers are named by their places."""
+    return modes_of(shape, [str(i) for i in range(len(shape))])
+
+
+def modes_in_sums(x: Any) -> Modes:
+    """Return the modes of a value."""
+    if x.modes is not None:
+        return x.modes
+    return modes_of(x.shape, ("l", "m", HALF if x.make.is_half(x.node) else "n"))
+
+
+def reshape(x: Any, shape: Sequence[int]) -> Any:
+    """Return a stand-in with another shape.  Raises EpilogueError."""
+    return _arranged(x, "reshape", lambda modes: reshaped(modes, shape))
+
+
+def permute(x: Any, dims: Sequence[int]) -> Any:
+    """Return a stand-in with its modes in another order.  Raises EpilogueError."""
+    return _arranged(x, "permute", lambda modes: permuted(modes, dims))
+
+
+def _arranged(x: Any, call: str, change: Callable[[Modes], Modes]) -> Any:
+    if not isinstance(x.make, Making):
+        raise EpilogueError(f"{x.what}: expected functions of elements, got {call}()")
+    try:
+        origin = None if x.origin is None else x.origin._replace(modes=change(x.origin.modes))
+        if x.node < 0:
+            assert origin is not None
+            return x.arranged(extents(origin.modes), origin.modes, origin)
+        modes = change(modes_in_sums(x))
+    except ValueError as e:
+        raise EpilogueError(f"{x.what}: {call}: {e}") from None
+    return x.arranged(extents(modes), modes, origin)
+
+
+def operands_of(name: str, what: str, operands: Sequence[Any], proxies: Sequence[Any]) -> tuple[list[Any], Modes]:
+    """Return operands of a function, one of which at least is reshaped, permuted or not known yet, as values of the
+    graph; and the modes of the result.  Raises EpilogueError.
+    """
+    firm = [x for x in proxies if x.node >= 0 and x.origin is None and prod(x.shape) > 1]
+    loose = [x for x in proxies if x.node >= 0 and x.origin is not None and prod(x.shape) > 1]
+    unknown = [x for x in proxies if x.node < 0]
+    found: dict[int, Any] = {}
+    try:
+        target: Modes = ()
+        for x in firm:
+            target = common(target, modes_in_sums(x))
+        for x in loose:
+            try:
+                target = common(target, modes_in_sums(x))
+            except ValueError:
+                found[id(x)] = resolved(x, target)
+        for x in unknown:
+            if not target:
+                raise ValueError(
+                    f"expected {x.origin.name} of a shape that expands to {x.make.sums}, or beside what is computed of "
+                    f"accum and has the same modes, got {x.shape} as an operand of {name}"
+                )
+            try:
+                found[id(x)] = resolved(x, target)
+            except ValueError as e:
+                if x.origin.modes != own_modes(x.origin.shape):
+                    raise
+                shape = extents(target)
+                raise ValueError(f"expected {x.origin.name} of a shape that expands to {shape}, got {x.shape}") from e
+    except ValueError as e:
+        raise EpilogueError(f"{what}: {e}") from None
+    return [found.get(id(x), x) for x in operands], target
+
+
+def resolved(x: Any, target: Modes) -> Any:
+    """Return a value that is computed of an argument alone, read where modes are those of the target."""
+    origin, make = x.origin, x.make
+    modes = (*((),) * (len(target) - len(origin.modes)), *origin.modes)
+    whole = (*((),) * (len(modes) - len(target)), *target)
+    places: dict[str, list[tuple[Digit, Digit]]] = {}
+    for own, other in zip(modes, whole):
+        try:
+            for mine, its in matched(own, other) if own else ():
+                places.setdefault(mine.base, []).append((mine, its))
+        except ValueError:
+            raise ValueError(
+                f"expected {origin.name} to expand to shape {extents(target)}, and modes that are split as there, got "
+                f"{x.shape}"
+            ) from None
+    order = [sorted(places.get(str(i), ()), key=lambda both: -both[0].step) for i in range(len(origin.shape))]
+    array: Modes = tuple([tuple([its for _, its in mode]) for mode in order])
+    base, array = base_of(target, make.sums, array)
+    view = view_of_modes(array, base)
+    there = "".join(name for name, _ in view.bases)
+    kind = {"mn": "aux", "m": "column", "n": "row", "": "scalar"}[there.replace("l", "")]
+    if kind == "scalar" and "l" in there:
+        if view.split:  # of several modes: read as an element each
+            view, kind = view_of_modes(array, base, "mn"), "aux"
+        else:
+            kind = "matrix"
+    batch, half = "l" in there and kind != "matrix", base != make.sums
+    text = view.split
+    node = make.argument(origin.name, Input(kind, origin.element, batch=batch, half=half, split=text), view)
+    return x.known(origin.build(node), x.shape, tuple(_joined(modes, places)))
+
+
+def _joined(modes: Modes, places: Mapping[str, Sequence[tuple[Digit, Digit]]]) -> list[tuple[Digit, ...]]:
+    """Return the modes of a value in those of the sums."""
+    found: list[tuple[Digit, ...]] = []
+    for mode in modes:
+        here: list[Digit] = []
+        for d in mode:
+            parts = [(mine, its) for mine, its in places[d.base] if d.step <= mine.step < d.step * d.extent]
+            here += [its for _, its in sorted(parts, key=lambda both: -both[0].step)]
+        found.append(tuple(here))
+    return found
+
+
+def base_of(target: Modes, sums: tuple[int, ...], modes: Modes) -> tuple[tuple[int, ...], Modes]:
+    """Return the shape of what a value is of, the sums or half of their columns, and modes as those of that shape."""
+    if not any(d.base == HALF for mode in target for d in mode):
+        return sums, modes
+    named = [[d._replace(base="n") if d.base == HALF else d for d in mode] for mode in modes]
+    return (*sums[:-1], sums[-1] // 2), tuple([tuple(mode) for mode in named])
+
+
+def view_of_result(x: Any, name: str) -> View | None:
+    """Return how a result lies in the sums, None where it is as they are.  Raises EpilogueError."""
+    if x.node < 0:
+        raise EpilogueError(f"{x.what}: expected a result {name} that is computed of accum, got {x.origin.name} alone")
+    if x.modes is None:
+        return None
+    base, modes = base_of(x.modes, x.make.sums, x.modes)
+    if modes == modes_of(base):
+        return None
+    try:
+        return view_of_modes(modes, base, whole=True)
+    except ValueError as e:
+        raise EpilogueError(f"{x.what}: {name}: {e}") from None

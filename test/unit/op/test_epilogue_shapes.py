@@ -1,0 +1,233 @@
+"""``reshape`` and ``permute`` in epilogues: results and arguments of other shapes of the same elements, beside what the
+same function gives for arrays of numpy.
+"""
+
+# Functions that are traced have no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op.epilogue import FakeTensor, pairs, permute, relu, reshape, sum, trace
+from cute_dialect.op.epilogue.modes import View, as_array, as_sums, modes_of, permuted, reshaped, view_of_modes
+from cute_dialect.op.errors import EpilogueError, OpError, ShapeError
+
+ALL = ["race", "uninit", "oob", "sync"]
+
+
+def integers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed + len(shape) + shape[0]).integers(-2, 3, shape).astype(dtype)
+
+
+def check(function: Any, a: np.ndarray, b: np.ndarray, args: dict[str, Any], **more: Any) -> Any:
+    """Compare a product with what the function gives in f64."""
+    call = op.mm if a.ndim == 2 else op.bmm
+    kernels: list[str] = []
+    found = call(a, b, epilogue=function, args=args, device="cpu", report=lambda r: kernels.append(str(r)), **more)
+    wide = {n: x.astype(np.float64) if isinstance(x, np.ndarray) else x for n, x in args.items()
+            if n in function.__code__.co_varnames[: function.__code__.co_argcount]}  # fmt: skip
+    wanted = function(a.astype(np.float64) @ b.astype(np.float64), **wide)
+    both = [(found, wanted)] if isinstance(found, np.ndarray) else (
+        list(zip(found, wanted)) if isinstance(found, tuple) else [(found[n], wanted[n]) for n in wanted]
+    )  # fmt: skip
+    for got, want in both:
+        assert got.shape == want.shape
+        assert (got.astype(np.float64) == want).all()
+    return found
+
+
+def heads(accum: Any, bias: Any) -> Any:
+    x = accum + bias
+    return permute(reshape(x, (x.shape[0], -1, 64)), (1, 0, 2))
+
+
+def everything(accum: Any, scale: Any, angle: Any, skip: Any, bias: Any) -> Any:
+    """Arguments of a value a head, one of each row and place in a head, one an element, and one a column."""
+    m, n = accum.shape
+    x = permute(reshape(accum + bias, (m, n // 16, 16)), (1, 0, 2))
+    x = x * (scale * 2.0) + reshape(angle, (m, 16)) + skip
+    D = relu(x)
+    F = permute(x, (2, 1, 0)) - 1.0
+    E = reshape(permute(F, (2, 1, 0)), (n // 16 * m, 16))
+    return D, F, E
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "dtype"), [(72, 192, np.float16), (72, 192, np.float32), (40, 64, np.float16)]
+)  # fmt: skip
+def test_heads(m: int, n: int, dtype: Any) -> None:
+    """Heads of 64: stored by TMA."""
+    a, b = integers(m, 40), integers(40, n)
+    found = check(heads, a, b, {"bias": integers(n)}, dtype=dtype, checks=ALL, schedule="adversarial")
+    assert found.flags.c_contiguous and found.dtype == dtype
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(24, 48, 40), (23, 48, 9)])
+def test_everything(m: int, n: int, k: int) -> None:
+    """Heads of 16, by elements; rows that TMA cannot read go through another kernel, and a copy."""
+    a, b = integers(m, k), integers(k, n)
+    args = {"scale": integers(n // 16, 1, 1, dtype=np.float32), "angle": integers(m, 16, seed=1),
+            "skip": integers(n // 16, m, 16, seed=2), "bias": integers(n, seed=3)}  # fmt: skip
+    if k == 9:
+        check(everything, a, b, args)
+        return
+    check(everything, a, b, args, checks=ALL)
+    check(everything, a, b, {**args, "skip": np.asfortranarray(args["skip"])}, dtype=np.float32)
+
+
+def test_memory_of_yours() -> None:
+    """Results go into memory of any strides; rows of several sequences, (B S, H E) to (B, H, S, E)."""
+    a, b = integers(64, 40), integers(40, 128)
+
+    def split(accum: Any) -> Any:
+        x = permute(reshape(accum, (2, 32, 2, 64)), (0, 2, 1, 3))
+        return {"D": x, "F": x + 1.0}
+
+    f = np.full((2, 2, 32, 80), np.nan, np.float32)
+    out = np.full((2, 2, 32, 72), np.nan, np.float16)
+    check(split, a, b, {"F": f[..., :64], "D": out[..., 8:]}, checks=ALL)
+    assert np.isnan(f[..., 64:]).all() and np.isnan(out[..., :8]).all() and not np.isnan(out[..., 8:]).any()
+    check(split, a, b, {"D": np.full((2, 2, 64, 32), np.nan, np.float16).transpose(0, 1, 3, 2)})
+
+
+def test_matrices() -> None:
+    """What is a matrix, or a batch, in another shape or order is stored as one."""
+    a, b = integers(48, 40), integers(40, 64)
+    check(lambda accum: reshape(accum, (2, 24, 4, 16)), a, b, {})
+    check(lambda accum: permute(accum, (1, 0)), a, b, {})
+    check(lambda accum, s: permute(accum, (1, 0)) + s, a, b, {"s": integers(64, 48)})
+    x, y = integers(3, 24, 16), integers(3, 16, 32)
+    check(lambda accum: permute(accum, (1, 0, 2)), x, y, {})
+    check(lambda accum, s: reshape(permute(accum, (1, 0, 2)), (24, 96)) * s, x, y, {"s": integers(24, 96)})
+    check(lambda accum: reshape(accum, (3, 24, 2, 16)).transpose(2, 0, 1, 3) if isinstance(accum, np.ndarray) else
+          permute(reshape(accum, (3, 24, 2, 16)), (2, 0, 1, 3)), x, y, {})  # fmt: skip
+    check(lambda accum: permute(reshape(accum, (1, 24, 2, 16)), (2, 0, 1, 3)), x[:1], y[:1], {})
+
+
+def test_squares() -> None:
+    """An argument as large as the sums is what its shape says, after the function has turned it."""
+    a, b, s = integers(32, 16), integers(16, 32), integers(32, 32, seed=5)
+    check(lambda accum, s: accum + permute(s, (1, 0)) * 2.0, a, b, {"s": s}, checks=ALL)
+
+
+def test_pairs_and_columns() -> None:
+    """What pairs() makes has heads, too; and results with contiguous columns are the transposed product."""
+
+    def gated(accum: Any, s: Any) -> Any:
+        gate, up = pairs(accum)
+        D = permute(reshape(gate * up, (24, 2, 16)), (1, 0, 2)) + s
+        return D
+
+    check(gated, integers(24, 16), integers(16, 64), {"s": integers(2, 1, 16)}, checks=ALL)
+    out = np.zeros((32, 24), np.float16).T
+
+    def skipped(accum: Any, s: Any) -> Any:
+        D = reshape(reshape(accum, (24, 2, 16)) + permute(s, (1, 0, 2)), (24, 32))
+        return D, reshape(accum, (24, 2, 16)) * 2.0
+
+    check(skipped, integers(24, 16), integers(16, 32), {"s": integers(2, 24, 16), "D": out})
+
+
+def test_traced_once() -> None:
+    """A trace serves other rows, and says so where its digits do not fit."""
+    traced = trace(
+        lambda accum, s: permute(reshape(accum, (-1, 2, 16)), (1, 0, 2)) * s,
+        {"accum": FakeTensor("f32", (24, 32)), "s": FakeTensor("f16", (2, 1, 16))},
+    )
+    again = type(traced).from_json(traced.to_json())
+    for m in (24, 40):
+        a, b, s = integers(m, 16), integers(16, 32), integers(2, 1, 16)
+        want = (a.astype(float) @ b).reshape(m, 2, 16).transpose(1, 0, 2) * s
+        for t in (traced, again):
+            assert (op.mm(a, b, epilogue=t, args={"s": s}, device="cpu") == want).all()
+    with pytest.raises(EpilogueError, match=r"expected a multiple of 16 columns, got 40: trace again"):
+        op.mm(integers(24, 16), integers(16, 40), epilogue=traced, args={"s": integers(2, 1, 16)}, device="cpu")
+    with pytest.raises(EpilogueError, match=r"expected s of shape \(2, 1, 16\), got \(2, 2, 16\)"):
+        op.mm(integers(24, 16), integers(16, 32), epilogue=traced, args={"s": integers(2, 2, 16)}, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda accum: reshape(accum, (32, 24)),
+         "reshape: expected modes that are split or joined whole, got (24, 32) to (32, 24)"),
+        (lambda accum: reshape(accum, (24, 33)), "reshape: expected a shape of 768 elements, got (24, 33)"),
+        (lambda accum: permute(accum, (0, 0)), "permute: expected an order of 2 modes, got (0, 0)"),
+        (lambda accum: permute(accum, (1, 0)) + accum,
+         "expected operands of the same elements, got shapes (32, 24) and (24, 32)"),
+        (lambda accum: reshape(accum, (24, 4, 8)) + permute(reshape(accum, (24, 8, 4)), (0, 2, 1)),
+         "expected operands of the same elements, got shapes (24, 4, 8) and (24, 4, 8)"),
+        (lambda accum: {"D": accum, "s": sum(reshape(accum, (24, 4, 8)), -1)},
+         "expected sum() before reshape() and permute(), got it after them"),
+        (lambda accum, s: {"D": accum, "s": s * 2.0}, "expected a result s that is computed of accum, got s alone"),
+        (lambda accum, s: accum + s, "expected s of a shape that expands to (24, 32), got (3, 5)"),
+        (lambda accum, s: reshape(accum, (24, 4, 8)) + s,
+         "expected s of a shape that expands to (24, 4, 8), got (3, 5)"),
+        (lambda accum, s: accum + reshape(s, (3, 1, 5)),
+         "expected s to expand to shape (24, 32), and modes that are split as there, got (3, 1, 5)"),
+    ],
+)  # fmt: skip
+def test_errors(function: Any, message: str) -> None:
+    args = {"s": integers(3, 5)} if "s" in function.__code__.co_varnames[: function.__code__.co_argcount] else {}
+    with pytest.raises(EpilogueError) as e:
+        op.mm(integers(24, 16), integers(16, 32), epilogue=function, args=args, device="cpu")
+    assert str(e.value) == f"mm: epilogue <lambda>: {message}"
+
+
+def turned(accum: Any) -> Any:
+    return permute(accum, (1, 0))
+
+
+def test_who_has_none() -> None:
+    f: Any = turned
+    a, b = integers(24, 16), integers(16, 32)
+    plan = op.Gemm(element="f16", layout="row")
+    plan.epilogue_visitor = f
+    for call, name in (
+        (lambda: plan.run(a, b, device="cpu"), "Gemm.run"),
+        (lambda: op.grouped_mm(a, integers(1, 16, 32), np.array([24], np.int32), epilogue=f, device="cpu"),
+         "grouped_mm"),
+    ):  # fmt: skip
+        with pytest.raises(OpError) as e:
+            call()
+        assert str(e.value) == (
+            f"{name}: expected no reshape() and permute() in epilogue turned: op.mm and op.bmm have them"
+        )
+    with pytest.raises(ShapeError, match=r"mm: expected out of \(32, 24\), got \(24, 32\)"):
+        op.mm(a, b, np.zeros((24, 32), np.float16), epilogue=f, device="cpu")
+
+
+def test_views_are_numpys() -> None:
+    """Random shapes and orders, of a batch: the view of each gives what numpy's reshape and transpose give."""
+    rng = np.random.default_rng(7)
+    sums = (6, 8, 12)
+    x = np.arange(6 * 8 * 12).reshape(sums)
+    for _ in range(60):
+        modes, want = modes_of(sums), x
+        for _ in range(rng.integers(1, 4)):
+            order = [int(i) for i in rng.permutation(len(modes))]
+            modes, want = permuted(modes, order), want.transpose(order)
+            shape = [int(n) for extent in want.shape for n in _factors(rng, extent)]
+            modes, want = reshaped(modes, shape), want.reshape(shape)
+        view = view_of_modes(modes, sums, whole=True)
+        assert view.shape(sums) == want.shape and View.from_json(view) == view
+        assert (as_array(x, view, sums) == want).all() and (as_sums(want, view, sums) == x).all()
+
+
+def _factors(rng: np.random.Generator, extent: int) -> tuple[int, ...]:
+    divisors = [d for d in range(1, extent + 1) if extent % d == 0]
+    d = int(rng.choice(divisors))
+    return (extent // d, d) if rng.integers(2) else (extent,)
+
+
+def test_explain() -> None:
+    """What is told is the kernel that the call takes."""
+    a, b = integers(64, 64), integers(64, 128)
+    told = op.explain(op.mm, a, b, epilogue=lambda accum: permute(reshape(accum, (64, 2, 64)), (1, 0, 2)))
+    assert told.kernel.startswith("f16-f16-kn-") and "-g-" in told.kernel and not told.copies
