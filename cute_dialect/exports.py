@@ -1,9 +1,9 @@
 """The public names of a package, written once: in the stub ``__init__.pyi`` beside its ``__init__.py``.
 
 The stub holds imports, ``from package.module import name as name`` (``from package import module as module`` for one of
-its modules), and second names, ``other = name``.  Type checkers and editors read it in place of the package; at run
-time the package reads the same text when one of its names is first asked for, so that importing one of its modules
-loads no other.
+its modules, or for one beside the package), and second names, ``other = name``.  Type checkers and editors read it in
+place of the package; at run time the package reads the same text when one of its names is first asked for, so that
+importing one of its modules loads no other.
 
 >>> from cute_dialect import algebra
 >>> dir(algebra)[:3], algebra.Layout.__module__
@@ -51,7 +51,8 @@ def exports(
         if name.startswith("__") or name not in read():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, own = homes[name]
-        value: object = import_module(f"{module}.{own}") if module == package else getattr(import_module(module), own)
+        is_module = f"{package}.".startswith(f"{module}.")  # of the package itself, or of one that holds it
+        value: object = import_module(f"{module}.{own}") if is_module else getattr(import_module(module), own)
         value = value if guard is None else guard(name, value)
         setattr(sys.modules[package], name, value)
         return value

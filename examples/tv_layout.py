@@ -9,14 +9,14 @@ python examples/tv_layout.py --svg tv_layout.svg
 # CHECK-NEXT: gx: tensor<ptr<f32, gmem> o ((1,32),(?,?)):((0,1),(?,32))>
 # RUN: FileCheck %s --check-prefix=SVG < %t.svg
 # SVG: <svg xmlns="http://www.w3.org/2000/svg"
-# SVG: <title>(0,31): T31V0</title>
+# SVG: <title>(0,31): T31V0
 
 import argparse
 
 import torch
 
 import cute_dialect.lang as cute
-from cute_dialect.lang.viz import render_tv_layout_svg
+from cute_dialect.viz import render_tv_layout_svg
 
 
 @cute.jit

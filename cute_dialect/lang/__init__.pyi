@@ -1,3 +1,4 @@
+from cute_dialect import viz as viz
 from cute_dialect.algebra.values import Swizzle as Swizzle
 from cute_dialect.front.annotations import Constexpr as Constexpr
 from cute_dialect.front.annotations import Coord as Coord
@@ -242,13 +243,12 @@ from cute_dialect.lang import runtime as runtime
 from cute_dialect.lang import testing as testing
 from cute_dialect.lang import torch as torch
 from cute_dialect.lang import utils as utils
-from cute_dialect.lang import viz as viz
-from cute_dialect.lang.viz import print_latex as print_latex
 from cute_dialect.runtime.binding import ArgumentError as ArgumentError
 from cute_dialect.runtime.binding import DivisibilityError as DivisibilityError
 from cute_dialect.runtime.binding import DtypeError as DtypeError
 from cute_dialect.runtime.binding import LaunchError as LaunchError
 from cute_dialect.runtime.binding import ShapeError as ShapeError
+from cute_dialect.viz.dispatch import print_latex as print_latex
 
 Vector = TensorSSA
 is_congruent = congruent

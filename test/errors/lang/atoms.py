@@ -399,15 +399,6 @@ cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 2))
 #: ValueError
 #: expected a cluster of one block along K, got (1, 1, 2)
 
-# ===== a drawing of a layout of run time
-trace(lambda x: cute.viz.render_layout_svg(x.layout))
-#: LayoutError
-#: atoms.py:1:17: error F240: a layout to draw is known when it is drawn, got (?,?):(?{div=4},1)
-#:     1 | trace(lambda x: cute.viz.render_layout_svg(x.layout))
-#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: called from preamble.py:13:5  f(x)
-#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
-
 # ===== a product of a warp that accumulates by a number of run time
 def f(x):
     mma = cute.make_tiled_mma(MMA())

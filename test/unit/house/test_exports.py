@@ -16,7 +16,7 @@ PACKAGES = {
     "cute_dialect.kernels.gemm": "gemm_text",
     "cute_dialect.algebra": "Layout", "cute_dialect.arch": "ATOMS", "cute_dialect.interp": "run_kernel",
     "cute_dialect.lang": "Int32", "cute_dialect.lang.nvgpu": "CopyUniversalOp", "cute_dialect.op": "mm",
-    "cute_dialect.op.epilogue": "trace",
+    "cute_dialect.op.epilogue": "trace", "cute_dialect.viz": "draw",
 }  # fmt: skip
 """Package -> one of its names."""
 

@@ -13,10 +13,10 @@ from cute_dialect.cute_nvgpu.family import Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "exports", "algebra", "arch", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "front",
-    "lang", "kernels", "op", "tools",
+    "exports", "algebra", "arch", "viz", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines",
+    "front", "lang", "kernels", "op", "tools",
 )  # fmt: skip
-XDSL_FREE = ("exports", "algebra", "arch", "runtime")
+XDSL_FREE = ("exports", "algebra", "arch", "viz", "runtime")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
 VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
 DRIVER = ("runtime",)

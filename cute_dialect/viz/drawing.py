@@ -1,0 +1,158 @@
+"""A picture: SVG text that shows itself in a notebook, and the files it is written to."""
+
+from __future__ import annotations
+
+import html
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.palette import style
+
+if TYPE_CHECKING:
+    from cute_dialect.viz.panels import Panel
+
+__all__ = ["Drawing", "Path", "text"]
+
+Path = str | os.PathLike[str]
+THEMES = ("auto", "light", "dark")
+FORMATS = (".svg", ".png", ".html", ".tex")
+
+_HOVER = (
+    "const k=event.target.closest('[data-k]'),o=this.querySelector('output');"
+    "this.querySelectorAll('.hit').forEach(x=>x.classList.remove('hit'));"
+    "if(k){this.querySelectorAll('[data-k=&quot;'+k.dataset.k+'&quot;]').forEach(x=>x.classList.add('hit'));"
+    "o.textContent=k.querySelector('title').textContent}else o.textContent=' '"
+)
+"""What a page does where the pointer goes: all cells with the key of that one are outlined, its text is shown."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture.  ``title``: what it shows, in a line; ``width``, ``height``: pixels; ``body``: its SVG elements.
+
+    ``theme``: "auto" follows the page's colours, "light" and "dark" do not.  ``panels``: the grids it is made of, from
+    which LaTeX is made too.
+
+    >>> from cute_dialect.viz import draw
+    >>> drawing = draw("4:1")
+    >>> drawing
+    <drawing of 4:1: .save("x.svg"), ".png", ".html" or ".tex"; the last line of a notebook's cell shows it>
+    """
+
+    title: str
+    width: float
+    height: float
+    body: str
+    panels: Sequence[Panel] = ()
+    theme: str = "auto"
+
+    @property
+    def svg(self) -> str:
+        """The text of its SVG file."""
+        w, h = f"{self.width:g}", f"{self.height:g}"
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="cv cv-{self.theme}" width="{w}" height="{h}" '
+            f'viewBox="0 0 {w} {h}" role="img" aria-label="{html.escape(self.title)}">\n'
+            f"<style>\n{style(self.body, self.theme)}\n</style>\n"
+            f'<rect class="paper" width="100%" height="100%"/>\n{self.body}\n</svg>\n'
+        )
+
+    @property
+    def html(self) -> str:
+        """The text of a page of its own; pointing at a cell outlines all that belongs to it and says what it is."""
+        return (
+            f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(self.title)}</title>\n'
+            "<style>:root{color-scheme:light dark}body{margin:1em}</style>\n"
+            f"{self._repr_html_()}</html>\n"
+        )
+
+    @property
+    def latex(self) -> str:
+        """The text of a LaTeX document that draws it with TikZ, as CUTLASS's ``print_latex`` does.
+
+        Raises DrawingError for what is no grid of cells.
+        """
+        from cute_dialect.viz.latex import document
+
+        return document(self.title, self.panels)
+
+    def png(self, scale: float = 2.0) -> bytes:
+        """Return its picture as PNG, ``scale`` pixels for each of the SVG's; by the extra ``viz``.
+
+        Raises DrawingError where the extra is missing.
+        """
+        from importlib import import_module
+
+        try:
+            resvg: Any = import_module("resvg_py")
+        except ImportError:
+            raise DrawingError("a PNG needs the extra 'viz': pip install 'cute-dialect[viz]' (resvg-py)") from None
+        fixed = self if self.theme != "auto" else self.with_theme("light")
+        return bytes(resvg.svg_to_bytes(svg_string=fixed.svg, zoom=scale, monospace_family="DejaVu Sans Mono"))
+
+    def with_theme(self, theme: str) -> Drawing:
+        """Return the same picture in "light" or "dark" colours, or "auto", in those of the page around it."""
+        if theme not in THEMES:
+            raise DrawingError(f"expected a theme of {', '.join(THEMES)}, got {theme!r}")
+        return replace(self, theme=theme)
+
+    def save(self, file: Path) -> None:
+        """Write it to ``x.svg``, ``x.png``, ``x.html`` or ``x.tex``; a file that was there is replaced at once.
+
+        Raises DrawingError for any other name.
+        """
+        name = os.fspath(file)
+        suffix = os.path.splitext(name)[1].lower()
+        if suffix not in FORMATS:
+            raise DrawingError(f"expected a file that ends in {', '.join(FORMATS)}, got '{name}'")
+        if suffix == ".png":
+            data = self.png()
+        else:
+            data = {".svg": lambda: self.svg, ".html": lambda: self.html, ".tex": lambda: self.latex}[suffix]().encode()
+        _replace(name, data)
+
+    def saved(self, file: Path | None) -> Drawing:
+        """Return it, written to a file if there is one."""
+        if file is not None:
+            self.save(file)
+        return self
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        formats = '.save("x.svg"), ".png", ".html" or ".tex"'
+        return f"<drawing of {self.title}: {formats}; the last line of a notebook's cell shows it>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<div class="cute-viz" style="overflow:auto" onmouseover="{_HOVER}">\n{self.svg}'
+            '<output style="display:block;font:13px monospace;min-height:1.4em">&#160;</output></div>\n'
+        )
+
+
+def _replace(name: str, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    folder, base = os.path.split(os.path.abspath(name))
+    made = os.path.join(folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}")
+    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+        os.replace(made, name)
+    except BaseException:
+        os.unlink(made)
+        raise
+
+
+def text(x: float, y: float, words: str, size: float, classes: str = "") -> str:
+    """Return words at a place as an SVG element; ``classes``: n (centred), e (to its left), h (bold), dim."""
+    shown = f' class="{classes}"' if classes else ""
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size:g}"{shown}>{html.escape(words)}</text>'

@@ -1,0 +1,320 @@
+"""Grids of cells: what a cell shows, where nested modes end, and how panels become one picture."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from cute_dialect.viz.drawing import Drawing, text
+from cute_dialect.viz.errors import DrawingError
+
+__all__ = ["MAX_CELLS", "Border", "Cell", "Panel", "beside", "few", "picture"]
+
+MAX_CELLS = 1 << 16
+"""A drawing has no more cells than a 256 x 256 layout."""
+
+WIDEST = 1180
+LARGEST, SMALLEST = 40, 7
+LEAST_FONT = 5.0
+GAP = 34
+
+
+class Cell(NamedTuple):
+    """What a cell shows: its lines, what hovering says, the class of its colour, and a key that related cells share."""
+
+    lines: tuple[str, ...]
+    hover: str
+    fill: str
+    key: str = ""
+
+
+class Border(NamedTuple):
+    """A line between cells of which one is in a set of (row, column) and the other is not, or is in another set."""
+
+    cells: Collection[tuple[int, int]]
+    weight: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A grid.  ``cells``: by row and column.  ``row_breaks``, ``column_breaks``: after how many rows or columns a
+    nested mode begins anew, and how heavy the line is; ``row_starts``: single rows that begin with a line.  ``more``:
+    whether there are more rows, more columns than are drawn.
+    """
+
+    title: str
+    cells: Sequence[Sequence[Cell]]
+    row_breaks: Sequence[tuple[int, int]] = ()
+    column_breaks: Sequence[tuple[int, int]] = ()
+    borders: Sequence[Border] = ()
+    more: tuple[bool, bool] = (False, False)
+    numbered: tuple[bool, bool] = (True, True)
+    names: tuple[str, str] = ("", "")
+    row_labels: Sequence[str] = ()
+    row_starts: Sequence[tuple[int, int]] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.cells)
+
+    @property
+    def columns(self) -> int:
+        """How many columns it has."""
+        return len(self.cells[0]) if self.cells else 0
+
+    @property
+    def left(self) -> float:
+        """Pixels before its first column."""
+        widest = max((len(x) for x in self.row_labels), default=len(str(max(self.rows - 1, 0))))
+        return (16 if self.names[0] else 0) + (8 + 7 * widest if self.numbered[0] else 2)
+
+    @property
+    def top(self) -> float:
+        """Pixels above its first row."""
+        return (20 if self.title else 2) + (14 if self.names[1] else 0) + (16 if self.numbered[1] else 2)
+
+
+def few(cells: int) -> int:
+    """Return a number of cells; raises DrawingError if they are too many for a drawing."""
+    if cells > MAX_CELLS:
+        raise DrawingError(f"a drawing has at most {MAX_CELLS} cells, this one would have {cells}; draw a part of it")
+    return cells
+
+
+def cell_size(most: int) -> float:
+    """Return the pixels of a cell's side, with so many cells in a row or column: 40, less where there are many."""
+    return max(SMALLEST, min(LARGEST, WIDEST // max(most, 1)))
+
+
+def breaks(extents: Sequence[int]) -> list[tuple[int, int]]:
+    """Return after how many cells each inner mode of a nested one begins anew, and how heavy the line there is.
+
+    >>> breaks((2, 4, 2)), breaks((8,))
+    ([(2, 1), (8, 2)], [])
+    """
+    real = [e for e in extents if e != 1]
+    out: list[tuple[int, int]] = []
+    span = 1
+    for n, extent in enumerate(real[:-1]):
+        span *= extent
+        out.append((span, min(n + 1, 3)))
+    return out
+
+
+def picture(
+    title: str, placed: Sequence[tuple[Panel, float, float]], notes: Sequence[str] = (), size: float = 0
+) -> Drawing:
+    """Return the picture of panels whose first cells lie at these places, in pixels, with lines of notes below."""
+    few(sum(p.rows * p.columns for p, _, _ in placed))
+    side = size or cell_size(max(max(p.rows, p.columns) for p, _, _ in placed))
+    body = [text(16, 24, title, 14, "h")]
+    right, bottom = 16 + 8.5 * len(title), 40.0
+    for panel, x, y in placed:
+        body += _panel(panel, x + 16, y + 40, side)
+        wide = max(panel.columns * side, 7.3 * len(panel.title) - panel.left) + (20 if panel.more[1] else 0)
+        right = max(right, x + 16 + wide)
+        bottom = max(bottom, y + 40 + panel.rows * side + (18 if panel.more[0] else 0))
+    for i, note in enumerate(notes):
+        body.append(text(16, bottom + 24 + 17 * i, note, 12, "dim"))
+        right = max(right, 16 + 7.3 * len(note))
+    bottom += 24 + 17 * len(notes) - (5 if notes else 8)
+    return Drawing(title, round(right + 16), round(bottom), "\n".join(body), tuple(p for p, _, _ in placed))
+
+
+def beside(title: str, panels: Sequence[Panel], notes: Sequence[str] = (), largest: int = LARGEST) -> Drawing:
+    """Return the picture of panels in rows, so that it is about half as wide again as high; ``largest``: a cell."""
+    side = min(largest, cell_size(max(max(p.rows, p.columns) for p in panels)))
+    shapes = [_rows_of(panels, side, n) for n in range(1, len(panels) + 1)]
+    placed, _, _ = min(shapes, key=lambda s: max(s[1] / 1.6, s[2]))
+    return picture(title, placed, notes, side)
+
+
+def _rows_of(
+    panels: Sequence[Panel], side: float, per_row: int
+) -> tuple[list[tuple[Panel, float, float]], float, float]:
+    """Return panels placed in rows of so many, and the width and height of all."""
+    placed: list[tuple[Panel, float, float]] = []
+    widest = y = 0.0
+    for at in range(0, len(panels), per_row):
+        row = panels[at : at + per_row]
+        x, top = 0.0, max(p.top for p in row)
+        for p in row:
+            placed.append((p, x + p.left, y + top))
+            x += max(p.left + p.columns * side, 7.6 * len(p.title)) + GAP + (16 if p.more[1] else 0)
+        widest = max(widest, x - GAP)
+        y += top + max(p.rows for p in row) * side + GAP
+    return placed, widest, y - GAP
+
+
+# ------------------------------------------------------------------------------------------------------------ one panel
+
+
+def _panel(p: Panel, x: float, y: float, side: float) -> list[str]:
+    out: list[str] = []
+    wide, high = p.columns * side, p.rows * side
+    if p.title:
+        out.append(text(x - p.left + (16 if p.names[0] else 0), y - p.top + 12, p.title, 12, "h"))
+    out += _axes(p, x, y, side)
+    out.append('<g class="cells">')
+    sizes = _font_sizes(p, side)
+    words: list[str] = []
+    for i, row in enumerate(p.cells):
+        for j, cell in enumerate(row):
+            at_x, at_y = x + j * side, y + i * side
+            key = f'data-k="{html.escape(cell.key)}" ' if cell.key else ""
+            out.append(
+                f'<path {key}class="{cell.fill}" d="M{at_x:g} {at_y:g}h{side:g}v{side:g}h{-side:g}z">'
+                f"<title>{html.escape(cell.hover)}</title></path>"
+            )
+            size = sizes.get(len(cell.lines), 0.0)
+            if size >= LEAST_FONT:
+                first = at_y + side / 2 + size * (0.36 - 0.58 * (len(cell.lines) - 1))
+                for k, line in enumerate(cell.lines):
+                    if line:
+                        words.append(text(at_x + side / 2, round(first + 1.16 * size * k, 1), line, size))
+    out.append("</g>")
+    out += _lines(p, x, y, side)
+    if not words:
+        words = _regions(p, x, y, side)
+    if words:
+        out += ['<g class="n" pointer-events="none">', *words, "</g>"]
+    if p.more[1]:
+        out.append(text(x + wide + 4, y + high / 2 + 5, "⋯", 16, "dim"))
+    if p.more[0]:
+        out.append(text(x + wide / 2, y + high + 15, "⋮", 16, "n dim"))
+    return out
+
+
+def _font_sizes(p: Panel, side: float) -> dict[int, float]:
+    """Return the size of the words by the number of lines: all cells of a panel have the same."""
+    longest: dict[int, int] = {}
+    for row in p.cells:
+        for cell in row:
+            n = len(cell.lines)
+            longest[n] = max(longest.get(n, 1), *(len(line) for line in cell.lines), 1)
+    least = min(((side - 3) / (0.61 * n) for n in longest.values()), default=0.0)
+    return {n: round(min(12.0, least, (side - 3) / (1.2 * max(n, 1))), 1) for n in longest}
+
+
+def _regions(p: Panel, x: float, y: float, side: float) -> list[str]:
+    """Return the words of cells that are too small for them, where a rectangle of cells is of one thing."""
+    out: list[str] = []
+    for i, row in enumerate(p.cells):
+        for j, cell in enumerate(row):
+            key = cell.key
+            if not cell.lines or not key or (j and row[j - 1].key == key) or (i and p.cells[i - 1][j].key == key):
+                continue
+            wide = next((n for n in range(1, p.columns - j) if row[j + n].key != key), p.columns - j)
+            high = next(
+                (n for n in range(1, p.rows - i) if any(c.key != key for c in p.cells[i + n][j : j + wide])), p.rows - i
+            )
+            size = min(11.0, (wide * side - 3) / (0.61 * len(cell.lines[0])), 0.82 * high * side)
+            if size >= LEAST_FONT:
+                at_x, at_y = x + (j + wide / 2) * side, y + (i + high / 2) * side + 0.36 * size
+                out.append(text(round(at_x, 1), round(at_y, 1), cell.lines[0], round(size, 1)))
+    return out
+
+
+def _axes(p: Panel, x: float, y: float, side: float) -> list[str]:
+    out: list[str] = []
+    if p.names[0]:
+        at_x, at_y = x - p.left + 10, y + p.rows * side / 2
+        out.append(f'<g transform="rotate(-90 {at_x:g} {at_y:g})">{text(at_x, at_y, p.names[0], 12, "n dim")}</g>')
+    if p.names[1]:
+        out.append(text(x + p.columns * side / 2, y - (20 if p.numbered[1] else 6), p.names[1], 12, "n dim"))
+    if p.numbered[1]:
+        step = _step(side, 8 * len(str(p.columns - 1)) + 4, p.column_breaks)
+        out += [text(x + (j + 0.5) * side, y - 6, str(j), 10, "n dim") for j in range(0, p.columns, step)]
+    if p.numbered[0]:
+        step = 1 if p.row_labels and side >= 11 else _step(side, 13, p.row_breaks)
+        out += [
+            text(x - 6, y + (i + 0.5) * side + 3.5, p.row_labels[i] if p.row_labels else str(i), 10, "e dim")
+            for i in range(0, p.rows, step)
+        ]
+    return out
+
+
+def _step(side: float, room: float, breaks: Sequence[tuple[int, int]]) -> int:
+    """Return every how many-th row or column has its number: one, or where a nested mode begins, or a power of two."""
+    if side >= room:
+        return 1
+    fitting = [span for span, _ in breaks if span * side >= room]
+    step = 1
+    while step * side < room:
+        step *= 2
+    return min([*fitting, step]) if fitting else step
+
+
+def _lines(p: Panel, x: float, y: float, side: float) -> list[str]:
+    wide, high = p.columns * side, p.rows * side
+    paths: dict[str, list[str]] = {}
+
+    def across(i: float, name: str) -> None:
+        paths.setdefault(name, []).append(f"M{x:g} {y + i * side:g}h{wide:g}")
+
+    def down(j: float, name: str) -> None:
+        paths.setdefault(name, []).append(f"M{x + j * side:g} {y:g}v{high:g}")
+
+    plain = "l0" if side >= 12 else "thin"
+    if side >= 9:
+        for i in range(1, p.rows):
+            across(i, plain)
+        for j in range(1, p.columns):
+            down(j, plain)
+    for count, spans, draw in ((p.rows, p.row_breaks, across), (p.columns, p.column_breaks, down)):
+        for i in range(1, count):
+            weights = [w for span, w in spans if i % span == 0]
+            if weights:
+                draw(i, f"l{max(weights)}")
+    for i, weight in p.row_starts:
+        across(i, f"l{weight}")
+    for border in p.borders:
+        edges = paths.setdefault(f"l{border.weight}", [])
+        edges += _edges(border.cells, x, y, side)
+    paths.setdefault("l1", []).append(f"M{x:g} {y:g}h{wide:g}v{high:g}h{-wide:g}z")
+    return [
+        f'<path class="{name}" pointer-events="none" d="{"".join(d)}"/>'
+        for name, d in sorted(paths.items(), key=_weight)
+    ]
+
+
+def _weight(item: tuple[str, list[str]]) -> str:
+    return "" if item[0] == "thin" else item[0]
+
+
+def _edges(cells: Collection[tuple[int, int]], x: float, y: float, side: float) -> list[str]:
+    """Return the pieces of the border around a set of cells, joined where they run on."""
+    inside = set(cells)
+    flat: dict[int, list[int]] = {}
+    steep: dict[int, list[int]] = {}
+    for i, j in inside:
+        for di in (0, 1):
+            if (i - 1 + 2 * di, j) not in inside:
+                flat.setdefault(i + di, []).append(j)
+        for dj in (0, 1):
+            if (i, j - 1 + 2 * dj) not in inside:
+                steep.setdefault(j + dj, []).append(i)
+    out = [f"M{x + a * side:g} {y + i * side:g}h{(b - a) * side:g}" for i, js in flat.items() for a, b in _runs(js)]
+    out += [f"M{x + j * side:g} {y + a * side:g}v{(b - a) * side:g}" for j, is_ in steep.items() for a, b in _runs(is_)]
+    return out
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the ranges that numbers fill.
+
+    >>> _runs([3, 1, 2, 7])
+    [(1, 4), (7, 8)]
+    """
+    found = sorted(numbers)
+    cuts = [0, *[k + 1 for k, (a, b) in enumerate(pairwise(found)) if b != a + 1], len(found)]
+    return [(found[a], found[b - 1] + 1) for a, b in pairwise(cuts)]
+
+
+def grid(rows: int, columns: int, cell: Callable[[int, int], Cell]) -> list[list[Cell]]:
+    """Return the cells of a grid; raises DrawingError if they are too many."""
+    few(rows * columns)
+    return [[cell(i, j) for j in range(columns)] for i in range(rows)]

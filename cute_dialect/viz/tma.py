@@ -1,0 +1,195 @@
+"""Drawings of TMA copies: the box of a tensor map on the left, where it lies in shared memory on the right.
+
+The unit is the 16 bytes that a swizzle moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from cute_dialect.algebra.swizzle import apply_swizzle
+from cute_dialect.algebra.values import Swizzle
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.gmma import SWIZZLES
+from cute_dialect.arch.tensor_map import TensorMapSpec
+from cute_dialect.viz.drawing import Drawing, Path
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.palette import kind
+from cute_dialect.viz.panels import Cell, Panel, beside, grid
+
+__all__ = ["TmaBox", "draw_tma", "is_tma", "tma_box"]
+
+UNIT = 16
+"""Bytes that a swizzle of TMA moves together."""
+
+LINE = 128
+"""Bytes of the 32 banks."""
+
+MAX_ROWS = 16
+
+
+class TmaBox(NamedTuple):
+    """A box: its elements' name and bits, how many are moved along each dimension (innermost first), the bytes of its
+    swizzle, and what else there is to say."""
+
+    element: str
+    bits: int
+    counts: tuple[int, ...]
+    swizzle: int
+    notes: tuple[str, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes along dimension 0."""
+        return self.counts[0] * self.bits // 8
+
+    @property
+    def rows(self) -> int:
+        """Rows of dimension 0 in the box."""
+        n = 1
+        for c in self.counts[1:]:
+            n *= c
+        return n
+
+    def place(self, byte: int) -> int:
+        """Return where in shared memory a byte of the compact box lies.
+
+        >>> TmaBox("f16", 16, (64, 8), 128, ()).place(128)  # the second row: units are exchanged in pairs
+        144
+        """
+        if not self.swizzle:
+            return byte
+        bits = SWIZZLES.index(self.swizzle)
+        return cast("int", apply_swizzle(Swizzle(bits, 4, 3), byte))
+
+
+def is_tma(x: Any) -> bool:
+    """Tell whether something is a TMA atom of the language, its type, or a tensor map's description."""
+    if isinstance(x, TensorMapSpec):
+        return True
+    data = getattr(getattr(x, "type", x), "data", None)
+    return hasattr(data, "box") and hasattr(data, "interleave")
+
+
+def tma_box(x: Any) -> TmaBox:
+    """Read the box of a TMA atom or of a :class:`TensorMapSpec`.  Raises DrawingError for anything else."""
+    if isinstance(x, TensorMapSpec):
+        extents = " x ".join(str(d.extent) for d in x.dims)
+        notes = [f"tensor {extents} (dimension 0 first), strides of {', '.join(map(str, x.strides)) or 'no'} bytes"]
+        if x.boxes > 1:
+            notes.append(f"{x.boxes} boxes fill a tile")
+        if x.multicast > 1:
+            notes.append(f"multicast: {x.multicast} blocks load a part each, for all")
+        counts, steps = tuple(d.count for d in x.dims), tuple(d.element_stride for d in x.dims)
+        return _box(x.element, x.box, counts, steps, x.swizzle, x.interleave, x.oob_fill, x.l2_promotion, notes)
+    if not is_tma(x):
+        raise DrawingError(f"expected a TMA atom, as make_tiled_tma_atom makes it, got {x!r}")
+    m = getattr(x, "type", x).data
+    notes = [f"reduction: {m.reduction}"] if getattr(m, "reduction", "") else []
+    return _box(str(m.element), m.box, m.counts, m.strides, m.swizzle, m.interleave, m.oob, m.l2, notes)
+
+
+def _box(
+    element: str, box: tuple[int, ...], counts: tuple[int, ...], steps: tuple[int, ...], swizzle: int, interleave: int,
+    oob: str, l2: int, notes: list[str],
+) -> TmaBox:  # fmt: skip
+    if any(s != 1 for s in steps):
+        notes.append(f"every {', '.join(map(str, steps))}-th element along the dimensions of a box of {_by(box)}")
+    if interleave:
+        notes.append(f"interleaved by {interleave} bytes")
+    notes.append(f"out of bounds: {'NaN' if oob == 'nan' else 'zero'}; L2 promotion: {f'{l2} bytes' if l2 else 'none'}")
+    return TmaBox(element, bits_of(element), counts, swizzle, tuple(notes))
+
+
+def _by(numbers: tuple[int, ...]) -> str:
+    return " x ".join(map(str, numbers))
+
+
+def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
+    """Draw what one TMA instruction moves: the units of 16 bytes of its box, and where each lies in shared memory.
+
+    ``x``: a TMA atom of the language (what ``make_tiled_tma_atom`` gives first) or a ``TensorMapSpec``.  The first rows
+    are drawn; below stand the bytes, the swizzle, the alignment and what loads give outside of the tensor.
+
+    >>> from cute_dialect.algebra import Layout
+    >>> from cute_dialect.arch.gmma import smem_tile
+    >>> from cute_dialect.arch.tma import derive
+    >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
+    >>> draw_tma(spec).title
+    'TMA box 64 x 128 of f16: 16384 bytes, swizzle 128'
+    """
+    b = tma_box(x)
+    if b.row_bytes % UNIT:
+        raise DrawingError(f"expected rows of a multiple of {UNIT} bytes, got {b.row_bytes}")
+    units, rows = b.row_bytes // UNIT, min(b.rows, MAX_ROWS)
+    each = UNIT * 8 // b.bits
+    lines = -(-rows * b.row_bytes // LINE)
+
+    def row_name(row: int) -> str:
+        at: list[int] = []
+        for c in b.counts[1:]:
+            at.append(row % c)
+            row //= c
+        return ",".join(map(str, at)) or "0"
+
+    inverse = {b.place(UNIT * k): k for k in range(rows * units)}
+
+    def said(k: int) -> tuple[str, str]:
+        row, unit = divmod(k, units)
+        place = b.place(UNIT * k)
+        first = unit * each
+        name = f"elements {first} to {first + each - 1} of row {row_name(row)}"
+        return name, f"bytes {place} to {place + UNIT - 1} (banks {place // 4 % 32} to {place // 4 % 32 + 3})"
+
+    def in_box(i: int, j: int) -> Cell:
+        k = i * units + j
+        name, place = said(k)
+        return Cell((str(j * each),), f"{name} → {place}", kind(j), f"k{k}")
+
+    def in_memory(i: int, j: int) -> Cell:
+        k = inverse.get(i * LINE + j * UNIT)
+        if k is None:
+            return Cell((), f"bytes {i * LINE + j * UNIT} and on: not of this box", "none")
+        name, place = said(k)
+        return Cell((row_name(k // units), str(k % units * each)), f"{place} ← {name}", kind(k % units), f"k{k}")
+
+    panels = [
+        _panel(
+            "box: elements of dimension 0 →", rows, units, in_box, b.rows > rows, [row_name(i) for i in range(rows)]
+        ),
+        _panel(
+            "shared memory: 128 bytes a row",
+            lines,
+            min(LINE // UNIT, lines * LINE // UNIT),
+            in_memory,
+            b.rows > rows,
+            [str(i * LINE) for i in range(lines)],
+        ),
+    ]
+    size = b.row_bytes * b.rows
+    notes = [
+        f"{size} bytes, as the barrier counts them; cells: {UNIT} bytes, {each} elements, a row over its first element",
+        f"swizzle of {b.swizzle} bytes; a tile starts at a multiple of {max(LINE, 8 * b.swizzle)} bytes"
+        if b.swizzle
+        else f"no swizzle; a tile starts at a multiple of {LINE} bytes",
+        *b.notes,
+    ]
+    title = (
+        f"TMA box {_by(b.counts)} of {b.element}: {size} bytes, {f'swizzle {b.swizzle}' if b.swizzle else 'no swizzle'}"
+    )
+    return beside(title, panels, notes).saved(file)
+
+
+def _panel(
+    title: str, rows: int, columns: int, cell: Callable[[int, int], Cell], more: bool, labels: list[str]
+) -> Panel:
+    starts = [(i, 1) for i in range(8, rows, 8)]
+    return Panel(
+        title,
+        grid(rows, columns, cell),
+        row_starts=starts,
+        more=(more, False),
+        numbered=(True, False),
+        row_labels=labels,
+    )

@@ -1,0 +1,261 @@
+"""Drawings of layouts: every cell says what the layout, evaluated by the oracle or by hand, says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from svg_pictures import cells, shown
+from tensor_layouts import Layout as Oracle
+
+import cute_dialect.lang as cute
+from cute_dialect.viz import Drawing, DrawingError, draw, draw_divide, draw_layout, draw_swizzle, draw_tv
+
+
+@pytest.mark.parametrize(
+    "shape, stride",
+    [
+        ((8, 8), (8, 1)),
+        (((2, 4), (4, 2)), ((1, 16), (2, 8))),
+        (7, 3),
+        ((3, 5, 2), (1, 4, 32)),
+        ((4, 6), (0, 2)),
+        ((5, 4), (-1, 7)),
+    ],
+    ids=str,
+)
+def test_each_cell_is_what_the_layout_gives(shape: object, stride: object) -> None:
+    """Panels are the coordinates of modes 2 and on; a cell that shares its offset says which others have it."""
+    oracle = Oracle(shape, stride)
+    drawn = draw(cute.make_layout(shape, stride=stride))
+    sizes = [cute.size(m) for m in shape] if isinstance(shape, tuple) else [1, shape]
+    found = cells(drawn)
+    assert len(found) == len(drawn.panels) * sizes[0] * sizes[1]
+    for (panel, i, j), (title, text) in found.items():
+        coord = (i, j, panel)[: len(sizes)] if isinstance(shape, tuple) else (j,)
+        offset = oracle(*coord)
+        assert text == [str(offset)]
+        assert title.partition("\n")[0].endswith(f"→ {offset}")
+        said = f"({','.join(map(str, coord))})" if len(coord) > 1 else str(j)
+        assert title.startswith(said)
+        same = [c for c in found.values() if c[1] == text]
+        assert (len(same) > 1) == ("←" in title)
+
+
+def test_nested_coordinates_are_told_and_have_heavier_lines() -> None:
+    drawn = draw("((2,2),(2,(2,2))):((1,4),(2,(8,16)))")
+    title, text = cells(drawn)[0, 3, 6]
+    assert title == "(3,6) = ((1,1),(0,(1,1))) → 29" and text == ["29"]
+    assert drawn.panels[0].column_breaks == [(2, 1), (4, 2)] and 'class="l2"' in drawn.svg
+    # In the row of eight columns a heavier line stands at the fourth, a light one at the second and the sixth.
+    (x0, y0), side = shown(drawn).origin[0], shown(drawn).side
+    heavy = re.search(r'class="l2"[^>]* d="([^"]*)"', drawn.svg)
+    assert heavy is not None and f"M{x0 + 4 * side:g} {y0:g}v{4 * side:g}" in heavy[1]
+    assert f"M{x0 + 2 * side:g} {y0:g}v" not in heavy[1]
+
+
+def test_what_is_not_known() -> None:
+    """Of run-time extents a few cells are drawn, of strides their names; with sizes it is as any other."""
+    some = cells(draw("(m,4):(ld,1)"))
+    assert [some[0, i, 3][1] for i in range(4)] == [["3"], ["ld+3"], ["2ld+3"], ["3ld+3"]]
+    assert "⋮" in str(draw("(m,4):(ld,1)")) and "ld: known when it runs" in str(draw("(m,4):(ld,1)"))
+    full = cells(draw("(m,4):(ld,1)", sizes={"m": 2, "ld": 10}))
+    assert {k[1:]: v[1] for k, v in full.items()} == {(i, j): [str(10 * i + j)] for i in range(2) for j in range(4)}
+    seen: list[str] = []
+
+    @cute.kernel
+    def kernel(x: cute.Tensor) -> None:
+        seen.append(str(draw_layout(x.layout)))
+        seen.append(draw_layout(x, sizes=(3, 5, 5)).title)
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        kernel(x).launch(grid=1, block=32)
+
+    cute.trace(host, cute.runtime.make_fake_tensor(cute.Float32, (cute.sym_int(), cute.sym_int()), (cute.sym_int(), 1)))
+    assert "known when it runs" in seen[0] and seen[1] == "(3,5):(5,1)"
+
+
+def test_in_a_host_function() -> None:
+    @cute.jit
+    def picture() -> None:
+        seen.append(cute.viz.render_layout_svg(cute.make_layout((2, 3))))
+
+    seen: list[Drawing] = []
+    picture()
+    assert {k[1:]: t for k, (_, t) in cells(seen[0]).items()} == {
+        (i, j): [str(i + 2 * j)] for i in range(2) for j in range(3)
+    }
+
+
+def test_arrays_and_shapes() -> None:
+    import numpy as np
+
+    array = np.zeros((4, 6), np.float32).T[::2]
+    assert draw(array).title == "(3,4):(2,6)" and draw((2, (3, 4))).title == "(2,(3,4)):(1,(2,6))"
+
+
+def test_divided_by_a_tiler() -> None:
+    """Cells of a tile have one colour; the columns on the right are those that the oracle gives."""
+    from tensor_layouts import zipped_divide
+
+    oracle = zipped_divide(Oracle((9, (4, 8)), (59, (13, 1))), (Oracle(3, 3), Oracle((2, 4), (1, 8))))
+    drawn = draw_divide("(9,(4,8)):(59,(13,1))", "(3:3,(2,4):(1,8))")
+    found = cells(drawn)
+    tiles = {}
+    for (panel, k, t), (_, text) in found.items():
+        if panel == 1:
+            assert text == [str(oracle(k, t))]
+            tiles.setdefault(t, set()).add(oracle(k, t))
+    assert len(tiles) == 12 and all(len(t) == 24 for t in tiles.values())
+    keys: dict[str, set[int]] = {}
+    for i in range(9):
+        for j in range(32):
+            cell = drawn.panels[0].cells[i][j]
+            keys.setdefault(cell.key, set()).add(int(cell.lines[0]))
+    assert keys == {f"t{t}": held for t, held in tiles.items()}
+
+
+def test_a_swizzled_layout() -> None:
+    layout = cute.make_composed_layout(cute.make_swizzle(2, 0, 2), 0, cute.make_layout((4, 4), stride=(4, 1)))
+    found = cells(draw(layout))
+    assert all(found[0, i, j][1] == [str(4 * i + (j ^ i))] for i in range(4) for j in range(4))
+    both = cells(draw_swizzle(layout, bits=32))
+    assert all(
+        both[0, i, j][1] == [str(4 * i + j)] and both[1, i, j][1] == [str(4 * i + (j ^ i))]
+        for i in range(4)
+        for j in range(4)
+    )
+    assert both[1, 3, 1][0] == "(3,1) → 13 → 14\nbyte 56, bank 14"
+    alone = cells(draw("S<3,4,3>"))
+    assert all(alone[1, i, j][1] == [str(i ^ j)] for i in range(8) for j in range(8))
+
+
+# ------------------------------------------------------------------------------------------------- threads and values
+
+
+def test_threads_and_values(tmp_path: Path) -> None:
+    """The tile of ``make_layout_tv`` over (4,32) threads of (4,4) values: rows of 32 threads, by hand."""
+    threads, values = cute.make_layout((4, 32), stride=(32, 1)), cute.make_layout((4, 4), stride=(4, 1))
+    tiler, tv = cute.make_layout_tv(threads, values)
+    drawn = cute.viz.render_tv_layout_svg(tv, tiler, tmp_path / "tv.svg")
+    assert (tmp_path / "tv.svg").read_text() == str(drawn)
+    found = cells(drawn)
+    assert len(found) == 16 * 128
+    for (_, i, j), (title, _) in found.items():
+        assert title.startswith(f"({i},{j}): T{i // 4 * 32 + j // 4}V{j % 4 + 4 * (i % 4)}\n"), (i, j)
+    # Both directions: the cell tells where the other values of its thread are.
+    assert found[0, 0, 0][0].endswith("T0: (0,0), (0,1), (0,2), (0,3), (1,0), (1,1), (1,2), (1,3) and 8 more")
+    # Cells are too small for two lines each, so each thread's block has one.
+    assert {t for t in shown(drawn).words if t.startswith("T")} == {f"T{t}" for t in range(128)}
+
+
+def test_one_row() -> None:
+    tiler, tv = cute.make_layout_tv(cute.make_layout((32,), stride=(1,)), cute.make_layout((1,), stride=(1,)))
+    found = cells(draw_tv(tv, (1, tiler[0])))
+    assert [found[0, 0, j][1] for j in range(32)] == [[f"T{j}", "V0"] for j in range(32)]
+
+
+def test_several_threads_hold_one_value_and_nobody() -> None:
+    found = cells(draw_tv("(4,1):(0,0)", (1, 2)))
+    assert found[0, 0, 0] == ("(0,0): T0V0, T1V0, T2V0, T3V0\nT0: (0,0)", ["T0+3", "V0"])
+    assert found[0, 0, 1] == ("(0,1): nobody", [])
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: draw_tv("(2,2):(2,1)", (1, 2)), "thread 1, value 0 is at 2, outside of the tile of 1 x 2"),
+        (lambda: draw_tv("4:1", (2, 2)), "expected a thread-value layout to draw of rank 2 (thread, value), got 4:1"),
+        (lambda: draw_tv("(2,2):(2,1)", "(2,)2"), "expected a tile such as '(16,128)', got '(2,)2'"),
+        (lambda: draw_tv("(2,2):(2,1)", (2, 2, 2)), "expected a tile (M, N) of positive extents, got (2, 2, 2)"),
+        (lambda: draw("(512,512):(1,512)"), "a drawing has at most 65536 cells, this one would have 262144"),
+        (lambda: draw("(2,2,65):(1,2,4)"), "expected at most 64 panels for modes 2 and on, got 65"),
+        (lambda: draw("(4,8:(8,1)"), "expected ',' or ')', got ':'\n  (4,8:(8,1)\n      ^"),
+        (lambda: draw("(rows,8):(8,1,)x)"), "expected the end, got 'x'\n  (rows,8):(8,1,)x)\n                 ^"),
+        (lambda: draw("((m,2),4):((1,m),8)"), "the extent m inside of a nested mode is not known: give sizes={'m': 8}"),
+        (lambda: draw("(m,8):(8,1)", sizes={"n": 2}), "expected sizes of m, got one of 'n'"),
+        (lambda: draw("(4,8):(8,1)", sizes={"m": 2}), "expected no sizes: all of (4,8):(8,1) is known"),
+        (
+            lambda: draw("S<2,0,3> o 0 o (m,8):(8,1)"),
+            "a swizzle of what is not known cannot be drawn: give sizes={'m': 8}",
+        ),
+        (lambda: draw(object), "expected a layout, its text such as '(4,8):(8,1)', a tensor, a shape or an array"),
+        (lambda: draw("SM80_16x8x15_F32F16F16F32_TN"), "expected the name of an atom"),
+        (lambda: draw_divide("(4,4):(4,1)", "(3,5"), "expected a tiler such as '(2,4)' or '[3:3;(2,4):(1,8)]'"),
+        (
+            lambda: draw_divide("(m,4):(4,1)", (2, 2)),
+            "draw_divide: expected a static layout, got (m,4):(4,1); give sizes={'m': 8}",
+        ),
+        (lambda: draw_swizzle("(4,4):(4,1)"), "expected a swizzled layout such as"),
+        (
+            lambda: draw("(2,2)").save("drawing.gif"),
+            "expected a file that ends in .svg, .png, .html, .tex, got 'drawing.gif'",
+        ),
+        (lambda: draw("(2,2)").with_theme("blue"), "expected a theme of auto, light, dark, got 'blue'"),
+    ],
+)
+def test_what_cannot_be_drawn(make: object, message: str) -> None:
+    with pytest.raises(DrawingError) as e:
+        make()  # pyright: ignore
+    assert message in str(e.value)
+
+
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+def test_files(tmp_path: Path) -> None:
+    """Each kind of file is written whole or not at all, in the place of one that was there."""
+    drawn = draw("(4,4):(4,1)")
+    for suffix in ("svg", "html", "tex", "png"):
+        file = tmp_path / f"x.{suffix}"
+        file.write_text("before")
+        drawn.save(file)
+        assert b"before" not in file.read_bytes()
+    assert (tmp_path / "x.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    width = int.from_bytes((tmp_path / "x.png").read_bytes()[16:20], "big")
+    assert width == 2 * drawn.width
+    assert len(list(tmp_path.iterdir())) == 4
+    with pytest.raises(FileNotFoundError):
+        drawn.save(tmp_path / "no" / "x.svg")
+    page = (tmp_path / "x.html").read_text()
+    assert drawn.svg in page and page.count("onmouseover") == 1 and "<script" not in page
+
+
+def test_light_and_dark() -> None:
+    """By default colours follow the page; a theme of its own has no rule for pages."""
+    drawn = draw("(4,4):(4,1)")
+    assert "prefers-color-scheme:dark" in drawn.svg
+    light, dark = drawn.with_theme("light").svg, drawn.with_theme("dark").svg
+    assert "prefers-color-scheme" not in light + dark and "#ffffff" in light and "#ffffff" not in dark
+    assert drawn._repr_svg_() == drawn.svg and drawn.svg in drawn._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_words_can_be_read_on_every_colour() -> None:
+    """The contrast of text on each fill is at least 4.5, that of WCAG's level AA."""
+    from cute_dialect.viz.palette import KINDS, LEVELS, tone
+
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        r, g, b = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+    for theme in ("light", "dark"):
+        ink = light(tone("ink", theme))
+        for name in [f"q{i}" for i in range(KINDS)] + [f"s{i}" for i in range(LEVELS)] + ["none", "paper", "bad"]:
+            a, b = sorted((light(tone(name, theme)), ink))
+            assert (b + 0.05) / (a + 0.05) >= 4.5, (theme, name)
+
+
+def test_latex_has_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    layout = cute.make_composed_layout(cute.make_swizzle(1, 0, 2), 0, cute.make_layout((4, 2), stride=(2, 1)))
+    cute.print_latex(layout)
+    printed = capsys.readouterr().out
+    found = re.findall(r"\\node\[fill=q\d+\] at \((\d),(\d)\) \{(\d)\};", printed)
+    assert {(int(i), int(j)): int(n) for i, j, n in found} == {
+        (i, j): layout((i, j)) for i in range(4) for j in range(2)
+    }
+    assert printed.count("\\node at") == 6 and printed.count("{") == printed.count("}")
+    cute.print_latex("SM80_8x8x4_F64F64F64F64_TN")
+    assert "{\\shortstack{T5 \\\\ V0}}" in capsys.readouterr().out

@@ -1,0 +1,35 @@
+"""The page of drawings: its blocks run and make the pictures that stand beside it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[3] / "docs" / "drawings.md"
+
+
+def test_the_pictures_are_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change of how drawings look: ``python test/unit/viz/test_drawings_md.py`` makes the pictures anew."""
+    (tmp_path / "pictures").mkdir()
+    monkeypatch.chdir(tmp_path)
+    make()
+    shown = re.findall(r"!\[[^]]*\]\((pictures/\w+\.svg)\)", PAGE.read_text())
+    assert sorted(shown) == sorted(f"pictures/{p.name}" for p in (tmp_path / "pictures").iterdir())
+    for name in shown:
+        assert (PAGE.parent / name).read_text() == (tmp_path / name).read_text(), name
+
+
+def make() -> None:
+    """Run the blocks of the page."""
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), names)
+
+
+if __name__ == "__main__":
+    import os
+
+    os.chdir(PAGE.parent)
+    make()
