@@ -19,6 +19,7 @@ True
 
 # pyright: basic
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -30,7 +31,7 @@ from cute_dialect.kernels.staged import Staged, WarpsOfK, over_k, tile_copy, til
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text"]
+__all__ = ["AmpereConfig", "AmpereGemm", "ampere_gemm_text", "compute_tile"]
 
 
 class AmpereConfig(NamedTuple):
@@ -144,14 +145,27 @@ class AmpereGemm:
 def _multiply(
     c: AmpereConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, vector: int
 ) -> None:  # fmt: skip
-    """Compute one tile; copies move ``vector`` elements."""
+    """Compute one tile of a raster; copies move ``vector`` elements."""
+    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    compute_tile(c, A, B, C, addends, (row, column), vector, matrix[0] if matrix else None)
+
+
+def compute_tile(
+    c: AmpereConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], vector: int, matrix: Any = None,
+    seen: Callable[[Any], Any] | None = None,
+) -> None:  # fmt: skip
+    """Compute the tile in row and column ``where``; copies move ``vector`` elements.
+
+    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
+    C, where they differ.
+    """
     m, n, k = c.tile
     if vector == 1:  # elements on their way are held in registers: not too many at a time
         k = min(k, max(32, 16 * c.warps_k))
     c = c._replace(tile=(m, n, k))
     kind, thread = A.element_type, cute.arch.thread_idx().x
-    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    row, column = where
     wm, wn = c.warps
     # Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
     of_k = WarpsOfK(c.warps_k, 32 * wm * wn, thread)
@@ -186,7 +200,7 @@ def _multiply(
     if c.epilogue.active:
         acc = fused.taken(acc)
         if of_k.leads:
-            fused.apply_each(acc, ids, matrix[0] if matrix else None)
+            fused.apply_each(acc, ids if seen is None else seen(ids), matrix)
     if same:
         _store(c, C, acc, mma, buffer, (row, column), vector, thread, of_k)
         return

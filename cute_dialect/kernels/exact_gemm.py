@@ -14,6 +14,7 @@ kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else 
 # Operators and attributes are those of values in a trace.
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -24,9 +25,11 @@ from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
 
-__all__ = ["ExactConfig", "exact_gemm_text", "launch"]
+__all__ = ["THREADS", "TILE", "ExactConfig", "compute_tile", "exact_gemm_text", "launch"]
 
 _FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]
+TILE, THREADS = _ANY.tile, _ANY.threads
+"""The tile of a block, and its threads, where matrices are of any strides."""
 
 
 class ExactConfig(NamedTuple):
@@ -99,7 +102,7 @@ def exact_tma(
     sums = cute.make_fragment_like(product.acc)
     for i in range(cute.size(sums)):
         sums[i] = product.acc[i] + 0.0
-    _fuse(config, addends, product, sums, matrix)
+    _fuse(config, addends, product, sums, matrix[0] if matrix else None)
     product.store(sums)
 
 
@@ -111,20 +114,36 @@ def exact_any(
     """Compute a tile of C, of matrices of any strides."""
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    compute_tile(config, A, B, C, addends, (row, column), matrix[0] if matrix else None)
+
+
+def compute_tile(
+    config: ExactConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], matrix: Any = None,
+    seen: Callable[[Any], Any] | None = None, *, vectors: bool = False,
+) -> None:  # fmt: skip
+    """Compute the tile in row and column ``where``, of :data:`TILE`.
+
+    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
+    C, where they differ; ``vectors``: A, along K, and B, along N, are copied 16 bytes at once.
+    """
     k_fast = A.leading_dim == 1, B.leading_dim == 1
-    product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=(row, column), k_fast=k_fast)
-    _fuse(config, addends, product, product.acc, matrix)
+    product = multiply_stages(A, cute.select(B, [1, 0]), C, _ANY, place=where, k_fast=k_fast, vectors=vectors)
+    _fuse(config, addends, product, product.acc, matrix, seen)
     product.store(product.acc)
 
 
-def _fuse(config: ExactConfig, addends: Addends, product: Product, sums: Any, matrix: Any) -> None:
+def _fuse(
+    config: ExactConfig, addends: Addends, product: Product, sums: Any, matrix: Any,
+    seen: Callable[[Any], Any] | None = None,
+) -> None:  # fmt: skip
     """Apply the epilogue to this thread's sums."""
     if config.epilogue.active:
         tile = cute.local_tile(
             cute.make_identity_tensor(product.mC.shape), product.rung.tile[:2], (product.row, product.column)
         )
         fused = Fused(config.epilogue, addends)
-        fused.apply_each(sums, product.part.partition_C(tile), matrix[0] if matrix else None)
+        ids = product.part.partition_C(tile)
+        fused.apply_each(sums, ids if seen is None else seen(ids), matrix)
 
 
 def exact_gemm_text(config: ExactConfig | None = None) -> str:

@@ -19,6 +19,7 @@ of shared memory, whose rows are padded so that a warp's reach all banks once.
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -31,7 +32,7 @@ from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["WarpConfig", "launch", "tile_for", "warp_gemm_text"]
+__all__ = ["WarpConfig", "compute_tile", "launch", "tile_for", "warp_gemm_text"]
 
 
 class WarpConfig(NamedTuple):
@@ -325,13 +326,26 @@ class _Narrowed(_Ring):
 def _multiply(
     c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, size: int
 ) -> None:  # fmt: skip
-    """Compute one tile; copies move ``size`` bytes, or an element."""
+    """Compute one tile of a raster; copies move ``size`` bytes, or an element."""
+    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    compute_tile(c, A, B, C, addends, (row, column), size, matrix[0] if matrix else None)
+
+
+def compute_tile(
+    c: WarpConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], size: int, matrix: Any = None,
+    seen: Callable[[Any], Any] | None = None,
+) -> None:  # fmt: skip
+    """Compute the tile in row and column ``where``; copies move ``size`` bytes, or an element.
+
+    ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
+    C, where they differ.
+    """
     (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c)
     vector = max(1, size * 8 // A.element_type.width)
     # Elements on their way are held in registers: not too many at a time.
     depth = min(c.depth, 32 * c.warps_k) if size == 1 else c.depth
-    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
-    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    row, column = where
     of_k = WarpsOfK(c.warps_k, 32 * c.warps[0] * c.warps[1], thread)
     # Of FMAs threads lie side by side, 8 along M and 4 along N in a warp.
     atoms = (c.warps[0] * 8, c.warps[1] * 4, 1) if c.simt else (*c.warps, 1)
@@ -396,7 +410,7 @@ def _multiply(
         fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
         acc = fused.taken(acc)
         if of_k.leads:
-            fused.apply_each(acc, ids, matrix[0] if matrix else None)
+            fused.apply_each(acc, ids if seen is None else seen(ids), matrix)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
     if of_k.leads:

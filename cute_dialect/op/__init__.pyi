@@ -104,6 +104,7 @@ from cute_dialect.op.plans.describe import (
     MathOperation as MathOperation,
     Mode as Mode,
     OpcodeClass as OpcodeClass,
+    SchedulerMode as SchedulerMode,
     SplitKMode as SplitKMode,
     TensorDescription as TensorDescription,
     ThreadblockSwizzleStreamK as ThreadblockSwizzleStreamK,
@@ -136,6 +137,15 @@ from cute_dialect.op.plans.functors import (
 from cute_dialect.op.memory import (
     get_allocated_size as get_allocated_size,
     get_memory_pool as get_memory_pool,
+)
+from cute_dialect.op.plans.grouped_arguments import (
+    GemmGroupedArguments as GemmGroupedArguments,
+)
+from cute_dialect.op.plans.grouped_operation import (
+    GemmOperationGrouped as GemmOperationGrouped,
+)
+from cute_dialect.op.plans.grouped_plan import (
+    GroupedGemm as GroupedGemm,
 )
 from cute_dialect.op.plans.operation import (
     GemmOperationUniversal as GemmOperationUniversal,

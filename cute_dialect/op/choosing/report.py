@@ -170,7 +170,7 @@ def explain(
     by its name; by default the one here, else an H200.  ``others``: how many more kernels are told of.  Raises what the
     function does.
 
-    Of ``op.grouped_mm`` it takes ``offs``, ``lengths`` or ``row_groups``, too, or a shape of them.
+    Of ``op.grouped_mm`` it takes ``offs``, ``lengths`` or ``row_groups``, too, or a shape of them; or lists of arrays.
 
     Of ``op.attention``, ``a``, ``b`` and ``out`` are q, k and v (as k where it is not given), and its other arguments
     follow by name.
@@ -184,6 +184,12 @@ def explain(
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
+    if function is grouped_mm and isinstance(a, list):
+        from cute_dialect.op.grouped.call import Given
+        from cute_dialect.op.grouped.lists import explained_lists
+
+        lists = Given(a, b, {}, out, activation=activation, dtype=dtype, math=math, accumulator=accumulator)
+        return explained_lists(lists._replace(schedule=more.get("schedule", "auto")))
     if function is grouped_mm:
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
         return explained_grouped(operands, more, dtype, math, gpu, others, _of_torch(a))

@@ -44,7 +44,7 @@ from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 
-__all__ = ["SCHEDULES", "Given", "computed", "problem_of", "readable"]
+__all__ = ["SCHEDULES", "Given", "Planned", "computed", "planned", "problem_of", "readable"]
 
 SCHEDULES = ("auto", "device", "host")
 RESTS = ("keep", "zero")
@@ -80,13 +80,14 @@ class Given(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call that is being computed."""
+    """A call that is being computed; ``planned``: nothing is copied, and nothing launched yet."""
 
     name: str
     where: Where
     stream: object
     run: Interpreted
     launched: list[tuple[Any, tuple[Any, ...]]]
+    planned: bool = False
 
     @property
     def library(self) -> Library:
@@ -95,17 +96,33 @@ class _Call(NamedTuple):
     def launch(self, config: Any, *given: Any) -> None:
         """Launch a kernel."""
         self.launched.append((config, given))
+        if self.planned:
+            return
         report = kernel_of(config, self.where.cpu)(*given, **options_of(self.where, self.stream, self.run))
         if report is not None and "report" in self.run:
             self.run["report"](report)
 
 
+class Planned(NamedTuple):
+    """A grouped product whose kernels are not launched yet."""
+
+    result: Any
+    launches: Sequence[tuple[Any, tuple[Any, ...]]]
+    where: Where
+
+
+def planned(name: str, g: Given, device: object = None, stream: object = None) -> Planned:
+    """Return a grouped product, checked, with what computes it; nothing of it is copied.  Raises OpError."""
+    found: Planned = computed(name, g, device, stream, only_plan=True)
+    return found
+
+
 def computed(
     name: str, g: Given, device: object = None, stream: object = None, run: Any = None,
-    known: tuple[KnownGroups, Sequence[Any], object] | None = None,
+    known: tuple[KnownGroups, Sequence[Any], object] | None = None, *, only_plan: bool = False,
 ) -> Any:  # fmt: skip
     """Compute a grouped product; ``known`` is told how: calls that it remembers, the tensors and what else this one
-    says.  Raises subclasses of OpError, and what a kernel raises.
+    says.  ``only_plan``: see :func:`planned`.  Raises subclasses of OpError, and what a kernel raises.
     """
     run = cast("Interpreted", run or {})
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
@@ -130,8 +147,10 @@ def computed(
         with on:
             for n, x in on_host.items():
                 views[n] = _uploaded(name, n, x, where, views["a"])
-            call = _Call(name, where, stream, run, [])
+            call = _Call(name, where, stream, run, [], only_plan)
             result = _computed(call, g, views)
+            if only_plan:
+                return Planned(result, call.launched, where)
             if known is not None and not where.cpu and where.library.name == "torch":
                 _remember(known, call, result)
             return result
@@ -229,6 +248,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         majors = "k", "k"
     problem = problem._replace(major_a=majors[0], major_b=majors[1])
     config = _config(problem, s, begins, epilogue, g.kernel, gpu, sms)
+    if call.planned:
+        _check_readable(name, {"A": (a, majors[0] == "k"), "B": (b, majors[1] == "n"), "D": (out, True)})
     a = a if readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
     b = b if readable(b, majors[1] == "n") else copied(library, b, int(majors[1] == "n"))
     target = out
@@ -373,6 +394,16 @@ def readable(x: ArrayView, rows: bool) -> bool:
     step = x.strides[0] if len(x.shape) == 3 and x.shape[0] > 1 else 0
     whole = line * m.item % 16 == 0 and line > 0 and (len(x.shape) == 2 or x.shape[0] == 1 or step > 0)
     return m.address % 16 == 0 and whole and step * m.item % 16 == 0
+
+
+def _check_readable(name: str, matrices: Mapping[str, tuple[ArrayView, bool]]) -> None:
+    """Raise LayoutError for a matrix that TMA reads only after a copy; with each whether it is read along rows."""
+    for n, (view, rows) in matrices.items():
+        if not readable(view, rows):
+            raise LayoutError(
+                f"{name}: expected {n} contiguous along {'rows' if rows else 'columns'}, at a whole 16 bytes and with "
+                f"lines of whole 16 bytes, which TMA needs, got strides {tuple(view.strides)}; grouped_mm() copies it"
+            )
 
 
 def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[ArrayView, ...]:

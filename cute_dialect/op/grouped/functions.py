@@ -60,12 +60,26 @@ def grouped_mm(
     ``epilogue``: a function of the sums, of one result.  The rest is as in :func:`cute_dialect.op.gemm.mm`.  What a
     matrix holds behind a group's end, a NaN, say, does not reach the group.
 
+    Of lists, ``grouped_mm([a0, a1], [b0, b1])``, it is the list of the products, each of its own M, N, K and strides,
+    of matrices anywhere, by one launch (more where contiguous modes differ, or some lie between whole 16 bytes;
+    :func:`cute_dialect.op.explain` says so).  ``out`` and ``c`` are lists then, ``bias`` is a list of (N,) or (M, 1),
+    or one for all, ``alpha`` a number, a list, or f32 of (G,); ``schedule``: the host tells each block its tile
+    (``auto``), or ``device``, the kernel finds it.
+
     On the interpreter, and where ``CUTE_OP_CHECK=1`` is set (which waits for the GPU), groups that do not rise or
     reach beyond the operands are reported; else what they give is not defined.  Raises subclasses of OpError.
     """
     if schedule not in SCHEDULES:  # the interpreter's
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
+    if isinstance(a, list | tuple):
+        from cute_dialect.op.grouped.lists import listed_mm
+
+        lists = Given(
+            a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math,
+            accumulator, kernel, gather=gather,
+        )  # fmt: skip
+        return listed_mm(lists, device, stream, run)
     if not groups and len(getattr(a, "shape", ())) == 3 and len(getattr(b, "shape", ())) == 3:
         more: dict[str, Any] = {
             "alpha": alpha,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["ALONE", "Arguments", "GemmArguments", "Transfer", "on_the_cpu"]
+__all__ = ["ALONE", "Arguments", "GemmArguments", "Transfer", "on_the_cpu", "wait_for"]
 
 
 ALONE = Split()
@@ -99,18 +99,7 @@ class Arguments:
         return call
 
     def _waits_for(self, device: int, stream: int) -> None:
-        from cute_dialect.runtime.driver import driver
-
-        def wait() -> None:
-            gpu = driver()
-            previous = gpu.enter(device)
-            try:
-                gpu.synchronize(stream)
-            finally:
-                if previous:
-                    gpu.set_context(previous)
-
-        self._wait = wait
+        self._wait = wait_for(device, stream)
 
     def sync(self) -> None:
         """Wait for the launch; results in numpy arrays are then there."""
@@ -236,6 +225,22 @@ class GemmArguments(Arguments):
         if self.matrices is not None:
             self.matrices.sync()
         super().sync()
+
+
+def wait_for(device: int, stream: int) -> Callable[[], None]:
+    """Return what waits for all that was launched on a stream."""
+    from cute_dialect.runtime.driver import driver
+
+    def wait() -> None:
+        gpu = driver()
+        previous = gpu.enter(device)
+        try:
+            gpu.synchronize(stream)
+        finally:
+            if previous:
+                gpu.set_context(previous)
+
+    return wait
 
 
 def flat_runs(call: str, name: str, array: object, size: GemmCoord | None) -> ArrayView:

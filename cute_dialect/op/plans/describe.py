@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
-    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass", "SplitKMode",
-    "Swizzle", "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
+    "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass",
+    "SchedulerMode", "SplitKMode", "Swizzle", "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
 ]  # fmt: skip
 
 
@@ -60,6 +60,13 @@ class SplitKMode(StrEnum):
     Serial = "serial"
     Parallel = "parallel"
     Stream = "stream"
+
+
+class SchedulerMode(StrEnum):
+    """Who finds the tiles of a list of products: the kernel, or the host, which tells each block its tile."""
+
+    Device = "device"
+    Host = "host"
 
 
 class GemmCoord(NamedTuple):

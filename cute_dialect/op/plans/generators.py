@@ -15,6 +15,8 @@ from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
+from cute_dialect.kernels.listed_gemm import ListedConfig, listed_text
 from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
 from cute_dialect.kernels.sgemm import sgemm_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
@@ -41,9 +43,20 @@ class Simt(NamedTuple):
         return f"sgemm-{self.rung}"
 
 
-Configured: TypeAlias = Choice | AmpereConfig | WarpConfig | ExactConfig | Simt | ReduceConfig | CombineConfig
+Configured: TypeAlias = (
+    Choice
+    | AmpereConfig
+    | WarpConfig
+    | ExactConfig
+    | Simt
+    | ReduceConfig
+    | CombineConfig
+    | ListedConfig
+    | ProblemsConfig
+)
 """A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
-without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions.
+without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions; products
+of any sizes, and what adds up their tiles.
 """
 
 
@@ -72,7 +85,9 @@ class Variant(NamedTuple):
                         f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0"
                     )
                 return self.configured
-            case CombineConfig() as config:
+            case ListedConfig() as config:
+                return config._replace(base=config.base._replace(epilogue=e))
+            case CombineConfig() | ProblemsConfig() as config:
                 return config
 
     @property
@@ -95,6 +110,10 @@ class Variant(NamedTuple):
                 return reduce_parts_text(config)
             case CombineConfig() as config:
                 return combine_parts_text(config)
+            case ListedConfig() as config:
+                return listed_text(config)
+            case ProblemsConfig() as config:
+                return problems_text(config)
             case Simt(rung):
                 return sgemm_text(rung)
 
@@ -119,7 +138,7 @@ class Variant(NamedTuple):
                 return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
             case ReduceConfig() as config:
                 return found._replace(batch=config.batch, tma=False, sums=True)
-            case CombineConfig():
+            case CombineConfig() | ListedConfig() | ProblemsConfig():
                 return found._replace(tma=False, sums=True)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)

@@ -64,7 +64,7 @@ def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> Arr
 def layout_found(view: ArrayView) -> str:
     """Return the layout of a matrix, or of each of a batch; row-major where it is both.  Raises LayoutError."""
     (m, n), (row, column) = view.shape[-2:], view.strides[-2:]
-    if column == 1 or n == 1:
+    if column == 1 or n == 1 or 0 in (m, n):
         return "row"
     if row == 1 or m == 1:
         return "column"
@@ -164,13 +164,15 @@ def _size(shape: Sequence[int]) -> int:
 
 def check(
     call: str, kinds: Kinds, a: object, b: object, c: object = None, d: object = None, *, alpha: float = 1.0,
-    beta: float = 0.0, bias: object = None, problem: Sequence[int] | None = None, batch: int = 0, on_cpu: bool = False,
+    beta: float = 0.0, bias: object = None, problem: Sequence[int] | None = None, batch: int = 0,
+    on_cpu: bool | None = False,
     shape_of: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
 ) -> tuple[Operands, Any]:  # fmt: skip
     """Return the operands of a GEMM, and D, which is made where it is not given.
 
     ``problem``: (M, N, K), where it is said; ``batch``: so many matrices, 0 for what A and B say;
-    ``shape_of``: gives the shape of D from that of the sums, where it is another.  Raises OpError.
+    ``shape_of``: gives the shape of D from that of the sums, where it is another; ``on_cpu``: see :func:`read`.  Raises
+    OpError.
     """
     x, y = read(call, "A", a, on_cpu), read(call, "B", b, on_cpu)
     if problem is not None:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Matrices", "Together", "apart", "one_view"]
+__all__ = ["Copies", "Matrices", "Together", "apart", "check_results", "one_view", "table_like"]
 
 _STEP = 1 << 20
 """The longest step of the third mode, bytes: it fits 32 bits in elements, and 2^31 of them reach 2 PiB."""
-_KEPT = 64
+_KEPT = 256
 """Tables that are kept on GPUs."""
 _SLOT = 256
 """Bytes of which copies of matrices in CPU memory begin at multiples, as far as the matrices do."""
@@ -165,7 +165,7 @@ class Together(Arguments):
         for x in found:
             super().__init__(operation, x, D, stream, options, call=call)
         self.found = tuple(found)
-        self._copies: _Copies | None = None
+        self._copies: Copies | None = None
 
     def launch(self) -> RunReport | None:
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
@@ -177,7 +177,7 @@ class Together(Arguments):
             self._launch(x, raw)
             self._waits_for(x.d.device, raw)
             return None
-        copies = _Copies(self.found)
+        copies = Copies(self.found)
         if self.on_cpu:
             report = self._launch(joined(copies.there), None)
             copies.back()
@@ -232,23 +232,25 @@ def joined(found: Sequence[Operands]) -> Operands:
         rows.append(places)
     # Kernels of D^T = B^T A^T have another order: A is B^T.
     a, b, d, c = rows
-    return found[0]._replace(**made, places=_table((a, b, d, c, b, a, d, c), found[0].d))
-
-
-def _table(rows: Sequence[Sequence[int]], like: ArrayView) -> ArrayView:
-    """Return a table as an array of i32 where another one is."""
     import numpy as np
 
-    host = np.array(rows, np.int32)
+    return found[0]._replace(**made, places=table_like(np.array((a, b, d, c, b, a, d, c), np.int32), found[0].d))
+
+
+def table_like(host: Any, like: ArrayView) -> ArrayView:
+    """Return a numpy array without gaps, of words, where another array is; the same memory for the same numbers."""
+    from cute_dialect.runtime.arrays import view_of
+
+    view = view_of(host)
     if like.device < 0:
-        return ArrayView(host.ctypes.data, host.shape, (host.shape[1], 1), "i32", -1, "numpy", host)
-    key = (like.device, like.library == "torch", host.shape, host.tobytes())
+        return view
+    key = (like.device, like.library == "torch", view.dtype, host.shape, host.tobytes())
     with _LOCK:
         known = _TABLES.get(key)
         if known is not None:
             _TABLES.move_to_end(key)
             return known
-    found = _uploaded(host, like)._replace(shape=host.shape, strides=(host.shape[1], 1))
+    found = _uploaded(host, like)._replace(shape=view.shape, strides=view.strides, dtype=view.dtype)
     with _LOCK:
         _TABLES[key] = found
         while len(_TABLES) > _KEPT:
@@ -259,7 +261,7 @@ def _table(rows: Sequence[Sequence[int]], like: ArrayView) -> ArrayView:
 def _uploaded(host: Any, like: ArrayView) -> ArrayView:
     from cute_dialect.op.memory import new_memory, pool_of
 
-    memory = new_memory(like, host.size, "i32")
+    memory = new_memory(like, host.nbytes // SIZES["i32"], "i32")
     pool_of(like.device).to_device(memory.pointer, host.ctypes.data, host.nbytes)
     return memory
 
@@ -268,16 +270,16 @@ _TABLES: OrderedDict[object, ArrayView] = OrderedDict()
 _LOCK = Lock()
 
 
-class _Copies:
+class Copies:
     """Copies of matrices in CPU memory that lie in one piece of it each for A, B, C and D, which a kernel can reach
-    over; results go :meth:`back`.
+    over; results go :meth:`back`.  ``bias``: so do the biases of all.
     """
 
-    def __init__(self, found: Sequence[Operands]):
+    def __init__(self, found: Sequence[Operands], *, bias: bool = False):
         import numpy as np
 
         there: list[dict[str, ArrayView]] = [{} for _ in found]
-        for names in ("a", "b", "dc"):  # C may be D
+        for names in (("a",), ("b",), ("d", "c"), ("bias",) * bias):  # C may be D
             pieces: dict[tuple[int, int], int] = {}
             size = 0
             for x in found:

@@ -1,0 +1,107 @@
+"""Gradients of lists of products: lists of products again, of the same extents in another order."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.operators import summed
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.grouped.call import Given
+
+__all__ = ["with_gradients"]
+
+
+def with_gradients(g: Given, device: object, stream: object, run: Mapping[str, Any] | None) -> list[Any]:
+    """Return products of lists, of which torch's autograd knows where they are from.  Raises OpError."""
+    for what, given in (("out", g.out), *(run or {}).items()):
+        if given is not None:
+            raise UnsupportedError(
+                f"grouped_mm: expected no {what} where gradients are wanted: under torch.no_grad() it is taken"
+            )
+    if not isinstance(g.alpha, int | float):
+        raise UnsupportedError("grouped_mm: expected a number for alpha where gradients are wanted")
+    first = g.a[0].dtype
+    if first.itemsize == 1:
+        raise DtypeError(f"grouped_mm: there are no gradients of {element_name(first)}")
+    count = len(g.a)
+    cs = [None] * count if g.c is None else g.c
+    biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count
+    return list(_Products.apply(g, device, stream, *g.a, *g.b, *cs, *biases))
+
+
+class _Products(torch.autograd.Function):
+    """Lists of products; their tensors stand one after the other: A, B, C and biases of all."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Given, device: Any, stream: Any, *tensors: Any) -> Any:
+        """Compute them."""
+        from cute_dialect.op.grouped.lists import listed_mm
+
+        results = listed_mm(g, device, stream)
+        ctx.given, ctx.device, ctx.stream = g._replace(a=None, b=None, c=None, bias=None), device, stream
+        sums = g.activation not in ("", "relu")
+        count = len(g.a)
+        kept = [*tensors[: 2 * count], *(tensors[2 * count :] if sums else [])]
+        kept += results if g.activation == "relu" else []
+        ctx.save_for_backward(*kept)
+        ctx.added = [None if t is None else (t.shape, t.dtype) for t in tensors[2 * count :]]
+        return tuple(results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute the gradients of those tensors that want them."""
+        from cute_dialect.op import epilogue
+        from cute_dialect.op.grouped.lists import listed_mm
+
+        g, count, kept = ctx.given, len(grads), ctx.saved_tensors
+        a, b = list(kept[:count]), list(kept[count : 2 * count])
+        wanted = ctx.needs_input_grad[3:]
+
+        def product(x: Sequence[Any], y: Sequence[Any], **more: Any) -> list[Any]:
+            given = g._replace(a=x, b=y, activation="", dtype=None)._replace(**more)
+            with torch.no_grad():
+                return listed_mm(given, ctx.device, ctx.stream)
+
+        gs: list[Any] = list(grads)
+        if g.activation == "relu":
+            gs = [torch.where(y > 0, x, 0) for x, y in zip(gs, kept[2 * count :])]
+        elif g.activation:
+            rest = list(kept[2 * count :])
+            c, bias = rest[:count], rest[count:]
+            f32 = a[0].dtype if a[0].dtype == torch.float64 else torch.float32
+            plain = product(a, b, dtype=f32)  # of the sums, with c and bias as torch adds them
+            pre = [
+                x + (0 if y is None else g.beta * y.to(f32)) + (0 if z is None else z.to(f32))
+                for x, y, z in zip(plain, c, bias)
+            ]
+            derivative: Any = getattr(epilogue, f"d_{g.activation}")
+            gs = [(x * derivative(p)).to(x.dtype) for x, p in zip(gs, pre)]
+        as_a = [x.to(t.dtype) for x, t in zip(gs, a)]
+        as_a = [x if x.stride(-1) == 1 or x.stride(-2) == 1 else x.contiguous() for x in as_a]
+        of_a: list[Any] = [None] * count
+        of_b: list[Any] = [None] * count
+        if any(wanted[:count]):
+            of_a = product(as_a, [y.mT for y in b], dtype=a[0].dtype)
+        if any(wanted[count : 2 * count]):
+            of_b = product([x.mT for x in a], as_a, dtype=b[0].dtype)
+        added: list[Any] = []
+        for i, (kind, want) in enumerate(zip(ctx.added, wanted[2 * count :])):
+            x = gs[i % count]
+            if kind is None or not want:
+                added.append(None)
+            else:
+                added.append(summed(x * g.beta if i < count and g.beta != 1.0 else x, *kind))
+        found = [*of_a, *of_b, *added]
+        return None, None, None, *[x if want else None for x, want in zip(found, wanted)]

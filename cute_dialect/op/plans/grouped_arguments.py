@@ -1,0 +1,324 @@
+"""The arguments of a grouped GEMM: lists of matrices, checked when they are made, launched, waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from cute_dialect.kernels.listed_gemm import ListedConfig
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError
+from cute_dialect.op.memory import new_memory
+from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
+from cute_dialect.op.plans.describe import GemmCoord
+from cute_dialect.op.plans.functors import OutputOp
+from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.plans.operation import ir_of
+from cute_dialect.op.plans.planned import Kinds, check
+from cute_dialect.op.plans.problems import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.together import Copies, check_results, table_like
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, stream_of, view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.interp import RunReport
+    from cute_dialect.op.plans.grouped_operation import GemmOperationGrouped
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
+
+__all__ = ["GemmGroupedArguments", "GroupArguments", "Numbers", "numbers_of", "problems_of"]
+
+
+class Numbers(NamedTuple):
+    """alpha of each product: ``host`` numbers, or ``device``, an array of f32 on a GPU; ``beta`` is one for all."""
+
+    host: Sequence[float]
+    device: ArrayView | None = None
+    beta: float = 0.0
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether alpha is 1."""
+        return self.device is None and all([x == 1.0 for x in self.host])
+
+
+def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) -> Numbers:
+    """Return the numbers of a call: ``alpha`` a number, a list of them, or an array of (G,).  Raises ShapeError,
+    EpilogueError.
+    """
+    if isinstance(alpha, int | float) and not isinstance(alpha, bool):
+        return Numbers([float(alpha)] * count, None, beta)
+    shape = tuple(cast("Sequence[int]", getattr(alpha, "shape", ())))
+    given: Any = alpha
+    if isinstance(alpha, list | tuple):
+        values = cast("Sequence[object]", alpha)
+        shape = (len(values),)
+        if all(isinstance(x, int | float) for x in values) and shape == (count,):
+            return Numbers([float(cast(float, x)) for x in values], None, beta)
+    if not hasattr(given, "dtype") or shape != (count,) or element_name(given.dtype) != "f32":
+        raise ShapeError(f"{call}: expected alpha as a number, or f32 of ({count},), got {shape or repr(given)}")
+    view = view_of(given)
+    if view.device < 0:
+        return Numbers([float(x) for x in given.tolist()], None, beta)
+    if on_cpu:
+        raise DeviceError(f'{call}: expected alpha in CPU memory with device="cpu", got it on GPU {view.device}')
+    if view.strides != (1,) and count > 1:
+        raise LayoutError(f"{call}: expected a contiguous alpha, got strides {view.strides}")
+    return Numbers([1.0] * count, view._replace(strides=(1,)), beta)
+
+
+class GroupArguments(Arguments):
+    """Checked operands of products of any sizes, of an operation: :meth:`launch`, :meth:`sync`, :meth:`bind`.
+
+    ``D``: the results; ``kernels``: names of those that the last launch took.
+    """
+
+    def __init__(
+        self, operation: GemmOperationGrouped, found: Sequence[Operands], D: Sequence[Any], numbers: Numbers,
+        stream: object = None, options: CallOptions | None = None, call: str = "GemmGroupedArguments",
+    ):  # fmt: skip
+        super().__init__(cast(Any, operation), found[0], list(D), stream, options or {}, call=call)
+        self.grouped = operation
+        self.found = [x._replace(alpha=alpha) for x, alpha in zip(found, numbers.host)]
+        self.numbers = numbers
+        check_results(call, found)
+        _check_places(call, found)
+        flipped = operation.flipped
+        self.extents = [extents_of(x, flipped=flipped) for x in self.found]
+        self.sizes = sizes_of(call, operation.listed, self.found, flipped=flipped, most=operation.at_once)
+        """The bytes that one copy moves of each product; 0 of those without elements."""
+        first = found[0]
+        self._of_bias = first.along, "f32" if first.bias is None else first.bias.dtype
+        self.kernels: list[str] = []
+        self._copies: Copies | None = None
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The kernels of the products, one for each number of bytes that a copy moves, most first."""
+        return [self._variant(size) for size in sorted({*self.sizes} - {0}, reverse=True)]
+
+    def _variant(self, size: int) -> Variant:
+        alpha = 1.0 if self.numbers.plain else 0.5
+        return self.grouped.variant(alpha, self.numbers.beta, *self._of_bias, size=size)
+
+    @property
+    def problem_sizes(self) -> list[GemmCoord]:
+        """The extents of the products."""
+        return [GemmCoord(x.d.shape[0], x.d.shape[1], x.a.shape[1]) for x in self.found]
+
+    def launch(self) -> RunReport | None:
+        """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
+        first = self.found[0].d
+        if not self.on_cpu:
+            check_gpu(self.operation, self.found[0])
+        self.kernels = []
+        if not any(self.sizes):
+            return None
+        if first.device >= 0:
+            raw = stream_of(self.stream, (first,))
+            self._run(self._laid(self.found), raw, self.options)
+            self._waits_for(first.device, raw)
+            return None
+        copies = Copies(self.found, bias=True)
+        laid = self._laid(copies.there)
+        if self.on_cpu:
+            report = self._run(laid, None, self.options)
+            copies.back()
+            return report
+        self._copies = copies
+        flat = Operands(laid.a, laid.b, laid.d, laid.c, laid.bias)
+        self._transfer = Transfer(flat, self.options.get("device"))
+        x = self._transfer.operands
+        options = cast("CallOptions", {n: v for n, v in self.options.items() if n != "device"})
+        raw = 0 if self.stream is None else stream_of(self.stream, (x.d,))
+        self._run(laid._replace(a=x.a, b=x.b, d=x.d, c=x.c, bias=x.bias), raw, options)
+        self._waits_for(x.d.device, raw)
+        return None
+
+    def _laid(self, found: Sequence[Operands]) -> Laid:
+        return laid_flat(self.grouped.listed, found, flipped=self.grouped.flipped)
+
+    def _calls(self, laid: Laid) -> list[tuple[Kernel, Variant, tuple[object, ...]]]:
+        """Return kernels and what they take: one of the products, of all whose copies move as many bytes."""
+        import numpy as np
+
+        like, on_cpu = laid.d, self.on_cpu
+        tile, host = self.grouped.listed.tile, self.grouped.listed.host
+        found: list[tuple[Kernel, Variant, tuple[object, ...]]] = []
+        for variant in self.variants:
+            config = variant.configured
+            assert isinstance(config, ListedConfig)
+            mine = [size == config.size for size in self.sizes]
+            extents = [x if here else (0, *x[1:]) for x, here in zip(self.extents, mine)]
+            table = laid.table.copy()
+            table[[not here for here in mine], 0] = 0
+            problems = table_like(table, like)
+            if host:
+                turns = table_like(turns_of(extents, tile), like)
+            else:
+                turns = new_memory(like, len(extents), "i32")
+                tiles = self.grouped.tiles_variant()
+                found.append((_kernel(tiles, on_cpu), tiles, (problems, turns)))
+            given: list[object] = [x for x in (laid.c, laid.bias) if x is not None]
+            kind = np.float64 if config.elements[2] == "f64" else np.float32
+            if variant.epilogue.alpha == "arg":
+                given.append(self.numbers.device or table_like(np.array(self.numbers.host, kind), like))
+            if variant.epilogue.beta == "arg":
+                given.append(table_like(np.full(len(extents), self.numbers.beta, kind), like))
+            blocks = int(tiles_of(extents, tile).sum())
+            operands = (laid.a, laid.b, laid.d, problems, turns, blocks, *given)
+            found.append((_kernel(variant, on_cpu), variant, operands))
+        return found
+
+    def _run(self, laid: Laid, stream: object, options: CallOptions) -> RunReport | None:
+        report = None
+        for kernel, variant, given in self._calls(laid):
+            report = kernel(*given, stream=stream, **options)
+            self.kernels.append(variant.name)
+        return report
+
+    def bind(self) -> Callable[..., None]:
+        """Return what launches on these operands, which are on a GPU, and does no more."""
+        if self.found[0].d.device < 0:
+            raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
+        check_gpu(self.operation, self.found[0])
+        calls = (
+            [kernel.bind(*given) for kernel, _, given in self._calls(self._laid(self.found))] if any(self.sizes) else []
+        )
+        if len(calls) == 1:
+            return calls[0]
+
+        def call(stream: object = None) -> None:
+            for each in calls:
+                each(stream)
+
+        return call
+
+    def text(self, stage: str = "cute") -> str:
+        """Return the first kernel's file after a stage."""
+        return ir_of(self._first(), stage)
+
+    def module(self) -> CompiledModule:
+        """Return the first kernel, compiled for a GPU."""
+        return compiled(self._first())
+
+    def _first(self) -> Variant:
+        return (self.variants or [self._variant(16)])[0]
+
+    def sync(self) -> None:
+        """Wait for the launch; results in numpy arrays are then there."""
+        super().sync()
+        copies, self._copies = self._copies, None
+        if copies is not None:
+            copies.back()
+
+
+@lru_cache(maxsize=256)
+def _kernel(variant: Variant, on_cpu: bool) -> Kernel:
+    """Return a compiled kernel, ready to be called."""
+    return compiled(variant, cpu=on_cpu).kernel("launch")
+
+
+def _check_places(call: str, found: Sequence[Operands]) -> None:
+    """Raise DeviceError where products are of several libraries or places."""
+    first = found[0].d
+    for i, x in enumerate(found):
+        places = [(v.library, v.device) for v in (first, x.d) if v.library != "address"]
+        if len(set(places)) > 1:
+            said = [f"{library}, {'the CPU' if device < 0 else f'GPU {device}'}" for library, device in places]
+            raise DeviceError(f"{call}: expected D of {said[0]}, as the first, got one of {said[1]} of problem {i}")
+
+
+def problems_of(
+    call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, beta: float = 0.0, bias: object = None,
+    sizes: Sequence[Sequence[int]] | None = None, on_cpu: bool | None = False,
+) -> tuple[list[Operands], list[Any]]:  # fmt: skip
+    """Return products of any sizes, checked, and their results, made where they are not given.
+
+    Each operand is a list of arrays, or of addresses: then ``sizes`` say (M, N, K) of each; ``on_cpu``: where they must
+    be, if anywhere.  Raises OpError.
+    """
+    if not isinstance(A, list | tuple):
+        raise ShapeError(f"{call}: expected A as a list of matrices, one each a problem, got {type(A).__name__}")
+    count = len(cast("Sequence[object]", A)) if sizes is None else len(sizes)
+    if count == 0:
+        raise ShapeError(f"{call}: expected at least one problem, got none")
+    coords = [None] * count if sizes is None else [GemmCoord(*size) for size in sizes]
+    operands = cast("Sequence[object]", (A, B, C, D))
+    lists = [_each(call, n, x, count, coords, kinds) for n, x in zip("ABCD", operands)]
+    biases = [None] * count if bias is None else _each_bias(call, bias, count)
+    found: list[Operands] = []
+    results: list[Any] = []
+    for i, (a, b, c, d) in enumerate(zip(*lists)):
+        try:
+            x, made = check(
+                call, kinds, a, b, c, d, beta=beta, bias=biases[i], problem=coords[i], on_cpu=on_cpu
+            )  # fmt: skip
+        except (NotAnArray, ShapeError, LayoutError) as e:
+            raise type(e)(f"{e} (problem {i})") from None
+        if len(x.d.shape) != 2:
+            raise ShapeError(f"{call}: expected matrices in a list, got a batch {x.d.shape} (problem {i})")
+        found.append(x)
+        results.append(made)
+    for what in ("along", "bias"):
+        first = getattr(found[0], what)
+        for i, x in enumerate(found):
+            one = getattr(x, what)
+            if what == "along" and one != first:
+                raise ShapeError(f"{call}: expected biases along one mode, got {first} and {one} of problem {i}")
+            if what == "bias" and first is not None and one is not None and one.dtype != first.dtype:
+                raise EpilogueError(f"{call}: expected biases of one type, got {first.dtype} and {one.dtype}")
+    return found, results
+
+
+def _each(
+    call: str, name: str, given: object, count: int, sizes: Sequence[GemmCoord | None], kinds: Kinds
+) -> list[object]:  # fmt: skip
+    """Return one operand of each product.  Raises ShapeError."""
+    if given is None:
+        return [None] * count
+    items: list[object] = (
+        list(cast("list[object]", given)) if isinstance(given, list | tuple) else cast(Any, given).tolist()
+    )
+    if len(items) != count:
+        raise ShapeError(f"{call}: expected {count} matrices of {name}, one each a problem, got {len(items)}")
+    return [each_matrix(call, name, [x], 1, size, kinds)[0] for x, size in zip(items, sizes)]
+
+
+def _each_bias(call: str, bias: object, count: int) -> list[object]:
+    """Return the bias of each product: of a list, or one for all.  Raises ShapeError."""
+    if not isinstance(bias, list | tuple):
+        return [bias] * count
+    found = list(cast("Sequence[object]", bias))
+    if len(found) != count or any([x is None for x in found]):
+        raise ShapeError(f"{call}: expected {count} biases, one each a problem, got {len(found)}")
+    return found
+
+
+class GemmGroupedArguments(GroupArguments):
+    """The operands of a call of :class:`~cute_dialect.op.plans.grouped_operation.GemmOperationGrouped`.
+
+    ``problem_sizes``: (M, N, K) of each, or None for what A and B say: flat arrays then have the described layouts;
+    ``A``, ``B``, ``C``, ``D``: lists of arrays, or of addresses; ``D``: is made if it is not given; ``output_op``: the
+    numbers, of the operation's ``epilogue_type``; ``bias``: a list of (N,) or (M, 1), or one for all; ``stream``;
+    ``options``: as of a kernel's call, ``device="cpu"`` and the interpreter's.  Raises OpError.
+    """
+
+    def __init__(
+        self, operation: GemmOperationGrouped, problem_sizes: Sequence[Sequence[int]] | None, A: object, B: object,
+        C: object = None, D: object = None, output_op: OutputOp | None = None, *, bias: object = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ):  # fmt: skip
+        call, output_op = "GemmGroupedArguments", output_op or OutputOp()
+        if not isinstance(output_op, OutputOp) or output_op.arguments:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise EpilogueError(
+                f"{call}: expected output_op of the operation's epilogue_type(alpha, beta), got {output_op}"
+            )
+        on_cpu = on_the_cpu(options)
+        found, results = problems_of(
+            call, operation.kinds, A, B, C, D, beta=output_op.beta, bias=bias, sizes=problem_sizes, on_cpu=on_cpu
+        )
+        numbers = numbers_of(call, output_op.alpha, output_op.beta, len(found), on_cpu)
+        super().__init__(operation, found, results, numbers, stream, options, call)

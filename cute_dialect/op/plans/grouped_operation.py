@@ -1,0 +1,170 @@
+"""A described grouped GEMM, ``D_g = activation(alpha_g * A_g B_g + beta * C_g)`` of any sizes, and its kernels.
+
+operation = op.GemmOperationGrouped(80, tile, A, B, C, functor, precompute_mode=op.SchedulerMode.Host)
+arguments = op.GemmGroupedArguments(operation, [(64, 32, 128), (7, 9, 11)], As, Bs, Cs, Ds, functor.epilogue_type())
+operation.run(arguments)
+arguments.sync()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from cute_dialect.kernels.ampere_gemm import AmpereConfig
+from cute_dialect.kernels.exact_gemm import ExactConfig
+from cute_dialect.kernels.gemm.epilogue import Hook
+from cute_dialect.kernels.group_problems import ProblemsConfig
+from cute_dialect.kernels.listed_gemm import ListedConfig
+from cute_dialect.kernels.warp_gemm import WarpConfig
+from cute_dialect.op.elements import SIZES
+from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import EpilogueError, OpError, UnsupportedError
+from cute_dialect.op.plans.describe import (
+    OpcodeClass,
+    SchedulerMode,
+    Swizzle,
+    TensorDescription,
+    TileDescription,
+    known,
+)
+from cute_dialect.op.plans.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
+from cute_dialect.op.plans.generators import Variant, compiled
+from cute_dialect.op.plans.operation import GemmOperationUniversal, chip_here, ir_of
+from cute_dialect.op.plans.planned import Kinds
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import RunReport
+    from cute_dialect.op.plans.grouped_arguments import GroupArguments
+
+__all__ = ["GemmOperationGrouped"]
+
+
+class GemmOperationGrouped:
+    """A grouped GEMM of one tile: ``tile_description`` is of ``mma.sync`` or without tensor cores, whose kernels read
+    matrices anywhere; ``A``, ``B``, ``C``, ``epilogue_functor``, ``swizzling_functor`` as of
+    :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, ``visitor``: a function of (value, row, column);
+    ``precompute_mode``: who finds the tiles, the kernel or the host.  Raises OpError.
+    """
+
+    def __init__(
+        self, chip: int, tile_description: TileDescription, A: TensorDescription, B: TensorDescription,
+        C: TensorDescription, epilogue_functor: EpilogueFunctor | None = None,
+        swizzling_functor: Swizzle | None = None, visitor: object = None, *,
+        precompute_mode: str = SchedulerMode.Device, D: TensorDescription | None = None,
+    ):  # fmt: skip
+        self.precompute_mode = SchedulerMode(known(SchedulerMode, precompute_mode, "precompute_mode"))
+        if visitor is True or isinstance(visitor, Traced):
+            raise EpilogueError("GemmOperationGrouped: expected no traced epilogue of problems of any sizes")
+        i = tile_description.math_instruction
+        simt = i is not None and i.opcode_class == OpcodeClass.Simt
+        try:
+            self.one = GemmOperationUniversal(
+                90 if simt else chip, tile_description, A, B, C, epilogue_functor, swizzling_functor,
+                cast("Hook | None", visitor), D=D,
+            )  # fmt: skip
+        except OpError as e:
+            raise type(e)(_named(str(e))) from None
+        self.chip, self.A, self.B, self.C, self.D = chip, A, B, C, self.one.D
+        self.tile_description, self.swizzling_functor = tile_description, swizzling_functor
+        self.epilogue_functor = self.one.epilogue_functor
+        found = self.one.variant().configured
+        if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig) or self.one.interleaved:
+            what = "interleaved matrices" if self.one.interleaved else found.name
+            raise UnsupportedError(
+                "GemmOperationGrouped: expected a tile of mma.sync, or the first without tensor cores, for problems of "
+                f"any sizes, got {what}"
+            )
+        self.base: AmpereConfig | WarpConfig | ExactConfig = found
+        self.variants()  # what cannot be is refused now
+
+    # What every operation has, for the arguments.
+    by_tma, needs_hopper, traced = False, False, None
+
+    @property
+    def kinds(self) -> Kinds:
+        """Elements and layouts of the operands."""
+        return self.one.kinds
+
+    @property
+    def flipped(self) -> bool:
+        """Tell whether kernels compute ``D^T = B^T A^T``."""
+        return self.D.layout == "column"
+
+    @property
+    def at_once(self) -> int:
+        """The most bytes that a copy may move, as alignments are described."""
+        described = [(self.A, self.A.alignment), (self.B, self.B.alignment)]
+        return min([16, *[max(1, n * SIZES[x.element]) for x, n in described if n]])
+
+    def variant(
+        self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", *, size: int = 16
+    ) -> Variant:  # fmt: skip
+        """Return the kernel for such calls; numbers other than 1 and 0 are arguments, one each a problem; ``size``:
+        bytes that one copy moves.
+        """
+        found = self.one.variant(alpha, beta, bias, bias_type)
+        config = ListedConfig(self.base, size, self.precompute_mode is SchedulerMode.Host)
+        size = size if config.takes(size) else 1
+        return found._replace(configured=config._replace(size=size))
+
+    def tiles_variant(self) -> Variant:
+        """Return the kernel that adds up the tiles."""
+        return Variant(ProblemsConfig("list", self.listed.tile), chip=chip_here())
+
+    @property
+    def listed(self) -> ListedConfig:
+        """The kernel of whole vectors, without an epilogue."""
+        found = self.variant().configured
+        assert isinstance(found, ListedConfig)
+        return found
+
+    def variants(self) -> list[Variant]:
+        """Return the kernels for any alpha, without and with C."""
+        betas = (0.0,) if self.C.element == "void" else (0.0, 0.5)
+        found = [self.variant(size=self.at_once), *[self.variant(0.5, beta, size=self.at_once) for beta in betas]]
+        return found if self.precompute_mode is SchedulerMode.Host else [*found, self.tiles_variant()]
+
+    def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
+        """Compile the kernels for a GPU, for calls with such numbers and matrices as they are described."""
+        compiled(self.variant(alpha, beta, size=self.at_once))
+        if self.precompute_mode is SchedulerMode.Device:
+            compiled(self.tiles_variant())
+
+    def epilogue_type(self, *numbers: float) -> OutputOp | VisitorOutputOp:
+        """Return the numbers of a call: ``alpha``, ``beta``."""
+        return self.epilogue_functor.epilogue_type(*numbers)
+
+    def run(self, arguments: GroupArguments) -> RunReport | None:
+        """Launch it, or on the CPU run it and return the interpreter's report."""
+        return arguments.launch()
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return self.variants()[0].name
+
+    def procedural_name(self) -> str:
+        """Return the name of the kernel."""
+        return self.name
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the kernel's file after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``."""
+        return ir_of(self.variants()[0], stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text."""
+        return compiled(self.variants()[0]).ptx
+
+    @property
+    def report(self) -> str:
+        """What ptxas says: registers, spills."""
+        return compiled(self.variants()[0]).report
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def _named(text: str) -> str:
+    """Return an error of one product as that of several."""
+    return text.replace("Gemm:", "GemmOperationGrouped:", 1)

@@ -1,0 +1,76 @@
+"""Say how a list of products is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cute_dialect.op.choosing.ways import here
+from cute_dialect.op.plans.describe import SchedulerMode
+from cute_dialect.op.plans.problems import extents_of, sizes_of, tiles_of
+from cute_dialect.op.plans.recipe import Operands
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.plans.grouped_plan import GroupedGemm
+
+__all__ = ["ListExplanation", "explained_list"]
+
+
+class ListExplanation(NamedTuple):
+    """How a list of products is computed; printed, it says all of this.
+
+    ``products``: how many; ``smallest``, ``largest``: M, N and K, least and most of each; ``kernel``: its name, and
+    ``why`` it is this one; ``copied_at_once``: bytes, of which addresses and lines are multiples, a launch for each
+    number, 1 for elements; ``tiles``: of all;
+    ``waves``: how often all multiprocessors are given one; ``schedule``: who finds them; ``launches``: how many, the
+    one that adds up tiles included; ``flops``: of all products.
+    """
+
+    operation: str
+    gpu: str
+    products: int
+    smallest: tuple[int, int, int]
+    largest: tuple[int, int, int]
+    kernel: str
+    why: str
+    copied_at_once: tuple[int, ...]
+    tiles: int
+    waves: float
+    schedule: str
+    launches: int
+    flops: int
+
+    def __str__(self) -> str:
+        m, n, k = (f"{x}" if x == y else f"{x} to {y}" for x, y in zip(self.smallest, self.largest))
+        told = {"host": "the host, longest K first", "device": "the kernel, by tiles that a first one adds up"}
+        size = ", others ".join([f"{x} bytes at once" if x > 1 else "element by element" for x in self.copied_at_once])
+        return "\n".join([
+            f"{self.operation} on {self.gpu}: {self.products} products, M {m}, N {n}, K {k}",
+            f"  kernel    {self.kernel}: {self.why}",
+            f"  copies    {size or 'none'}",
+            f"  tiles     {self.tiles}, {self.waves:.3g} for each multiprocessor, found by {told[self.schedule]}",
+            f"  launches  {self.launches}",
+        ])  # fmt: skip
+
+
+def explained_list(operation: str, plan: GroupedGemm, found: Sequence[Operands]) -> ListExplanation:
+    """Return how a plan computes a list of products."""
+    made = plan.operation_for(found)
+    flipped = made.flipped
+    extents = [extents_of(x) for x in found]
+    sizes: list[Any] = list(zip(*extents))
+    tiles = tiles_of([extents_of(x, flipped=flipped) for x in found], made.listed.tile)
+    each = sizes_of(operation, made.listed, found, flipped=flipped, most=made.at_once)
+    at_once = tuple(sorted({*each} - {0}, reverse=True))
+    gpu, sms = here()
+    host = made.precompute_mode is SchedulerMode.Host
+    total = int(tiles.sum())
+    why = "predicted to be the fastest of those that read matrices anywhere"
+    if plan.tile_description is not None:
+        why = "the plan's tile_description says so"
+    name = made.variant(size=(*at_once, 16)[0]).name
+    return ListExplanation(
+        operation, gpu, len(found), (min(sizes[0]), min(sizes[1]), min(sizes[2])),
+        (max(sizes[0]), max(sizes[1]), max(sizes[2])), name, why, at_once, total, total / sms,
+        str(made.precompute_mode), len(at_once) * (1 if host else 2), sum([2 * m * n * k for m, n, k in extents]),
+    )  # fmt: skip

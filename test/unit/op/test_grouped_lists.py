@@ -1,0 +1,324 @@
+"""Lists of products of any sizes: ``op.grouped_mm([…], […])``, ``op.GroupedGemm`` and its descriptions, on the
+interpreter, against products of float64: small integers, so that results are exact.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
+from cute_dialect.kernels.listed_gemm import COLUMNS
+from cute_dialect.op.compiled import by_name
+from cute_dialect.op.plans.grouped_arguments import GroupArguments
+
+CHECKS: Any = {"device": "cpu", "checks": ["race", "uninit", "oob", "sync"]}
+SIZES = [(70, 40, 72), (7, 9, 11), (0, 4, 5), (6, 8, 0), (16, 64, 24)]
+
+
+def numbers(*shape: int, dtype: Any = np.float16, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng([sum(shape), seed]).integers(-2, 3, shape).astype(dtype)
+
+
+def wide(x: Any) -> np.ndarray:
+    return np.asarray(x).astype(np.float64)
+
+
+def lists(dtype: Any = np.float16, sizes: Any = SIZES) -> tuple[list[np.ndarray], ...]:
+    """A, B and C of each product."""
+    return (
+        [numbers(m, k, dtype=dtype) for m, _, k in sizes],
+        [numbers(k, n, dtype=dtype, seed=1) for _, n, k in sizes],
+        [numbers(m, n, dtype=dtype, seed=2) for m, n, _ in sizes],
+    )
+
+
+def products(a: list[np.ndarray], b: list[np.ndarray]) -> list[np.ndarray]:
+    return [wide(x) @ wide(y) for x, y in zip(a, b)]
+
+
+def padded(x: np.ndarray, more: int = 3) -> np.ndarray:
+    """The same matrix with NaN behind each of its rows, and behind it."""
+    memory = np.full((x.shape[0] + 2, x.shape[1] + more), np.nan, x.dtype)
+    memory[: x.shape[0], : x.shape[1]] = x
+    return memory[: x.shape[0], : x.shape[1]]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    return len(found) == len(wanted) and all(np.array_equal(wide(x), y) for x, y in zip(found, wanted))
+
+
+def test_any_sizes_and_strides() -> None:
+    a, b, c = lists()
+    a[0] = padded(a[0])
+    b[1], b[4] = np.asfortranarray(b[1]), padded(b[4], 8)
+    out = [padded(np.full_like(x, np.nan), 1) for x in c]
+    bias = [numbers(n) for _, n, _ in SIZES]
+    alpha = np.arange(1, 6, dtype=np.float32)
+    given: dict[str, Any] = {"c": c, "bias": bias, "alpha": alpha, "beta": 0.5, "activation": "relu"}
+    assert op.grouped_mm(a, b, out=out, **given, **CHECKS) is out
+    want = [
+        np.maximum(x * p + wide(y) / 2 + wide(v), 0) for x, p, y, v in zip(alpha, products(a, b), c, bias)
+    ]  # fmt: skip
+    assert same(out, want)
+    around: list[Any] = [x.base for x in out]
+    assert all(np.isnan(y[: len(x), x.shape[1] :]).all() and np.isnan(y[-2:]).all() for x, y in zip(out, around))
+
+
+def test_who_finds_the_tiles() -> None:
+    a, b, _ = lists(sizes=[(16, 64, 24), (0, 8, 8), (16, 8, 0), (40, 40, 8)])
+    reports: list[Any] = []
+    for schedule in ("auto", "device"):
+        found = op.grouped_mm(a, b, schedule=schedule, dtype="f32", report=reports.append, **CHECKS)
+        assert found[0].dtype == np.float32 and same(found, products(a, b))
+    assert len(reports) == 2
+    a[0][:] = np.nan  # a product whose alpha is 0 is not multiplied
+    alpha = [0.0, 1.0, 1.0, 3.0]
+    found = op.grouped_mm(a, b, alpha=alpha, device="cpu")
+    assert (found[0] == 0).all() and same(found[1:], [x * y for x, y in zip(alpha[1:], products(a[1:], b[1:]))])
+
+
+def test_tiles_are_added_up() -> None:
+    config = ProblemsConfig("list", (64, 64))
+    kernel = by_name(config.name, partial(problems_text, config), cpu=True).kernel("launch")
+    table, tiles = np.zeros((300, len(COLUMNS)), np.int64), np.zeros(300, np.int32)
+    table[:, 0], table[:, 1] = np.arange(300) % 131, 100
+    kernel(table, tiles, **CHECKS)
+    assert np.array_equal(tiles, np.cumsum(-(-table[:, 0] // 64) * 2))
+
+
+@pytest.mark.parametrize("element", ["f64", "f32", "i8"])
+def test_other_types(element: str) -> None:
+    kind = {"f64": np.float64, "f32": np.float32, "i8": np.int8}[element]
+    a, b, c = lists(kind, [(5, 8, 8), (0, 4, 5), (7, 9, 11)])
+    if element == "f64":  # D^T = B^T A^T
+        a, b = [np.asfortranarray(x) for x in a], [np.asfortranarray(x) for x in b]
+        plan = op.GroupedGemm(a, b, element_D="f64", layout_D="column", precompute_mode="host")
+        found = plan.run(alpha=-2.0, **CHECKS).D
+        assert found[0].flags.f_contiguous and same(found, [-2 * x for x in products(a, b)])
+    elif element == "f32":
+        assert same(op.grouped_mm(a, b, c=c, **CHECKS), [x + wide(y) for x, y in zip(products(a, b), c)])
+    else:
+        found = op.grouped_mm(a, b, **CHECKS)
+        assert found[0].dtype == np.int32 and same(found, products(a, b))
+
+
+def test_a_plan() -> None:
+    a, b, c = lists()
+    plan = op.GroupedGemm(element="f16", layout="row")
+    assert plan.precompute_mode == op.SchedulerMode.Device and "row" in repr(plan)
+    done = plan.run(a, b, c, alpha=2.0, beta=1.0, sync=False, **CHECKS)
+    done.sync()
+    assert same(done.D, plan.reference(a, b, c, alpha=2.0, beta=1.0)) and len(done.kernels) == 4
+    assert isinstance(done, GroupArguments) and done.problem_sizes == [op.GemmCoord(*x) for x in SIZES]
+    assert "func @launch" in plan.ir() and plan.activations()
+    told = plan.explain(a, b)
+    assert (told.products, told.launches, told.largest) == (5, 4, (70, 64, 72)) and told.copied_at_once == (16, 1)
+    assert "16 bytes at once, others element by element" in str(told) and told.flops == sum(
+        2 * m * n * k for m, n, k in SIZES
+    )
+    plan.precompute_mode = op.SchedulerMode.Host
+    plan.tile_description = plan.tile_descriptions()[6]
+    plan.activation = "relu"
+    done = plan.run(a, b, device="cpu")
+    assert same(done.D, [np.maximum(x, 0) for x in products(a, b)]) and plan.explain(a, b).launches == 2
+    assert "tile_description says so" in str(plan.explain(a, b))
+    with pytest.raises(op.DeviceError, match=r"no GPU here|bind: expected arrays in GPU memory"):
+        plan.bind(a, b)
+
+
+def test_a_plan_of_one_matrix_in_groups() -> None:
+    a, b = numbers(40, 16), numbers(3, 16, 24)
+    a[33:] = np.nan
+    plan = op.GroupedGemm(element="f16", layout="row", element_C="void")
+    out = np.full((40, 24), 7, np.float16)
+    done = plan.run(a, b, D=out, offs=[3, 20, 33], **CHECKS)
+    assert done.D is out and (out[33:] == 7).all() and done.kernels[0].endswith("-ragged-m")
+    assert np.array_equal(wide(out[:33]), np.concatenate(plan.reference(a, b, offs=[3, 20, 33])))
+    assert "8 groups" in str(plan.explain(numbers(40, 16), numbers(8, 16, 24), offs=[40] * 8))
+    for given, error, said in (
+        ((padded(a), b), op.LayoutError, "GroupedGemm.run: expected A contiguous along rows, at a whole 16 bytes"),
+        (
+            (a.astype(np.float32), b),
+            op.DtypeError,
+            "GroupedGemm.run: expected A of f16, row-major, as planned, got f32",
+        ),
+        (([a], [b[0]]), op.UnsupportedError, "GroupedGemm.run: expected no offs with a list of products"),
+    ):
+        with pytest.raises(error, match=said):
+            plan.run(*given, offs=[3, 20, 33], device="cpu")
+
+
+def test_descriptions() -> None:
+    a, b, c = lists()
+    instruction = op.MathInstruction((16, 8, 16), "f16", "f16", "f32")
+    tile = op.TileDescription((64, 64, 32), 3, (2, 2, 1), instruction)
+    A, B, C = (op.TensorDescription("f16", "row", 8) for _ in range(3))
+    functor = op.LinearCombination("f16", 8, "f32", "f32")
+    with_odd = op.TensorDescription("f16", "row", 1)
+    for mode, of_a in ((op.SchedulerMode.Host, A), (op.SchedulerMode.Device, with_odd)):
+        operation = op.GemmOperationGrouped(80, tile, of_a, B, C, functor, precompute_mode=mode)
+        flat = [x.reshape(-1) for x in a], [x.reshape(-1) for x in b], [x.reshape(-1) for x in c]
+        out = [np.full_like(x, np.nan) for x in flat[2]]
+        output_op: Any = operation.epilogue_type(2.0, 0.5)
+        arguments = op.GemmGroupedArguments(operation, SIZES, *flat, out, output_op, **CHECKS)
+        operation.run(arguments)
+        arguments.sync()
+        want = [2 * x + wide(y) / 2 for x, y in zip(products(a, b), c)]
+        assert same([x.reshape(y.shape) for x, y in zip(out, want)], want)
+        assert operation.name.endswith("-list16-host" if mode == "host" else "-list1")
+        assert len(operation.variants()) == (3 if mode == "host" else 4) and operation.procedural_name() in repr(
+            operation
+        )
+
+
+def test_gradients() -> None:
+    torch = pytest.importorskip("torch")
+
+    def made(*shape: int) -> Any:
+        return torch.randint(-2, 3, shape).double().requires_grad_()
+
+    sizes = [(5, 8, 16), (0, 4, 6), (4, 6, 2)]
+    a, b, c = [made(m, k) for m, _, k in sizes], [made(k, n) for _, n, k in sizes], [made(m, n) for m, n, _ in sizes]
+    bias = [made(n) for _, n, _ in sizes]
+    leaves = [*a, *b, *c, *bias]
+    grads = [torch.randint(-2, 3, (m, n)).double() for m, n, _ in sizes]
+    given: dict[str, Any] = {"alpha": 2.0, "activation": "relu", "c": c, "bias": bias}
+    torch.autograd.backward(op.grouped_mm(a, b, device="cpu", **given), grads)
+    found = [x.grad.clone() for x in leaves]
+    for x in leaves:
+        x.grad = None
+    torch.autograd.backward([torch.relu(2 * (x @ y) + z + v) for x, y, z, v in zip(a, b, c, bias)], grads)
+    assert all(torch.equal(x.grad, y) for x, y in zip(leaves, found))
+    with pytest.raises(op.UnsupportedError, match="grouped_mm: expected no out where gradients are wanted"):
+        op.grouped_mm(a, b, out=[x.detach() for x in c], device="cpu")
+    with pytest.raises(op.UnsupportedError, match="grouped_mm: expected a number for alpha where gradients are wanted"):
+        op.grouped_mm(a, b, alpha=[1.0] * 3, device="cpu")
+
+
+def bad(**changes: Any) -> Any:
+    """A call of lists with something changed."""
+    a, b, c = lists(sizes=[(4, 8, 16), (3, 5, 2)])
+    given: dict[str, Any] = {"a": a, "b": b, "device": "cpu"} | changes
+    for name, i, x in given.pop("put", ()):
+        given.setdefault(name, list(c))[i] = x
+    return op.grouped_mm(given.pop("a"), given.pop("b"), **given)
+
+
+ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"a": [], "b": []}, op.ShapeError, "expected at least one product, got none"),
+    ({"b": [numbers(16, 8)]}, op.ShapeError, "expected b as a list of 2, as a, got 1"),
+    ({"b": numbers(16, 8)}, op.ShapeError, "expected b as a list of 2, as a, got ndarray"),
+    ({"c": []}, op.ShapeError, "expected c as a list of 2, as a, got 0"),
+    ({"put": [("b", 1, numbers(3, 5))]}, op.ShapeError,
+     r"expected B of \(2, N\), as A is \(3, 2\), got \(3, 5\) \(problem 1\)"),
+    ({"put": [("out", 1, numbers(3, 4))]}, op.ShapeError, r"expected D of \(3, 5\), got \(3, 4\) \(problem 1\)"),
+    ({"put": [("b", 1, numbers(2, 5, dtype=np.float32))]}, op.DtypeError,
+     r"expected b of f16, as a, got f32 \(problem 1\)"),
+    ({"put": [("a", 1, numbers(3, 2, dtype=np.float64)), ("b", 1, numbers(2, 5, dtype=np.float64))]}, op.DtypeError,
+     "expected products of the same types, got f16 and f16 to f16, and f64 and f64 to f64"),
+    ({"put": [("a", 0, numbers(8, 32)[::2, ::2])]}, op.LayoutError,
+     r"expected a with a contiguous mode, got strides \(64, 2\)"),
+    ({"put": [("a", 0, numbers(2, 4, 16))]}, op.ShapeError, "expected B of|batch"),
+    ({"alpha": numbers(3, dtype=np.float32)}, op.ShapeError,
+     r"expected alpha as a number, or f32 of \(2,\), got \(3,\)"),
+    ({"bias": [numbers(8)]}, op.ShapeError, "expected 2 biases, one each a problem, got 1"),
+    ({"bias": [numbers(8), numbers(6)]}, op.ShapeError, r"expected a bias of \(5,\), \(1, 5\) or \(3, 1\), got \(6,\)"),
+    ({"bias": [numbers(8), numbers(3, 1)]}, op.ShapeError, "expected biases along one mode, got n and m of problem 1"),
+    ({"bias": [numbers(8), numbers(5, dtype=np.float32)]}, op.EpilogueError,
+     "expected biases of one type, got f16 and f32"),
+    ({"offs": [1, 2]}, op.UnsupportedError, "expected no offs with lists of products, which have their own extents"),
+    ({"gather": [1]}, op.UnsupportedError, "expected no gather with lists of products"),
+    ({"rest": "zero"}, op.UnsupportedError, "expected no rest of lists of products: all of each result is written"),
+    ({"kernel": "x"}, op.UnsupportedError, "expected kernel as a TileDescription for lists of products, got 'x'"),
+    ({"epilogue": numbers}, op.EpilogueError, "expected no epilogue of lists of products"),
+    ({"activation": "swish"}, op.EpilogueError, "silu is x"),
+    ({"math": "promote"}, op.UnsupportedError, "expected sums as usual in lists of products, got two"),
+    ({"dtype": "f64"}, op.DtypeError, "expected a result of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "error", "said"), ERRORS)
+def test_errors_of_lists(given: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        bad(**given)
+
+
+def test_errors_of_places() -> None:
+    a, b, c = lists(sizes=[(4, 8, 16), (3, 5, 2)])
+    with pytest.raises(op.LayoutError, match="grouped_mm: D of matrix 1 shares memory with D of matrix 0"):
+        op.grouped_mm([a[0]] * 2, [b[0]] * 2, out=[c[0]] * 2, device="cpu")
+    odd = np.frombuffer(bytearray(97), np.uint8)[1:].view(np.float16).reshape(3, 16)
+    with pytest.raises(op.AlignmentError, match="grouped_mm: expected A at whole elements, got 1 bytes more"):
+        op.grouped_mm([odd], [b[0]], device="cpu")
+    torch = pytest.importorskip("torch")
+    mixed = [a[0], torch.zeros(3, 2, dtype=torch.float16)], [b[0], torch.zeros(2, 5, dtype=torch.float16)]
+    with pytest.raises(
+        op.DeviceError, match="grouped_mm: expected D of numpy, the CPU, as the first, got one of torch"
+    ):
+        op.grouped_mm(*mixed, device="cpu")
+
+
+def test_errors_of_plans() -> None:
+    a, b, c = lists(sizes=[(4, 8, 16), (3, 5, 2)])
+    plan = op.GroupedGemm(element="f16", layout="row")
+    instruction = op.MathInstruction((64, 128, 16), "f16", "f16", "f32")
+    wgmma = op.TileDescription((128, 128, 64), 4, (8, 1, 1), instruction)
+    A = op.TensorDescription("f16", "row", 8)
+
+    def traced(accum: Any) -> Any:
+        return accum
+
+    with_visitor = op.GroupedGemm(element="f16", layout="row")
+    visited: Any = with_visitor
+    visited.epilogue_visitor = traced
+    functor = op.LinearCombination("f16", 8, "f32", "f32")
+    tile, wrong = plan.tile_descriptions()[6], cast(Any, (1.0, 0.0))
+    operation = op.GemmOperationGrouped(80, tile, A, A, A, functor)
+    cases: list[tuple[Any, type[Exception], str]] = [
+        (lambda: op.GroupedGemm(layout="row"), op.DtypeError, "GroupedGemm: expected one of A, element_A, element"),
+        (lambda: op.GroupedGemm(element="f16", layout="row", kernel_cc=70), op.UnsupportedError,
+         "GroupedGemm: expected kernel_cc of 80 or 90, got 70"),
+        (lambda: op.GroupedGemm(element="f16", layout="row", precompute_mode="both"), op.UnsupportedError,
+         "precompute_mode"),
+        (lambda: plan.run(device="cpu"), op.UnsupportedError, "GroupedGemm.run: expected A, as the plan has none"),
+        (lambda: plan.run(a[0], b, device="cpu"), op.ShapeError,
+         "GroupedGemm.run: expected A as a list of matrices, one each a problem, got ndarray"),
+        (lambda: plan.run(a, b[:1], device="cpu"), op.ShapeError,
+         "GroupedGemm.run: expected 2 matrices of B, one each a problem, got 1"),
+        (lambda: plan.run([], [], device="cpu"), op.ShapeError,
+         "GroupedGemm.run: expected at least one problem, got none"),
+        (lambda: plan.run([a[0].T, a[1]], b, device="cpu"), op.ShapeError,
+         r"expected B of \(4, N\).*\(problem 0\)"),
+        (lambda: plan.run(a, b, beta=1.0, device="cpu"), op.ShapeError,
+         "GroupedGemm.run: expected C where beta is 1.0"),
+        (lambda: plan.run(a, b, visitor_args={"x": 1}, device="cpu"), op.EpilogueError,
+         "GroupedGemm.run: expected no visitor_args of a list of products, got x"),
+        (lambda: plan.construct(wgmma), op.UnsupportedError,
+         "expected a tile of mma.sync, or the first without tensor"),
+        (lambda: with_visitor.run(a, b, device="cpu"), op.EpilogueError,
+         r"GroupedGemm: expected an epilogue_visitor of \(value, row, column\) for lists of products"),
+        (lambda: with_visitor.reference(a, b), op.UnsupportedError,
+         "GroupedGemm.reference: expected no epilogue of the sums"),
+        (lambda: op.GemmOperationGrouped(80, tile, A, A, A, functor, visitor=True), op.EpilogueError,
+         "GemmOperationGrouped: expected no traced epilogue of problems of any sizes"),
+        (lambda: op.GemmGroupedArguments(operation, None, a, b, output_op=wrong), op.EpilogueError,
+         r"GemmGroupedArguments: expected output_op of the operation's epilogue_type\(alpha, beta\), got \(1.0, 0.0\)"),
+        (lambda: op.GemmGroupedArguments(operation, None, [a], [b]), op.OpError, "GemmGroupedArguments"),
+    ]  # fmt: skip
+    for call, error, said in cases:
+        with pytest.raises(error, match=said):
+            call()
+    del c
+
+
+def test_explained() -> None:
+    a, b, _ = lists()
+    b[0] = np.asfortranarray(b[0])
+    told = op.explain(op.grouped_mm, a, b)
+    assert len(told.parts) == 2 and told.launches == 3 and told.flops == sum(2 * m * n * k for m, n, k in SIZES)
+    assert "found by the host, longest K first" in str(told)
