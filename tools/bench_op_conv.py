@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.depthwise import depthwise_text
-from cute_dialect.kernels.conv.unfold import unfold_text
+from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.depthwise import depthwise_config
@@ -79,9 +79,8 @@ class Conv(NamedTuple):
         config = chosen(asked, GPU)
         if config is not None:
             return {config.name: partial(conv_text, config)}
-        words = 8 * gcd(8, 2 * self.c)
-        name = f"unfold-{words}{'-gradient' * (self.kind == 'dgrad')}"
-        return {name: partial(unfold_text, words, self.kind == "dgrad"), **self._product(g)}
+        unfold = UnfoldConfig(8 * gcd(8, 2 * self.c), self.kind == "dgrad")
+        return {unfold.name: partial(unfold_text, unfold), **self._product(g)}
 
     def _product(self, g: Geometry) -> Mapping[str, Callable[[], str]]:
         """Return the kernel of a convolution of one tap, or of columns."""

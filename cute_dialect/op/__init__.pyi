@@ -29,6 +29,27 @@ from cute_dialect.op.conv.functions import (
     conv3d_input as conv3d_input,
     conv3d_weight as conv3d_weight,
 )
+from cute_dialect.op.conv_plans.arguments import (
+    Conv2dArguments as Conv2dArguments,
+)
+from cute_dialect.op.conv_plans.describe import (
+    Conv2dProblemSize as Conv2dProblemSize,
+    ConvKind as ConvKind,
+    ConvMode as ConvMode,
+    IteratorAlgorithm as IteratorAlgorithm,
+    MatrixCoord as MatrixCoord,
+    StrideSupport as StrideSupport,
+    Tensor4DCoord as Tensor4DCoord,
+)
+from cute_dialect.op.conv_plans.operation import (
+    Conv2dOperation as Conv2dOperation,
+)
+from cute_dialect.op.conv_plans.plan import (
+    Conv2d as Conv2d,
+    Conv2dDgrad as Conv2dDgrad,
+    Conv2dFprop as Conv2dFprop,
+    Conv2dWgrad as Conv2dWgrad,
+)
 from cute_dialect.op.maps.calls import (
     Elementwise as Elementwise,
     add as add,
@@ -106,6 +127,8 @@ from cute_dialect.op.plans.describe import (
     OpcodeClass as OpcodeClass,
     SchedulerMode as SchedulerMode,
     SplitKMode as SplitKMode,
+    StridedDgradIdentitySwizzle1 as StridedDgradIdentitySwizzle1,
+    StridedDgradIdentitySwizzle4 as StridedDgradIdentitySwizzle4,
     TensorDescription as TensorDescription,
     ThreadblockSwizzleStreamK as ThreadblockSwizzleStreamK,
     TileDescription as TileDescription,
@@ -116,6 +139,7 @@ from cute_dialect.op.elements import (
     LayoutType as LayoutType,
     RowMajor as RowMajor,
     RowMajorInterleaved32 as RowMajorInterleaved32,
+    TensorNHWC as TensorNHWC,
     bfloat16 as bfloat16,
     e4m3 as e4m3,
     e5m2 as e5m2,

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from cute_dialect.op.errors import DtypeError, LayoutError, UnsupportedError
 
 __all__ = [
-    "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType", "RowMajor", "RowMajorInterleaved32", "bfloat16",
+    "SIZES", "ColumnMajor", "ColumnMajorInterleaved32", "LayoutType", "RowMajor", "RowMajorInterleaved32", "TensorNHWC",
+    "bfloat16",
     "e4m3", "e5m2", "element_name", "float16", "float32", "float64", "int8", "int32", "layout_name", "tfloat32",
     "uint8", "void",
 ]  # fmt: skip
@@ -61,8 +62,18 @@ RowMajor = LayoutType("row")
 ColumnMajor = LayoutType("column")
 RowMajorInterleaved32 = LayoutType("row-interleaved-32")
 ColumnMajorInterleaved32 = LayoutType("column-interleaved-32")
+TensorNHWC = LayoutType("nhwc")
+"""Images (N, H, W, C) and filters (K, R, S, C): rows of channels."""
 
-_LAYOUTS = {"row": "row", "column": "column", "t": "row", "n": "column", "rowmajor": "row", "columnmajor": "column"}
+_LAYOUTS = {
+    "row": "row",
+    "column": "column",
+    "t": "row",
+    "n": "column",
+    "rowmajor": "row",
+    "columnmajor": "column",
+    "nhwc": "row",
+}
 
 
 def layout_name(value: object, what: str = "layout", *, interleaved: bool = False) -> str:

@@ -14,10 +14,22 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 
-__all__ = ["Sizes", "unfold_text"]
+__all__ = ["Sizes", "UnfoldConfig", "unfold_text"]
 
 THREADS = 256
 BLOCKS = 132 * 8
+
+
+class UnfoldConfig(NamedTuple):
+    """A kernel: the bits of its words; ``gradient``: it reads a result's gradient."""
+
+    bits: int
+    gradient: bool = False
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"unfold-{self.bits}{'-gradient' * self.gradient}"
 
 
 class Sizes(NamedTuple):
@@ -99,11 +111,11 @@ def _place(x: Along, place: Any, tap: Any, extent: Any, gradient: bool) -> tuple
     return at, (far >= 0) & (at * x.stride == far) & (at < extent)
 
 
-def unfold_text(bits: int, gradient: bool) -> str:
-    """Return the kernel ``@unfold`` and its host function as text, for words of some bits."""
-    word = {8: cute.Int8, 16: cute.Int16, 32: cute.Int32, 64: cute.Int64}[bits]
+def unfold_text(config: UnfoldConfig) -> str:
+    """Return the kernel ``@unfold`` and its host function as text."""
+    word = {8: cute.Int8, 16: cute.Int16, 32: cute.Int32, 64: cute.Int64}[config.bits]
     five = cute.Tensor[word, "(?,?,?,?,?):(?,?,?,?,?)"]
     matrix = cute.Tensor[word, "(?,?):(?,1)"]
     numbers = (cute.Int32(0),) * 5
     given = (five, matrix, cute.Int32(0), cute.Int32(0), numbers, numbers, numbers)
-    return cute.trace(launch, *given, gradient=gradient).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *given, gradient=config.gradient).mlir(aliases=True, comments=True)

@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
@@ -22,12 +23,22 @@ from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.model import Costs, costs_of, ranked
 from cute_dialect.op.conv.geometry import Geometry
 
-__all__ = ["Asked", "choice_of", "chosen", "chosen_with_time", "has_epilogue", "problem_of", "width_of"]
+__all__ = [
+    "Asked",
+    "choice_of",
+    "chosen",
+    "chosen_with_time",
+    "has_epilogue",
+    "kernels_for",
+    "problem_of",
+    "served",
+    "width_of",
+]
 
 
 class Asked(NamedTuple):
     """A convolution, its types and arithmetic, and what becomes of its sums; ``parts``: blocks that shall share the
-    sums of a tile, 0 for any number.
+    sums of a tile, 0 for any number; ``width``: channels that a load shall bring, 0 for the usual number.
     """
 
     geometry: Geometry
@@ -36,6 +47,12 @@ class Asked(NamedTuple):
     sums: str = ""
     epilogue: Epilogue = Epilogue()
     parts: int = 0
+    width: int = 0
+
+    @property
+    def channels(self) -> int:
+        """How many channels a load brings."""
+        return self.width or width_of(self.geometry, BITS[self.element])
 
 
 def width_of(geometry: Geometry, bits: int) -> int:
@@ -72,7 +89,7 @@ def problem_of(asked: Asked) -> Problem:
             -(-rows // residues), columns, -(-k // residues), asked.element, asked.output, "k", major, residues,
             asked.sums,
         )  # fmt: skip
-    width = width_of(g, bits)
+    width = asked.channels
     k = -(-g.filter[-1] // width) * width * g.taps
     return Problem(rows, columns // groups, k, asked.element, asked.output, "k", "k", groups, asked.sums)
 
@@ -98,7 +115,7 @@ def _config(asked: Asked, choice: Choice) -> ConvConfig | None:
     if g.kind == DGRAD and set(g.window.strides) != {1}:  # stored an element's 16 bytes at a time, when it is done
         c = c._replace(deferred=False, serpentine=False)
     config = ConvConfig(
-        c._replace(epilogue=asked.epilogue), g.window, g.kind, width_of(g, c.bits), g.groups > 1, choice.parts
+        c._replace(epilogue=asked.epilogue), g.window, g.kind, asked.channels, g.groups > 1, choice.parts
     )  # fmt: skip
     try:
         config.check()
@@ -116,15 +133,28 @@ def chosen(asked: Asked, gpu: str = "", sms: int = 132) -> ConvConfig | None:
 @lru_cache(maxsize=4096)
 def chosen_with_time(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
     """Return the same with the microseconds that its product is predicted to take."""
+    return next(kernels_for(asked, costs), None) if served(asked) else None
+
+
+def served(asked: Asked) -> bool:
+    """Tell whether im2col loads and wgmma serve types and channels of a convolution."""
     g = asked.geometry
     if asked.element not in FACTORS or (g.kind == WGRAD and BITS[asked.element] != 16):
-        return None
+        return False
     if g.kind == WGRAD and g.taps > 1 and 2 * g.filter[-1] < 64:  # a chunk of 64 columns would be zeros for the most
-        return None
-    if g.groups > 1 and (g.kind != FPROP or width_of(g, BITS[asked.element]) * BITS[asked.element] < 128):
-        return None
-    for time, choice in ranked(problem_of(asked), costs):
-        found = _config(asked, choice)
-        if found is not None:
-            return time, found
-    return None
+        return False
+    return g.groups == 1 or (g.kind == FPROP and width_of(g, BITS[asked.element]) * BITS[asked.element] >= 128)
+
+
+_FIRST = 64
+"""Kernels of products among which there mostly is one for a convolution."""
+
+
+def kernels_for(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
+    """Yield the kernels with the microseconds that their products are predicted to take, the fastest first."""
+    problem = problem_of(asked)
+    for count in (_FIRST, None):
+        for time, choice in ranked(problem, costs, count)[0 if count else _FIRST :]:
+            found = _config(asked, choice)
+            if found is not None:
+                yield time, found

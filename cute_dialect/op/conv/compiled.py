@@ -12,9 +12,10 @@ from cute_dialect.op.conv.choice import choice_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+    from cute_dialect.kernels.conv.unfold import UnfoldConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ConvRunner", "conv_library", "conv_runner", "depthwise_kernel", "unfolder"]
+__all__ = ["ConvRunner", "conv_library", "conv_runner", "depthwise_kernel", "unfold_library", "unfolder"]
 
 _LIBRARIES = Libraries()
 
@@ -58,12 +59,16 @@ def depthwise_kernel(config: DepthwiseConfig, cpu: bool = False) -> Kernel:
     return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
 
 
-@cache
-def unfolder(bits: int, gradient: bool, cpu: bool = False) -> Kernel:
-    """Return the kernel that writes out what taps see, in words of some bits."""
+def unfold_library(config: UnfoldConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+    """Return the compiled kernel that writes out what taps see; the rest is as of :func:`conv_library`."""
     from cute_dialect.kernels.conv.unfold import unfold_text
 
-    name = f"unfold-{bits}{'-gradient' * gradient}"
     return _LIBRARIES.get(
-        (name, cpu), lambda: by_name(name, partial(unfold_text, bits, gradient), False, cpu)
-    ).kernel("launch")  # fmt: skip
+        (config, cpu), lambda: by_name(config.name, partial(unfold_text, config), elsewhere, cpu)
+    )  # fmt: skip
+
+
+@cache
+def unfolder(config: UnfoldConfig, cpu: bool = False) -> Kernel:
+    """Return the kernel that writes out what taps see."""
+    return unfold_library(config, cpu=cpu).kernel("launch")

@@ -10,9 +10,10 @@ images as fit :data:`MOST` bytes are written at a time.
 from __future__ import annotations
 
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.op.arrays import Library, aligned_strides
 from cute_dialect.op.conv.compiled import unfolder
 from cute_dialect.op.conv.geometry import Geometry
@@ -28,7 +29,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.conv.arguments import Call, Prepared
 
-__all__ = ["MOST", "columns_of", "finish", "sums_for", "unfolded"]
+__all__ = ["MOST", "Writing", "columns_of", "extents_of", "finish", "sums_for", "unfolded", "writing"]
 
 MOST = 1 << 29
 """Bytes of columns that are written before they are multiplied."""
@@ -102,20 +103,42 @@ def _addend(library: Library, ready: Prepared, c: ArrayView) -> ArrayView:
 def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView:
     """Return what the taps see of some images: (pixels, groups, taps and channels)."""
     g, library = ready.geometry, call.where.library
-    image, w = _images(library, ready.image, start, count), g.window
-    channels = image.shape[-1]
-    gradient = g.kind == DGRAD
-    if g.taps == 1 and set(w.strides) == {1} and not any((*w.before, *w.after)):
+    image = _images(library, ready.image, start, count)
+    per = image.shape[-1] // g.groups
+    if g.is_product:
         rows = _rows(library, image)
-        per = channels // g.groups
         return rows._replace(shape=(rows.shape[0], g.groups, per), strides=(rows.strides[0], per, 1))
+    rows, line = extents_of(g, image)
+    made = library.strided((rows, line), (line, 1), image.dtype, image)
+    found = writing(g, image, made)
+    kernel = unfolder(found.config, call.where.cpu)
+    call.told(kernel(found.image, found.columns, *found.numbers, **call.options))
+    return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, g.taps * per, 1))
+
+
+class Writing(NamedTuple):
+    """A launch that writes columns: the kernel and what it takes."""
+
+    config: UnfoldConfig
+    image: ArrayView
+    columns: ArrayView
+    numbers: tuple[int, ...]
+
+
+def extents_of(g: Geometry, image: ArrayView) -> tuple[int, int]:
+    """Return the rows of the columns of some images, and the elements of a row, whole 16 bytes of them."""
+    pixels = prod(g.extents if g.kind == DGRAD else g.result[1:-1])
+    unit = max(1, 16 // numpy_dtype(image.dtype).itemsize)
+    return image.shape[0] * pixels, -(-g.taps * image.shape[-1] // unit) * unit
+
+
+def writing(g: Geometry, image: ArrayView, made: ArrayView) -> Writing:
+    """Return the launch that writes the columns of some images to a matrix."""
+    w, channels, line = g.window, image.shape[-1], made.strides[0]
+    gradient = g.kind == DGRAD
     extents = g.extents if gradient else g.result[1:-1]
     per = channels // g.groups
-    across = g.taps * per
-    item = numpy_dtype(image.dtype).itemsize
-    unit = max(1, 16 // item)
-    line = -(-across * g.groups // unit) * unit
-    made = library.strided((count * prod(extents), line), (line, 1), image.dtype, image)
+    across, item = g.taps * per, numpy_dtype(image.dtype).itemsize
     steps = image.strides[:-1]
     last = image.strides[-1] == 1 or channels == 1
     size = gcd(8, per * item, image.pointer, *[s * item for s in steps]) if last else item
@@ -135,9 +158,7 @@ def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView
         along = [(t, n, before - (t - 1) * d, u, -d) for t, n, before, u, d in along]
     numbers = [(1, 1, 0, 1, 1)] * more + along
     flat = [n for of_one in numbers[::-1] for n in of_one]
-    kernel = unfolder(8 * size, gradient, call.where.cpu)
-    call.told(kernel(given, matrix, per // words, g.groups, *flat, **call.options))
-    return made._replace(shape=(made.shape[0], g.groups, across), strides=(line, across, 1))
+    return Writing(UnfoldConfig(8 * size, gradient), given, matrix, (per // words, g.groups, *flat))
 
 
 def _images(library: Library, x: ArrayView, start: int, count: int) -> ArrayView:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = [
     "BatchedIdentitySwizzle", "GemmCoord", "HorizontalSwizzle", "IdentitySwizzle1", "IdentitySwizzle2",
     "IdentitySwizzle4", "IdentitySwizzle8", "MathInstruction", "MathOperation", "Mode", "OpcodeClass",
-    "SchedulerMode", "SplitKMode", "Swizzle", "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
+    "SchedulerMode", "SplitKMode", "StridedDgradIdentitySwizzle1", "StridedDgradIdentitySwizzle4", "Swizzle",
+    "TensorDescription", "ThreadblockSwizzleStreamK", "TileDescription",
 ]  # fmt: skip
 
 
@@ -90,6 +91,9 @@ IdentitySwizzle2 = Swizzle("IdentitySwizzle2", 2)
 IdentitySwizzle4 = Swizzle("IdentitySwizzle4", 4)
 IdentitySwizzle8 = Swizzle("IdentitySwizzle8", 8)
 HorizontalSwizzle = Swizzle("HorizontalSwizzle", 1)
+StridedDgradIdentitySwizzle1 = Swizzle("StridedDgradIdentitySwizzle1", 8)
+StridedDgradIdentitySwizzle4 = Swizzle("StridedDgradIdentitySwizzle4", 8)
+"""Taken as the usual one: pixels that other taps reach are matrices of a batch here."""
 BatchedIdentitySwizzle = Swizzle("BatchedIdentitySwizzle", 8)
 ThreadblockSwizzleStreamK = Swizzle("ThreadblockSwizzleStreamK", 8, stream_k=True)
 

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
+from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
+from cute_dialect.kernels.conv.hopper import conv_text
+from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
@@ -23,6 +26,8 @@ from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Libraries, by_name, library, text_of
+from cute_dialect.op.conv.choice import choice_of
+from cute_dialect.op.conv.compiled import conv_library, unfold_library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.recipe import Recipe, Share
 
@@ -53,10 +58,12 @@ Configured: TypeAlias = (
     | CombineConfig
     | ListedConfig
     | ProblemsConfig
+    | ConvConfig
+    | UnfoldConfig
 )
 """A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
 without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions; products
-of any sizes, and what adds up their tiles.
+of any sizes, and what adds up their tiles; a convolution for Hopper; what writes out an image for other convolutions.
 """
 
 
@@ -85,9 +92,9 @@ class Variant(NamedTuple):
                         f"Gemm: {self.configured.name}, a rung of the SGEMM ladder, has no epilogue: alpha 1, beta 0"
                     )
                 return self.configured
-            case ListedConfig() as config:
+            case ConvConfig() | ListedConfig() as config:
                 return config._replace(base=config.base._replace(epilogue=e))
-            case CombineConfig() | ProblemsConfig() as config:
+            case CombineConfig() | ProblemsConfig() | UnfoldConfig() as config:
                 return config
 
     @property
@@ -116,6 +123,10 @@ class Variant(NamedTuple):
                 return problems_text(config)
             case Simt(rung):
                 return sgemm_text(rung)
+            case ConvConfig() as config:
+                return conv_text(config)
+            case UnfoldConfig() as config:
+                return unfold_text(config)
 
     def recipe(self) -> Recipe:
         """Return how it is called."""
@@ -140,6 +151,13 @@ class Variant(NamedTuple):
                 return found._replace(batch=config.batch, tma=False, sums=True)
             case CombineConfig() | ListedConfig() | ProblemsConfig():
                 return found._replace(tma=False, sums=True)
+            case ConvConfig() as config:
+                return found._replace(
+                    taken=True, chunk=64 if config.kind == WGRAD else 0, share=_share(choice_of(config)),
+                    at_once=choice_of(config).columns_at_once if e.reduces else 0,
+                )  # fmt: skip
+            case UnfoldConfig():
+                return found._replace(tma=False, sums=True, operands=("",) * 17)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)
 
@@ -165,6 +183,10 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     kernel, chip = variant.kernel, variant.chip or None
     if isinstance(kernel, Choice) and chip is None:
         return library(kernel, elsewhere=elsewhere, cpu=cpu)
+    if isinstance(kernel, ConvConfig) and chip is None:
+        return conv_library(kernel, elsewhere=elsewhere, cpu=cpu)
+    if isinstance(kernel, UnfoldConfig) and chip is None:
+        return unfold_library(kernel, elsewhere=elsewhere, cpu=cpu)
     return _LIBRARIES.get(
         (kernel, chip, cpu), lambda: by_name(variant.name, partial(Variant.text, variant), elsewhere, cpu, chip)
     )  # fmt: skip

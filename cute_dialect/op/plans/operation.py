@@ -144,13 +144,13 @@ class GemmOperationUniversal:
             self._configured[batch, array] = self._configure(batch, array)
         if self.interleaved and beta != 0.0:
             raise UnsupportedError(f"Gemm: expected beta 0 of interleaved matrices, got {beta}: there is no kernel yet")
-        epilogue = self._epilogue(alpha, beta, bias, bias_type, graph)
+        epilogue = self.epilogue_for(alpha, beta, bias, bias_type, graph)
         found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
         if epilogue.graph is not None:
             check_kernel(found)
         return found
 
-    def _epilogue(
+    def epilogue_for(
         self, alpha: float = 1.0, beta: float = 0.0, bias: str = "", bias_type: str = "f32", graph: Graph | None = None
     ) -> Epilogue:  # fmt: skip
         """Return what becomes of the sums; of a traced epilogue a call's graph, or that of its examples."""
@@ -202,11 +202,11 @@ class GemmOperationUniversal:
 
     def reduction_variant(self, x: Operands, sums: str) -> Variant:
         """Return what adds up parts, and what becomes of them."""
-        e = self._epilogue(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
+        e = self.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
         config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
         return Variant(config, e, self.D.layout == "column", chip_here())
 
-    def _alone(self) -> dict[str, object]:
+    def alone(self) -> dict[str, object]:
         """Return fields of the tile with which no block shares K."""
         td = self.tile_description
         usual: dict[str, object] = {"epilogue_schedule": None, "tile_scheduler": None, "parts": 1}
@@ -217,7 +217,7 @@ class GemmOperationUniversal:
     def partial(self) -> GemmOperationUniversal:
         """Return the operation of the same tile that gives the sums."""
         if self._partial is None:
-            td = self.tile_description.replace(self._alone())
+            td = self.tile_description.replace(self.alone())
             of = TensorDescription(self.sums, self.D.layout)
             functor = LinearCombination(self.sums, 0, self.epilogue_functor.element_accumulator)
             void = TensorDescription("void", self.D.layout)
@@ -239,7 +239,7 @@ class GemmOperationUniversal:
             return self
         more = {"tile_scheduler": "stream_k"} if stream else {"tile_scheduler": "split_k", "parts": parts}
         if (split.mode, parts) not in self._sharing:
-            td = self.tile_description.replace(self._alone() | more)
+            td = self.tile_description.replace(self.alone() | more)
             try:
                 made = GemmOperationUniversal(
                     self.chip, td, self.A, self.B, self.C, self.epilogue_functor, self.swizzling_functor, self.visitor,

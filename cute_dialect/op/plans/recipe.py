@@ -85,10 +85,18 @@ class Recipe(NamedTuple):
     """Columns lie in runs of 32."""
     operands: tuple[str, ...] = ()
     at_once: int = 0
+    taken: bool = False
+    """Operands lie as the kernel takes them, the mode of matrices last."""
+    chunk: int = 0
+    """D has a third mode, and of each of it the second one is computed in so many at a time."""
 
     def arguments(self, x: Operands, shared: Sequence[object] = ()) -> tuple[object, ...]:
         """Return what the kernel's launch takes; ``shared``: the memory of :attr:`share`."""
         a, b, d, c = x.a, x.b, x.d, x.c
+        if self.taken:
+            numbers = [getattr(x, name) for name in self.numbers]
+            behind = [v for v, there in ((c, self.source), (x.bias, bool(self.bias))) if there]
+            return (a, b, d, *shared, *behind, *x.behind[: len(self.operands)], *numbers)
         if self.transposed:
             a, b, d = transposed(b), transposed(a), transposed(d)
             c = None if c is None else transposed(c)
@@ -129,6 +137,10 @@ class Recipe(NamedTuple):
         if self.share is None:
             return 0, 0
         *batch, m, n = x.d.shape
+        if self.taken:
+            m, n, *batch = x.d.shape
+        if self.chunk:
+            n, batch = -(-n // self.chunk) * self.chunk * batch[0], []
         floats, counters = self.share.of(n, m) if self.transposed else self.share.of(m, n)
         matrices = batch[0] if batch and self.share.rows else 1
         return floats * matrices, counters * matrices

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
 
-__all__ = ["Split", "Step", "Workspace", "partial_steps", "parts_of", "reduction", "steps_of"]
+__all__ = ["Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "steps_of"]
 
 
 class Split(NamedTuple):
@@ -72,16 +72,16 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
     if x.a.shape[-1] == 0 or x.alpha == 0.0:  # nothing is multiplied: A and B may hold anything
         if x.graph is not None and not _by_element(x):
             x = _zeros(x)
-            return _combined(operation, operation.variant_for(x), x)
+            return combined_steps(operation, operation.variant_for(x), x)
         return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
     if split.parts == 1:
-        return _combined(operation, operation.variant_for(x), x)
+        return combined_steps(operation, operation.variant_for(x), x)
     if operation.saturates:
         raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
     if split.mode != "parallel":
         shared = operation.sharing(split, x)
         if shared is not None:
-            return _combined(shared, shared.variant_for(x), x)
+            return combined_steps(shared, shared.variant_for(x), x)
         if split.mode == "stream":
             raise UnsupportedError("split_k: there is no kernel of stream-K for this tile yet")
     if not _by_element(x):
@@ -97,7 +97,7 @@ def _by_element(x: Operands) -> bool:
     return x.graph is None or not (x.graph.paired or x.graph.reduces or x.graph.whole_rows)
 
 
-def _combined(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:
+def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:
     """Return a launch, and those that combine what it leaves of rows and columns."""
     if not x.reduced:
         return [Step(variant, x)]

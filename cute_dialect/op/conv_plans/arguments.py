@@ -1,0 +1,105 @@
+"""The arguments of one call of a convolution: checked when they are made, launched, waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.conv_plans.checked import Checked, How, check, check_in_place
+from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
+from cute_dialect.op.conv_plans.operation import Conv2dOperation
+from cute_dialect.op.conv_plans.steps import parts_of, steps
+from cute_dialect.op.conv_plans.visiting import visited
+from cute_dialect.op.errors import EpilogueError, UnsupportedError
+from cute_dialect.op.plans.arguments import ALONE, Arguments, on_the_cpu
+from cute_dialect.op.plans.describe import GemmCoord, SplitKMode, known
+from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.steps import Split, Step
+from cute_dialect.op.plans.visiting import arguments_for
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["Conv2dArguments", "ConvArguments"]
+
+
+class ConvArguments(Arguments):
+    """Operands that were checked, of an operation: :meth:`launch` and :meth:`sync`."""
+
+    def __init__(
+        self, operation: Conv2dOperation, found: Checked, stream: object, options: CallOptions, split: Split = ALONE,
+        call: str = "Conv2dArguments", results: Mapping[str, Any] | None = None,
+    ):  # fmt: skip
+        self.convolution, self.geometry = operation, found.geometry
+        operation.check_problem(call, found.geometry)
+        if operation.im2col:
+            operation.config(found.geometry)
+            check_in_place(call, found.geometry, found.operands)
+        super().__init__(operation, found.operands, found.D, stream, options, split, call, results)
+
+    @property
+    def problem_size(self) -> GemmCoord:
+        """The extents of the product that it is; of groups those of one."""
+        g = self.geometry
+        window = g.window
+        pads = (window.before[0], window.after[0], window.before[1], window.after[1])
+        problem = Conv2dProblemSize(
+            g.image, g.filter, pads, window.strides, window.dilations, groups=g.groups
+        )  # fmt: skip
+        return problem.implicit_gemm_size(g.kind)
+
+    @property
+    def parts(self) -> int:
+        """How many parts of K there are, which may be fewer than were asked for."""
+        return parts_of(self.convolution, self.geometry, self.split)
+
+    def steps(self, x: Operands) -> list[Step]:
+        """Return the launches for these operands."""
+        return steps(self.convolution, self.geometry, x, self.split)
+
+
+class Conv2dArguments(ConvArguments):
+    """The operands of a call.
+
+    ``problem_size``: a :class:`~cute_dialect.op.conv_plans.describe.Conv2dProblemSize`; arrays may be flat; ``A``,
+    ``B``, ``C``, ``D``: as the operation's kind says, ``D`` is made if it is not given, ``C`` may be a value a channel;
+    ``output_op``: the numbers, of the operation's ``epilogue_type``; ``split_k_mode``, ``split_k_slices``: parts of K,
+    where the problem does not say how many; ``bias``: (K,); ``stream``; ``options``: as of a kernel's call,
+    ``device="cpu"`` and the interpreter's.  Raises OpError.
+    """
+
+    def __init__(
+        self, operation: Conv2dOperation, problem_size: Conv2dProblemSize | Sequence[Any], A: object, B: object,
+        C: object = None, D: object = None, output_op: OutputOp | VisitorOutputOp | None = None,
+        split_k_mode: str = SplitKMode.Serial, split_k_slices: int | None = None, *, bias: object = None,
+        stream: object = None, **options: Unpack[CallOptions],
+    ):  # fmt: skip
+        call = "Conv2dArguments"
+        problem = problem_size if isinstance(problem_size, Conv2dProblemSize) else Conv2dProblemSize(*problem_size)
+        mode = known(SplitKMode, split_k_mode, "split_k_mode")
+        slices = problem.split_k_slices if split_k_slices is None else split_k_slices
+        split = Split.of((str(mode), slices))
+        how, on_cpu = How(problem=problem), on_the_cpu(options)
+        kinds, arrays = operation.kinds, (A, B, C, D)
+        if operation.traced is not None or isinstance(output_op, VisitorOutputOp):
+            if operation.traced is None or not isinstance(output_op, VisitorOutputOp):
+                raise EpilogueError(
+                    f"{call}: expected output_op of the operation's epilogue_type, with the epilogue's arguments by "
+                    "name"
+                )
+            args = arguments_for(call, operation.traced, output_op.arguments, {"C": C, "bias": bias})
+            found, results = visited(call, operation.kind, kinds, A, B, D, operation.traced, args, how, on_cpu)
+            super().__init__(operation, found, stream, options, split, call, results.results)
+            output_op.wait = self.sync
+            return
+        output_op = output_op or OutputOp()
+        if output_op.arguments:
+            raise UnsupportedError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
+        found = check(
+            call, operation.kind, kinds, arrays, how, alpha=output_op.alpha, beta=output_op.beta, bias=bias,
+            on_cpu=on_cpu,
+        )  # fmt: skip
+        super().__init__(operation, found, stream, options, split, call)

@@ -1,0 +1,476 @@
+"""A planned convolution: kind, types and what becomes of the sums are said once, then it is run, read, compiled.
+
+    plan = op.Conv2d(kind="fprop", element="f16")
+    arguments = plan.run(x, f, padding=1)                # x (N, H, W, C), f (K, R, S, C / group)
+    plan.run(x, f, c, d, 1.0, 0.5, stride=2, padding=1, sync=False).sync()
+    print(plan.explain(x, f, padding=1))
+
+Operands are never copied: what a kernel cannot read where it lies is an error, which says what would do.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.kernels.gemm.elements import BITS, FACTORS
+from cute_dialect.op.choosing.model import costs_of
+from cute_dialect.op.conv.choice import Asked as ConvAsked
+from cute_dialect.op.conv.choice import choice_of, chosen_with_time, kernels_for, served
+from cute_dialect.op.conv.geometry import Geometry, geometry
+from cute_dialect.op.conv.order import lines_suit
+from cute_dialect.op.conv_plans.arguments import ConvArguments
+from cute_dialect.op.conv_plans.checked import How, check
+from cute_dialect.op.conv_plans.describe import Conv2dProblemSize, ConvKind, IteratorAlgorithm, StrideSupport
+from cute_dialect.op.conv_plans.operation import LAYOUTS, Conv2dOperation, called
+from cute_dialect.op.conv_plans.steps import matrices_of
+from cute_dialect.op.conv_plans.visiting import visited
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.plans.arguments import on_the_cpu
+from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
+from cute_dialect.op.plans.describe import OpcodeClass, TensorDescription, TileDescription, known
+from cute_dialect.op.plans.functors import EpilogueFunctor, number
+from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled
+from cute_dialect.op.plans.operation import ir_of
+from cute_dialect.op.plans.planned import Kinds, Type, read
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.settings import Settings
+from cute_dialect.op.plans.steps import Split
+from cute_dialect.op.plans.tiles import chosen as chosen_product
+from cute_dialect.op.plans.tiles import element_of, tiles_of
+from cute_dialect.op.plans.visiting import arguments_for, is_of_sums
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.op.conv.report import ConvExplanation
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["Conv2d", "Conv2dDgrad", "Conv2dFprop", "Conv2dWgrad"]
+
+_RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
+_TYPICAL = (32, 56, 56, 64), (64, 3, 3, 64)
+
+
+class Conv2d(Settings):
+    """``D = activation(alpha * conv(A, B) + beta * C)``, or a gradient of a convolution, for planned elements.
+
+    ``kind``: ``fprop``, ``dgrad`` or ``wgrad``, which says what A, B and D are
+    (:class:`~cute_dialect.op.conv_plans.describe.ConvKind`); ``A``, ``B``, ``C``, ``D``: arrays, which say their own
+    elements and are what :meth:`run` takes if it is given none; ``element``: of all others, ``element_A`` and such of
+    one; ``element_C="void"``: there is none; ``group``: channels and results are in so many groups; ``mode``: of
+    ``cross_correlation`` or ``convolution``; ``data_format``: ``NHWC``, or ``NCHW`` for shapes with the channels first;
+    in memory they come last.  The rest is as of :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
+    """
+
+    call: ClassVar[str] = "Conv2d"
+
+    def __init__(
+        self, kind: str = "fprop", A: object = None, B: object = None, C: object = None, D: object = None, *,
+        element: object = None, element_A: object = None, element_B: object = None, element_C: object = None,
+        element_D: object = None, element_accumulator: object = None, element_compute: object = "f32",
+        alpha: float = 1.0, beta: float = 0.0, group: int = 1, mode: str = "cross_correlation",
+        data_format: str = "NHWC", chip: int | None = None, kernel_cc: int | None = None,
+    ):  # fmt: skip
+        self.kind = str(known(ConvKind, kind, "kind"))
+        self.A, self.B, self.C, self.D = A, B, C, D
+        self.group, self.mode, self.data_format = group, mode, data_format
+        a = _element("A", A, element_A, element)
+        b = _element("B", B, element_B, element)
+        usual = element if element is not None else _RESULTS.get(a, a)
+        void = element_C == "void"
+        c = None if void else _element("C", C, element_C, usual)
+        d = _element("D", D, element_D, usual if c is None else c)
+        c, d = ("f32" if x == "tf32" else x for x in (c, d))
+        of_a, of_b = LAYOUTS[self.kind]
+        result = Type(cast(str, d), "row")
+        kinds = Kinds(Type(a, of_a), Type(b, of_b), None if c is None else Type(c, "row"), result)
+        self._algorithm: IteratorAlgorithm | None = None
+        super().__init__(kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
+
+    @property
+    def iterator_algorithm(self) -> str | None:
+        """How images are read, :class:`~cute_dialect.op.conv_plans.describe.IteratorAlgorithm`; None: as is best."""
+        return self._algorithm
+
+    @iterator_algorithm.setter
+    def iterator_algorithm(self, value: str | None) -> None:
+        found = None if value is None else IteratorAlgorithm(known(IteratorAlgorithm, value, "iterator_algorithm"))
+        if found in ("fixed_channels", "few_channels") and self.kind != "fprop":
+            raise UnsupportedError(f"Conv2d: expected fprop for {found}, got {self.kind}")
+        self._algorithm = found
+        self._reset()
+
+    @property
+    def tile_description(self) -> TileDescription | None:
+        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
+        return self._tile
+
+    @tile_description.setter
+    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
+        if isinstance(value, Mapping):
+            value = (self._tile or self.tile_descriptions()[0]).replace(value)
+        if value is not None:
+            self._make(value, self._algorithm or IteratorAlgorithm.analytic)
+        self._tile = value
+        self._reset()
+
+    @staticmethod
+    def output_size(
+        input_size: Sequence[int], weight_size: Sequence[int], padding: object = 0, stride: object = 1,
+        dilation: object = 1,
+    ) -> tuple[int, ...]:  # fmt: skip
+        """Return the shape of a result, (N, P, Q, K), of images (N, H, W, C) and filters (K, R, S, C / groups).
+
+        >>> Conv2d.output_size((8, 56, 56, 64), (128, 3, 3, 64), 1, 2)
+        (8, 28, 28, 128)
+        """
+        image, filters = tuple(input_size), tuple(weight_size)
+        groups = image[-1] // max(1, filters[-1])
+        return geometry("output_size", "fprop", image, filters, stride, padding, dilation, groups).result
+
+    # ---------------------------------------------------------------------------------------------------- operations
+
+    def _make(self, td: TileDescription, algorithm: str, problems: Sequence[Conv2dProblemSize] = ()) -> Conv2dOperation:
+        """Return the operation of a tile.  Raises UnsupportedError."""
+        a, b, c, d = self.kinds
+        A, B = (TensorDescription(t.element, t.layout) for t in (a, b))
+        C = TensorDescription("void" if c is None else c.element, "row")
+        functor = EpilogueFunctor(d.element, 0, self._accumulator, activation=self._activation)
+        visitor = self._traced or self._visitor
+        if visitor is not self._traced and is_of_sums(visitor):
+            raise EpilogueError(
+                "Conv2d: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
+            )
+        return Conv2dOperation(
+            self.kind, algorithm, self.chip, td, A, B, C, StrideSupport.strided, functor, self._swizzle, visitor,
+            D=TensorDescription(d.element, "row"), problems=problems,
+        )  # fmt: skip
+
+    def where(self) -> dict[str, Any]:
+        """Return what kernels are chosen by: the GPU, what multiplies."""
+        from cute_dialect.op.choosing.ways import here
+
+        gpu, sms = here()
+        return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
+
+    def asked_of(self, g: Geometry, algorithm: str | None = None) -> ConvAsked | None:
+        """Return what a kernel with im2col loads is for; None where the plan's elements and instructions have none."""
+        asked = self.asked()
+        element = element_of(asked)
+        if self._opclass is not OpcodeClass.TensorOp or self.chip < 90 or element not in FACTORS:
+            return None
+        if asked.math in FAST:
+            return None
+        width = 0
+        if algorithm is not None and g.groups == 1:
+            width = 1024 // BITS[element]
+            while algorithm != IteratorAlgorithm.optimized and g.filter[-1] % width:
+                width //= 2
+        sums = asked.accumulator if asked.accumulator == "f16" else ""
+        return ConvAsked(g, element, self.kinds.d.element, sums, width=width)
+
+    def best_algorithm(self, g: Geometry, x: Operands | None = None) -> IteratorAlgorithm:
+        """Return how images are read where nothing is said: by im2col loads, if they serve; ``x``: the operands."""
+        asked, i = self.asked_of(g), None if self._tile is None else self._tile.math_instruction
+        channels = (g.result if g.kind == "dgrad" else g.filter)[-1]
+        if (
+            asked is None
+            or g.is_product
+            or (i is not None and i.instruction_shape[0] != 64)
+            or (x is not None and not all(lines_suit(v) for v in (x.a, x.b, x.d)))
+            or any(n * BITS[e] % 128 for n, e in ((channels, asked.element), (g.output[-1], asked.output)))
+            or (g.kind == "dgrad" and BITS[asked.element] != 16)  # it wants the filter transposed
+            or self._best(asked) is None
+        ):
+            return IteratorAlgorithm.analytic
+        if g.groups > 1 or asked.channels * BITS[asked.element] == 1024:
+            return IteratorAlgorithm.optimized
+        return (
+            IteratorAlgorithm.fixed_channels
+            if channels == 128 // BITS[asked.element]
+            else IteratorAlgorithm.few_channels
+        )
+
+    def way_of(self, g: Geometry, x: Operands) -> tuple[TileDescription, IteratorAlgorithm]:
+        """Return the tile for a call, and how the image is read.  Raises UnsupportedError."""
+        algorithm = self._algorithm or self.best_algorithm(g, x)
+        if self._tile is not None:
+            return self._tile, algorithm
+        asked = None if algorithm == IteratorAlgorithm.analytic else self.asked_of(g, algorithm)
+        if asked is None or asked.channels * BITS[asked.element] < 128:
+            return self._of_columns(g, x), algorithm
+        found = self._best(asked)
+        if found is None:
+            raise UnsupportedError(
+                f"Conv2d: there is no kernel for {algorithm} of {asked.element} to {asked.output}, {g.kind}"
+                + f" in {g.groups} groups" * (g.groups > 1)
+                + ": analytic computes it"
+            )
+        return found, algorithm
+
+    def _best(self, asked: ConvAsked) -> TileDescription | None:
+        """Return the tile that is predicted to be the fastest with im2col loads."""
+        where = self.where()
+        found = chosen_with_time(asked, costs_of(where["gpu"], where["sms"]))
+        return None if found is None else described(choice_of(found[1]), self.asked())
+
+    def _of_columns(self, g: Geometry, x: Operands) -> TileDescription:
+        """Return the tile for the product of columns."""
+        of, asked = matrices_of(g, x), self.asked(batch=g.groups > 1)
+        try:
+            with called("Conv2d"):
+                return chosen_product(of, asked, **self.where(), call="Conv2d.run")
+        except (LayoutError, AlignmentError):  # not along K, or anywhere: by mma.sync
+            return ampere_tiles(asked)[0]
+
+    def _operation(self, g: Geometry, x: Operands) -> Conv2dOperation:
+        """Return the operation that computes a call."""
+        return self.operation_of(*self.way_of(g, x))
+
+    def operation_of(self, td: TileDescription, algorithm: IteratorAlgorithm) -> Conv2dOperation:
+        """Return the operation of a tile, made once."""
+        key = (td.kernel or td, algorithm, None if self._traced is None else self._traced.key)
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._make(td, algorithm)
+        return found
+
+    def tile_descriptions(self, problem: Conv2dProblemSize | None = None) -> Sequence[TileDescription]:
+        """Return the tiles that there are kernels for, the best for a problem first: of kernels with im2col loads, or,
+        where none serves (or ``iterator_algorithm`` is ``analytic``), of the product of columns.
+
+        Nothing is compiled.
+        """
+        g = (problem or Conv2dProblemSize(*_TYPICAL, (1, 1, 1, 1))).geometry(self.kind, "Conv2d")
+        asked, where = self.asked_of(g, self._algorithm), self.where()
+        if asked is not None and self._algorithm != IteratorAlgorithm.analytic and served(asked):
+            found = kernels_for(asked, costs_of(where["gpu"], where["sms"]))
+            tiles = [described(choice_of(config), self.asked()) for _, config in found]
+            if tiles:
+                return tiles
+        m, n, k = (problem or Conv2dProblemSize(*_TYPICAL, (1, 1, 1, 1))).implicit_gemm_size(self.kind)
+        try:
+            with called("Conv2d"):
+                return tiles_of(self.asked(), (m, n, k), **where)
+        except LayoutError:
+            return ampere_tiles(self.asked())
+
+    def construct(
+        self, tile_description: TileDescription | None = None, *, problem_size: Conv2dProblemSize | None = None
+    ) -> Conv2dOperation:  # fmt: skip
+        """Return an operation of a tile, by default that of the plan, or the best for a problem (or a usual one); not
+        compiled.  Raises UnsupportedError.
+        """
+        problem = problem_size or Conv2dProblemSize(*_TYPICAL, (1, 1, 1, 1), groups=1)
+        algorithm = self._algorithm or self.best_algorithm(problem.geometry(self.kind, "Conv2d"))
+        td = tile_description or self._tile or self.tile_descriptions(problem)[0]
+        i = td.math_instruction
+        if i is not None and i.instruction_shape[0] != 64 and self._algorithm is None:
+            algorithm = IteratorAlgorithm.analytic
+        return self._make(td, algorithm, [problem_size] if problem_size is not None else [])
+
+    def compile(
+        self, tile_description: TileDescription | None = None, *, problem_size: Conv2dProblemSize | None = None,
+        print_module: bool = False,
+    ) -> Conv2dOperation:  # fmt: skip
+        """Return the operation of :meth:`construct`, compiled; :meth:`run` then takes its tile.
+
+        ``problem_size``: kernels with im2col loads are compiled for its padding, strides, dilation and taps: without it
+        at the first call.  ``print_module``: print the kernel's file.
+        """
+        operation = self.construct(tile_description, problem_size=problem_size)
+        if print_module:
+            print(operation.ir())
+        operation.compile()
+        self._tile, self._algorithm = operation.tile_description, operation.algorithm
+        self._operations.clear()
+        return operation
+
+    # --------------------------------------------------------------------------------------------------------- calls
+
+    def _given(self, A: object, B: object, C: object, D: object) -> tuple[object, object, object, object]:
+        """Return the arrays of a call, those of the plan where it has none."""
+        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
+        return a, b, c, d
+
+    def _how(self, stride: object, padding: object, dilation: object, size: object) -> How:
+        return How(stride, padding, dilation, self.group, self.mode, size, self.data_format)
+
+    def arguments(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
+        size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+        stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
+    ) -> ConvArguments:  # fmt: skip
+        """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
+        how = self._how(stride, padding, dilation, size)
+        numbers = alpha, beta
+        return self._arguments(
+            "Conv2d.arguments", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options
+        )
+
+    def _arguments(
+        self, call: str, arrays: tuple[object, object, object, object], numbers: tuple[float | None, float | None],
+        how: How, bias: object, visitor_args: Mapping[str, object] | None, stream: object, split_k: object,
+        options: CallOptions,
+    ) -> ConvArguments:  # fmt: skip
+        a, b, c, d = self._given(*arrays)
+        split, on_cpu = Split.of(split_k), on_the_cpu(options)
+        alpha, beta = numbers
+        if is_of_sums(self._visitor):
+            args = arguments_for(
+                call, self._visitor, visitor_args, {"C": c, "alpha": alpha, "beta": beta, "bias": bias}
+            )
+            found, made = visited(call, self.kind, self.kinds, a, b, d, self._visitor, args, how, on_cpu)
+            self._traced, self._visited = made.traced, args
+            operation = self._operation(found.geometry, found.operands)
+            return ConvArguments(operation, found, stream, options, split, call, made.results)
+        if visitor_args:
+            raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
+        alpha = self._alpha if alpha is None else number("alpha", alpha)
+        beta = self._beta if beta is None else number("beta", beta)
+        found = check(
+            call, self.kind, self.kinds, (a, b, c, d), how, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu
+        )  # fmt: skip
+        return ConvArguments(self._operation(found.geometry, found.operands), found, stream, options, split, call)
+
+    def run(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
+        size: object = None, sync: bool = True, print_module: bool = False, bias: object = None,
+        visitor_args: Mapping[str, object] | None = None, stream: object = None, split_k: object = None,
+        **options: Unpack[CallOptions],
+    ) -> ConvArguments:  # fmt: skip
+        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+
+        ``C`` is read where ``beta`` is not 0: like D, or a value a channel; ``bias``: (K,), or (C,) of dgrad;
+        ``stride``, ``padding``, ``dilation``: as of :func:`cute_dialect.op.conv2d`; ``size``: the shape of D, where it
+        is a gradient and there is no D (without a stride that of an image follows from the others); ``split_k``: parts
+        of K, a number or (mode, number), mode ``serial`` (blocks share a tile) or ``parallel`` (a second kernel adds
+        the parts up), of columns also ``stream``.  The rest is as of :meth:`cute_dialect.op.plans.plan.Gemm.run`.
+        Raises OpError before anything is written.
+        """
+        how = self._how(stride, padding, dilation, size)
+        numbers = alpha, beta
+        found = self._arguments("Conv2d.run", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
+        found.launch()
+        self._last = found
+        if print_module:
+            print(self.ir())
+        if sync:
+            found.sync()
+        return found
+
+    def bind(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
+        size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+        split_k: object = None,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` launches and does no more.
+
+        Arrays are on a GPU.  Raises OpError.
+        """
+        how, numbers = self._how(stride, padding, dilation, size), (alpha, beta)
+        return self._arguments("Conv2d.bind", (A, B, C, D), numbers, how, bias, visitor_args, None, split_k, {}).bind()
+
+    def reference(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
+        beta: float | None = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
+        size: object = None, bias: object = None, visitor_args: Mapping[str, object] | None = None,
+    ) -> Any:  # fmt: skip
+        """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D says no more than its shape."""
+        from cute_dialect.op.conv_plans.reference import reference
+
+        a, b, c, d = self._given(A, B, C, D)
+        visitor = self._visitor if is_of_sums(self._visitor) else None
+        args: Mapping[str, Any] = {}
+        if visitor is not None:
+            said = self._visited if visitor_args is None and self._visited is not None else visitor_args
+            others = {"C": c, "alpha": alpha, "beta": beta, "bias": bias}
+            args = arguments_for("Conv2d.reference", visitor, said, others)
+        elif self._visitor is not None:
+            raise UnsupportedError("Conv2d.reference: expected no function in the language, which numpy cannot compute")
+        numbers = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        how = self._how(stride, padding, dilation, size)
+        return reference(self.kind, (a, b, c, d), numbers, how, bias, self._activation, visitor, args)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def explain(
+        self, A: object = None, B: object = None, *, stride: object = 1, padding: object = 0, dilation: object = 1,
+        size: object = None, split_k: object = None,
+    ) -> ConvExplanation:  # fmt: skip
+        """Return which kernel computes a convolution of such arrays, or of such shapes, and why; see ``op.explain``."""
+        from cute_dialect.op.conv_plans.report import explained
+
+        a, b, _, d = self._given(A, B, None, None)
+        return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the file of the last run's kernel, the one that multiplies, after a stage: ``cute``, ``expanded``,
+        ``arch``, ``base`` or ``llvm``.  Raises UnsupportedError where nothing was run.
+        """
+        return ir_of(self._launched(), stage)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of that kernel."""
+        return compiled(self._launched()).ptx
+
+    @property
+    def report(self) -> str:
+        """What ptxas says of that kernel: registers, spills."""
+        return compiled(self._launched()).report
+
+    def _launched(self) -> Variant:
+        launched = [] if self._last is None else [s.variant for s in self._last.launched]
+        found = [v for v in launched if not isinstance(v.configured, UnfoldConfig | CombineConfig | ReduceConfig)]
+        if not found:
+            raise UnsupportedError("Conv2d: expected a run before, which says what the kernel is of")
+        return found[0]
+
+    def __repr__(self) -> str:
+        a, b, c, d = (None if x is None else x.element for x in self.kinds)
+        return f"<{type(self).__name__} {self.kind} A {a}; B {b}; C {c or 'none'}; D {d}>"
+
+
+class Conv2dFprop(Conv2d):
+    """A planned convolution: A (N, H, W, C), B (K, R, S, C / group), D (N, P, Q, K)."""
+
+    def __init__(self, *arrays: object, **more: Any):
+        super().__init__("fprop", *arrays, **more)
+
+
+class Conv2dDgrad(Conv2d):
+    """A planned gradient of images: A (N, P, Q, K), B (K, R, S, C / group), D (N, H, W, C)."""
+
+    def __init__(self, *arrays: object, **more: Any):
+        super().__init__("dgrad", *arrays, **more)
+
+
+class Conv2dWgrad(Conv2d):
+    """A planned gradient of filters: A (N, P, Q, K), B (N, H, W, C), D (K, R, S, C / group)."""
+
+    def __init__(self, *arrays: object, **more: Any):
+        super().__init__("wgrad", *arrays, **more)
+
+
+def _element(name: str, array: object, element: object, all_elements: object) -> str:
+    """Return the element of an operand: of its array, else what is said of it, else of all.  Raises DtypeError."""
+    if array is not None:
+        if element is not None:
+            raise DtypeError(f"Conv2d: expected {name} or element_{name}, got both")
+        found = read("Conv2d", name, array).dtype
+        said = None if all_elements is None else element_name(all_elements)
+        return "tf32" if (said, found) == ("tf32", "f32") else found
+    element = all_elements if element is None else element
+    if element is None:
+        raise DtypeError(f"Conv2d: expected one of {name}, element_{name}, element")
+    return element_name(element, f"Conv2d: element_{name}")

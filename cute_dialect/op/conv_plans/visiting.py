@@ -1,0 +1,83 @@
+"""Traced epilogues of planned convolutions: a call's arrays, by name, as matrices with a row for each pixel."""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.order import as_rows, first, last, turned
+from cute_dialect.op.conv_plans.checked import Checked, How, check
+from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
+from cute_dialect.op.errors import EpilogueError, LayoutError
+from cute_dialect.op.overlap import overlap
+from cute_dialect.op.plans.planned import Kinds, Type, new_like
+from cute_dialect.runtime.arrays import view_of
+
+__all__ = ["as_matrix", "visited"]
+
+
+def as_matrix(call: str, name: str, t: Any, g: Geometry, turn: bool) -> Any:
+    """Return an array like the result, or of a value a channel, as that of a matrix, in the same memory.
+
+    Raises EpilogueError, LayoutError.
+    """
+    if not hasattr(t, "shape") or len(t.shape) != 4:
+        return t
+    t = turned(t, last((0, 1, 2, 3), True)) if turn else t
+    if all(n == 1 for n in t.shape[:-1]):
+        return t.reshape(1, t.shape[-1])
+    if tuple(t.shape) != g.output:
+        raise EpilogueError(
+            f"{call}: expected {name} of {first(g.output, turn)}, a value a channel or a number, got "
+            f"{first(tuple(t.shape), turn)}"
+        )
+    if as_rows(view_of(t)) is None:
+        raise LayoutError(f"{call}: expected {name} whose pixels go on in each other, got gaps between them")
+    return t.reshape(g.matrix)
+
+
+def visited(
+    call: str, kind: str, kinds: Kinds, a: Any, b: Any, d: Any, visitor: Any, args: Mapping[str, Any], how: How,
+    on_cpu: bool,
+) -> tuple[Checked, Bound]:  # fmt: skip
+    """Return a call whose epilogue is traced, or is a function that is traced now, and the epilogue with its arrays.
+
+    ``args``: arrays and numbers by name, and memory for results.  Raises OpError.
+    """
+    if "D" in args:
+        raise EpilogueError(f"{call}: expected D for the result, got D in visitor_args")
+    found = check(call, kind, kinds, (a, b, None, d), how, on_cpu=on_cpu)
+    g, x = found.geometry, found.operands
+    given = {n: as_matrix(call, n, t, g, found.turn) for n, t in args.items()}
+    traced = traced_of(call, visitor, given, g.matrix)
+    if traced.shape_of(g.matrix) != g.matrix or traced.graph.whole_rows:
+        raise EpilogueError(f"{call}: expected an epilogue without pairs() and whole_rows")
+
+    def another(shape: tuple[int, ...], element: str) -> Any:
+        return new_like(a, shape, Type(element or kinds.d.element, "row"))
+
+    matrix = as_matrix(call, "D", found.D, g, found.turn)
+    made = bound(traced, given, matrix, g.matrix, another)
+    views = {n: view_of(t) for n, t in made.results.items() if n != "D"}
+    for name, view in views.items():
+        for other, operand in (("A", x.a), ("B", x.b), ("D", x.d)):
+            if overlap(view, operand):
+                raise LayoutError(f"{call}: {name} shares memory with {other}")
+    behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
+    x = x._replace(graph=made.graph, behind=behind, reduced=tuple(made.reduced))
+    results = {n: _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
+    return found._replace(operands=x), made._replace(results=results)
+
+
+def _image(t: Any, g: Geometry, turn: bool) -> Any:
+    """Return a result that is a matrix, or what rows or columns became, with an image's dimensions."""
+    rows, columns = t.shape
+    whole = g.output[:-1] if rows == g.matrix[0] else (1,) * 3
+    if columns not in (1, g.output[-1]):  # of a filter's gradient: taps and channels
+        whole, columns = ((t.shape[0], *g.output[1:-1]), g.output[-1]) if rows == g.matrix[0] else (whole, columns)
+    image = t.reshape(*whole, columns)
+    return turned(image, first((0, 1, 2, 3), True)) if turn else image

@@ -1,0 +1,259 @@
+"""What planned and described convolutions refuse, with whole messages, before anything is compiled."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op.plans import launcher
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise AssertionError("something is compiled")
+
+    monkeypatch.setattr(launcher.Launcher, "__init__", failing)
+
+
+def half(*shape: int, dtype: Any = np.float16) -> np.ndarray[Any, Any]:
+    return np.full(shape, 7, dtype)
+
+
+X, F, Y = half(2, 7, 7, 64), half(32, 3, 3, 64), half(2, 5, 5, 32)
+HALF = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
+TILE = op.TileDescription([64, 64, 64], 3, [4, 1, 1], HALF)
+T = op.TensorDescription("f16", op.TensorNHWC)
+PROBLEM = op.Conv2dProblemSize((2, 7, 7, 64), (32, 3, 3, 64))
+
+
+def run(kind: str, *arrays: Any, plan: dict[str, Any] | None = None, algorithm: str | None = None, **how: Any) -> Any:
+    def call() -> None:
+        made = op.Conv2d(kind, **{"element": "f16", **(plan or {})})
+        made.iterator_algorithm = algorithm
+        made.run(*arrays, device="cpu", **how)
+
+    return call
+
+
+def described(kind: str = "fprop", algorithm: str = "optimized", tile: Any = TILE, support: str = "strided") -> Any:
+    return op.Conv2dOperation(kind, algorithm, 90, tile, T, T, T, support)
+
+
+def arguments(operation: Callable[[], Any], *given: Any, **how: Any) -> Any:
+    return lambda: op.Conv2dArguments(operation(), *given, device="cpu", **how)
+
+
+def visit(visitor: Any, **args: Any) -> Any:
+    def call() -> None:
+        plan = op.Conv2d(element="f16")
+        plan.epilogue_visitor = visitor
+        plan.run(X, F, device="cpu", visitor_args=args, **{"split_k": args.pop("split", None)})
+
+    return call
+
+
+def traced() -> Any:
+    function = op.epilogue.trace(lambda accum, bias: accum + bias, {"accum": half(50, 32), "bias": half(32)})
+    return op.Conv2dOperation("fprop", "optimized", 90, TILE, T, T, T, visitor=function)
+
+
+def summed(accum: Any) -> Any:
+    total = op.epilogue.sum(accum, -2)
+    D = accum
+    return D, total
+
+
+ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
+    "kind: expected one of fprop, dgrad, wgrad, got 'forward'": (op.UnsupportedError, lambda: op.Conv2d("forward")),
+    "conv_kind: expected one of fprop, dgrad, wgrad, got 'both'": (op.UnsupportedError, lambda: described("both")),
+    "iterator_algorithm: expected one of analytic, optimized, fixed_channels, few_channels, got 'fast'": (
+        op.UnsupportedError, lambda: described("fprop", "fast")
+    ),
+    "stride_support: expected one of strided, unity, got '2'": (
+        op.UnsupportedError, lambda: described(support="2")
+    ),
+    "Conv2d: expected one of A, element_A, element": (op.DtypeError, lambda: op.Conv2d()),
+    "Conv2d: expected B or element_B, got both": (
+        op.DtypeError, lambda: op.Conv2d(element_A="f16", B=F, element_B="f16")
+    ),
+    "Conv2d: expected kernel_cc of 80 or 90, got 75": (op.UnsupportedError, lambda: op.Conv2d(element="f16", chip=75)),
+    "Conv2d: expected sums in f32 for bf16, got f16 (wgmma has f16 sums for f16 only)": (
+        op.UnsupportedError, lambda: op.Conv2d(element="bf16", element_accumulator="f16")
+    ),
+    "Conv2d: expected fprop for few_channels, got dgrad": (
+        op.UnsupportedError, run("dgrad", Y, F, algorithm="few_channels")
+    ),
+    "Conv2d: expected fprop for fixed_channels, got wgrad": (
+        op.UnsupportedError, lambda: described("wgrad", "fixed_channels")
+    ),
+    "Conv2d: expected a tile of pixels by channels that no blocks of a last wave share, for optimized, got "
+    "64x64x64_3_1x1x1_stream_k: analytic takes it": (
+        op.UnsupportedError, lambda: described(tile=TILE.replace({"tile_scheduler": "stream_k"}))
+    ),
+    "Conv2d: expected a tile_description with a math_instruction": (
+        op.UnsupportedError, lambda: described(tile=op.TileDescription([64, 64, 64]))
+    ),
+    "Conv2d: expected problems, which kernels with im2col loads are compiled for: problems=[…]": (
+        op.UnsupportedError, lambda: described().ir()
+    ),
+    "Conv2d: expected a run before, which says what the kernel is of": (
+        op.UnsupportedError, lambda: op.Conv2d(element="f16").ptx
+    ),
+    "Conv2d.run: optimized needs rows of C of whole 16 bytes (a multiple of 8 of f16), got C = 3: analytic, or pad": (
+        op.AlignmentError, run("fprop", half(2, 7, 7, 3), half(32, 3, 3, 3), algorithm="optimized")
+    ),
+    "Conv2d.run: few_channels needs rows of C of whole 16 bytes (a multiple of 8 of f16), got C = 12: analytic, or "
+    "pad": (op.AlignmentError, run("fprop", half(2, 7, 7, 12), half(32, 3, 3, 12), algorithm="few_channels")),
+    "Conv2d.run: fixed_channels needs C = 8 of f16, got C = 64": (
+        op.AlignmentError, run("fprop", X, F, algorithm="fixed_channels")
+    ),
+    "Conv2d.run: optimized needs rows of K of whole 16 bytes (a multiple of 8 of f16), got K = 4: analytic, or pad": (
+        op.AlignmentError, run("dgrad", half(2, 5, 5, 4), half(4, 3, 3, 64), algorithm="optimized")
+    ),
+    "Conv2d: there is no kernel for optimized of i8 to i8, wgrad: analytic computes it": (
+        op.UnsupportedError,
+        run("wgrad", half(2, 5, 5, 32, dtype=np.int8), half(2, 7, 7, 64, dtype=np.int8), size=F.shape,
+            plan={"element": "i8"}, algorithm="optimized"),
+    ),
+    "Conv2d: there is no kernel for optimized of f16 to f16, dgrad in 2 groups: analytic computes it": (
+        op.UnsupportedError, run("dgrad", Y, half(32, 3, 3, 32), plan={"group": 2}, algorithm="optimized")
+    ),
+    "Conv2dArguments: expected stride 1, as stride_support of unity says, got (2, 2)": (
+        op.UnsupportedError,
+        arguments(lambda: described(support="unity"), ((2, 7, 7, 64), (32, 3, 3, 64), (0, 0), (2, 2)), X, F),
+    ),
+    "Conv2dArguments: expected A of (2, 7, 7, 64), as problem_size says, got (2, 5, 5, 32)": (
+        op.ShapeError, arguments(described, PROBLEM, Y, F)
+    ),
+    "Conv2dArguments: there is no activation with numbers yet, got (0.5,)": (
+        op.UnsupportedError,
+        lambda: op.Conv2dArguments(described(), PROBLEM, X, F, None, None, described().epilogue_type(1.0, 0.0, 0.5)),
+    ),
+    "Conv2dArguments: expected output_op of the operation's epilogue_type, with the epilogue's arguments by name": (
+        op.EpilogueError, lambda: op.Conv2dArguments(traced(), PROBLEM, X, F)
+    ),
+    "Conv2dProblemSize: expected input, filter, padding, stride, dilation, mode, split_k_slices, groups, got 1 of "
+    "them": (op.ShapeError, lambda: op.Conv2dProblemSize((1, 2, 3, 4))),
+    "Conv2dProblemSize: expected 4 numbers for input, got (1, 2, 3)": (
+        op.ShapeError, lambda: op.Conv2dProblemSize((1, 2, 3), (1, 1, 1, 4))
+    ),
+    "Conv2dProblemSize: a filter of 5 x 5, dilation 1, does not fit an input of 3 x 3 with padding 0": (
+        op.ShapeError, lambda: op.Conv2dProblemSize((1, 3, 3, 4), (1, 5, 5, 4))
+    ),
+    "Conv2d.run: expected A, as the plan has none": (op.LayoutError, run("fprop")),
+    "Conv2d.run: expected A of rank 4, got (7, 7, 64)": (op.ShapeError, run("fprop", X[0], F)),
+    "Conv2d.run: expected A of f16, as planned, got f32": (op.DtypeError, run("fprop", X.astype(np.float32), F)),
+    "Conv2d.run: expected A of (2, 5, 5, 32), the result's gradient, got (2, 5, 4, 32)": (
+        op.ShapeError, run("dgrad", half(2, 5, 4, 32), F, None, half(2, 7, 7, 64))
+    ),
+    "Conv2d.run: expected size of 4 numbers, got (7, 7)": (op.ShapeError, run("dgrad", Y, F, size=(7, 7))),
+    "Conv2d.run: expected D or size=, as gradients of several extents have a stride of (2, 2)": (
+        op.ShapeError, run("dgrad", Y, F, stride=2)
+    ),
+    "Conv2d.run: expected D or size=, the shape of the filter, (K, R, S, C / groups)": (
+        op.ShapeError, run("wgrad", Y, X)
+    ),
+    "Conv2d.run: expected C where beta is 0.5": (op.ShapeError, run("fprop", X, F, beta=0.5)),
+    "Conv2d.run: expected D of (2, 5, 5, 32), got (2, 5, 5, 33)": (
+        op.ShapeError, run("fprop", X, F, None, half(2, 5, 5, 33))
+    ),
+    "Conv2d.run: expected C of (2, 5, 5, 32), or a value a channel, got (2, 5, 4, 32)": (
+        op.ShapeError, run("fprop", X, F, half(2, 5, 4, 32), beta=1.0)
+    ),
+    "Conv2d.run: expected C of f16, as planned, got f32": (
+        op.DtypeError, run("fprop", X, F, half(32, dtype=np.float32), beta=1.0)
+    ),
+    "Conv2d.run: expected a bias of (32,), got (64,)": (op.ShapeError, run("fprop", X, F, bias=half(64))),
+    "Conv2d.run: expected no bias of wgrad": (op.ShapeError, run("wgrad", Y, X, size=F.shape, bias=half(32))),
+    "Conv2d.run: expected a contiguous bias, got strides (2,)": (
+        op.LayoutError, run("fprop", X, F, bias=half(64)[::2])
+    ),
+    "Conv2d.run: D shares memory with A; only C may be D": (
+        op.LayoutError, run("fprop", X, half(64, 1, 1, 64), None, X)
+    ),
+    'Conv2d.run: expected A channels-last (strides (…, 1)), got strides (3136, 1, 448, 64) (data_format="NCHW" says '
+    "that shapes have them first); conv2d() would copy it": (
+        op.LayoutError, run("fprop", X.transpose(0, 3, 1, 2), half(32, 3, 3, 7))
+    ),
+    "Conv2d.run: expected A channels-last (strides (…, 1, …)), got strides (3136, 49, 7, 1); conv2d() would copy it": (
+        op.LayoutError, run("fprop", half(2, 64, 7, 7), F.transpose(0, 3, 1, 2), plan={"data_format": "NCHW"})
+    ),
+    "Conv2d.run: expected D whose pixels go on in each other, got strides (2400, 320, 32, 1)": (
+        op.LayoutError, run("fprop", X, F, None, half(2, 15, 5, 32)[:, ::2][:, :5].copy().repeat(3, 1)[:, ::2][:, :5])
+    ),
+    "Conv2d.run: A begins at an address of 2 mod 16; TMA needs 16: iterator_algorithm analytic takes it, conv2d() "
+    "copies it": (op.AlignmentError, run("fprop", half(2, 7, 7, 72)[..., 1:65], F, algorithm="optimized")),
+    "Conv2d.run: A has lines of 130 bytes; TMA needs whole 16: iterator_algorithm analytic takes it, conv2d() copies "
+    "it": (op.AlignmentError, run("fprop", half(2, 7, 7, 65)[..., :64], F, algorithm="optimized")),
+    "Conv2d.run: D has 24 bytes of channels; TMA needs whole 16: iterator_algorithm analytic takes it, conv2d() "
+    "copies it": (op.AlignmentError, run("fprop", X, half(12, 3, 3, 64), algorithm="optimized")),
+    "Conv2d: expected operands that kernels read where they are, taps and channels of the filter without gaps (of 8 "
+    "bits and tf32 a gradient of images wants it transposed): analytic takes them": (
+        op.LayoutError,
+        run("dgrad", Y.astype(np.float32), F.astype(np.float32), plan={"element": "tf32"}, algorithm="optimized"),
+    ),
+    "Conv2d: expected B whose taps and channels go on in each other, got gaps between them": (
+        op.LayoutError, run("fprop", X, half(32, 3, 3, 72)[..., :64], algorithm="analytic")
+    ),
+    "Conv2d: expected B whose taps go on in each other, got gaps between them": (
+        op.LayoutError, run("dgrad", Y, half(32, 3, 4, 64)[:, :, :3], algorithm="analytic")
+    ),
+    "Conv2d: expected pixels of A that go on in each other, got gaps between them": (
+        op.LayoutError, run("wgrad", half(2, 5, 6, 32)[:, :, :5], X, size=F.shape, algorithm="analytic")
+    ),
+    "split_k: there is no convolution of stream-K yet, but by analytic: serial, parallel": (
+        op.UnsupportedError, run("fprop", X, F, split_k="stream")
+    ),
+    "Conv2d.run: expected no visitor_args of a function, got bias": (
+        op.EpilogueError, run("fprop", X, F, visitor_args={"bias": half(32)})
+    ),
+    "Conv2d.run: expected D for the result, got D in visitor_args": (
+        op.EpilogueError, visit(lambda accum: accum, D=half(2, 5, 5, 32))
+    ),
+    "Conv2d.run: expected an epilogue without pairs() and whole_rows": (
+        op.EpilogueError, visit(lambda accum: op.epilogue.pairs(accum)[0])
+    ),
+    "Conv2d.run: expected c of (2, 5, 5, 32), a value a channel or a number, got (2, 1, 1, 32)": (
+        op.EpilogueError, visit(lambda accum, c: accum + c, c=half(2, 1, 1, 32))
+    ),
+    "Conv2d.run: expected c whose pixels go on in each other, got gaps between them": (
+        op.LayoutError, visit(lambda accum, c: accum + c, c=half(2, 5, 6, 32)[:, :, :5])
+    ),
+    "Conv2d: expected an epilogue without reductions where a second kernel computes it: of groups, of gradients of "
+    "images with a stride and of filters, and where it adds up parts of K": (
+        op.EpilogueError, visit(summed, split=("parallel", 2))
+    ),
+    "Conv2d.reference: expected no function in the language, which numpy cannot compute": (
+        op.UnsupportedError, lambda: hooked().reference(X, F)
+    ),
+    "Conv2d: expected op.epilogue.trace(function, examples), or a run before, which traces the function": (
+        op.EpilogueError, lambda: untraced().construct()
+    ),
+}  # fmt: skip
+
+
+def hooked() -> op.Conv2d:
+    plan = op.Conv2d(element="f16")
+    plan.epilogue_visitor = lambda x, row, column: x
+    return plan
+
+
+def untraced() -> op.Conv2d:
+    plan = op.Conv2d(element="f16")
+    plan.epilogue_visitor = lambda accum: accum
+    return plan
+
+
+@pytest.mark.parametrize("message", ERRORS)
+def test_refused(message: str) -> None:
+    kind, call = ERRORS[message]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == message
