@@ -7,7 +7,9 @@ launch, a call with one of four output tensors in turn, one with two shapes in t
 and writing the arguments (call - bound), stream and frame (bound - driver), the driver.  The results are compared with
 torch's first, launched plainly, bound, from a CUDA graph, and from two threads.
 
-Then whole operations: ``op.mm`` and ``op.bmm``, which allocate their result or are given it, beside torch's.
+Then whole operations: ``op.mm`` and ``op.bmm``, which allocate their result or are given it, beside torch's; and those
+of :mod:`cute_dialect.tools.bench_launch_calls`: products with a bias and with a traced epilogue, plans, functions on
+rows, elementwise ones.
 """
 
 # torch is not there where the types are checked.
@@ -28,6 +30,7 @@ from cute_dialect.op.choosing.timing import host_overhead
 from cute_dialect.op.compiled import text_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import chosen
+from cute_dialect.tools.bench_launch_calls import compared, kernels
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -77,6 +80,10 @@ def build(folder: str, chip: str) -> list[str]:
         module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
         module.save(os.path.join(folder, "launch-op", choice.name))
         said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
+    for name, text in kernels().items():
+        module = compile_cute(text(), chip=chip, filename=f"{name}.mlir")
+        module.save(os.path.join(folder, "launch-op", name))
+        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
     return said
 
 
@@ -136,6 +143,15 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
             mine, peer = (_host(call) for call in calls)
             rows.append({"name": what, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
             say(f"  {what}: {mine:.2f} us a call; torch.{name} {peer:.2f}")
+    with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
+        for each in compared():
+            want = each.theirs()
+            for _ in range(3):  # the first chooses
+                if not torch.allclose(each.ours(), want, rtol=2e-3, atol=2e-3):
+                    raise BenchError(f"{each.name}: the result is not torch's")
+            mine, peer = _host(each.ours), _host(each.theirs)
+            rows.append({"name": each.name, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
+            say(f"  right: {each.name}: {mine:.2f} us a call; torch {peer:.2f}")
     return rows
 
 

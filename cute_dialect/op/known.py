@@ -6,7 +6,7 @@ element types and devices.  What launches is prepared for addresses of whole 16 
 calls go the long way, where they are checked, and computed or refused.
 
 Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its look-up 1000,
-``empty_strided`` 1000 (``empty`` 1700), ``data_ptr`` 90 each.
+``empty_strided`` 1000 (``empty`` 1700, what :mod:`cute_dialect.op.repeated` calls 470), ``data_ptr`` 90 each.
 """
 
 # torch is not there where the types are checked.
@@ -15,11 +15,12 @@ Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import copysign
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import tf32_allowed
+from cute_dialect.op.repeated import Repeated, repeating
 from cute_dialect.runtime.arrays import current_stream_of_torch
 from cute_dialect.runtime.fast_call import guard_of
 
@@ -79,21 +80,14 @@ class Prepared(NamedTuple):
 
 class _Known(NamedTuple):
     """A kind of call: ``guard`` tells whether tensors are like those, if torch has such a thing; ``made``: the result
-    was not given; ``given``: the type that was; what it launches, and the result that it makes.
+    was not given; ``given``: the type that was; ``run``: launches again; ``extras``: those of the call.
     """
 
     guard: Callable[..., bool]
     made: bool
     given: object
-    prepared: Prepared
-    shape: Sequence[int]
-    stride: Sequence[int]
-    dtype: torch.dtype
-    device: torch.device
-    number: int
-    reach: Sequence[int]
-    """Bytes from the first to the last element of a, b, the result, and the tensors of the extras; negative of a c that
-    may be the result."""
+    run: Callable[..., Any]
+    extras: Extras
     watched: bool
     """Tensors that guards compare with get gradients: so no guard tells whether the result has."""
     allowed: bool | None
@@ -108,7 +102,7 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, True, None, Prepared(_never, 0), (), (), None, None, 0, (), False, None)  # type: ignore[arg-type]
+_NONE = _Known(_never, True, None, _never, _NO_EXTRAS, False, None)
 
 
 class KnownCalls:
@@ -117,8 +111,7 @@ class KnownCalls:
     def __init__(self) -> None:
         self._found: dict[object, _Known] = {}
         self._last: _Known = _NONE
-        self._empty: Callable[..., Any] | None = None
-        self._stream: Callable[[int], int] | None = None
+        self._last_with: _Known = _NONE
         self._grad: Callable[[], bool] | None = None
 
     def __len__(self) -> int:
@@ -127,11 +120,12 @@ class KnownCalls:
     def clear(self) -> None:
         """Forget all."""
         self._found.clear()
-        self._last = _NONE
+        self._last = self._last_with = _NONE
 
     def again(self, a: Any, b: Any, out: Any, dtype: object) -> Any:
         """Compute a product like an earlier one; None, and nothing is done, where there was none."""
-        guard, made, given, prepared, shape, stride, kind, device, number, reach, watched, allowed = self._last
+        known = self._last
+        guard, made, given, run, _, watched, allowed = known
         if (out is None) is not made or dtype is not given or not (guard(a, b) if made else guard(a, b, out)):
             try:
                 found = self._found.get(key_of(a, b, out, dtype))
@@ -142,51 +136,38 @@ class KnownCalls:
             if found is None or self._learns(a, b, out):
                 return None
             self._last = found
-            _, made, _, prepared, shape, stride, kind, device, number, reach, _, allowed = found
+            _, made, _, run, _, _, allowed = found
         elif watched and self._grad():  # type: ignore[misc]
             return None
         if allowed is not None and allowed is not tf32_allowed():
             return None
-        launch, mask, more, _ = prepared
-        d = self._empty(shape, stride, dtype=kind, device=device) if made else out  # type: ignore[misc]
-        p, q, r = a.data_ptr(), b.data_ptr(), d.data_ptr()
-        if (p | q | r) & mask or (not made and _meet(r, reach[2], (p, q), reach)):
-            return None
-        stream = self._stream(number)  # type: ignore[misc]
-        if more is None:
-            launch(stream, p, q, r)
-        else:
-            launch(stream, p, q, r, *more(stream))
-        return d
+        return run(a, b) if made else run(a, b, out)
 
     def again_with(self, a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> Any:
         """Do as :meth:`again`, of a call with :class:`Extras`."""
-        try:
-            found = self._found.get(_key_with(a, b, out, dtype, extras))
-            if found is not None:
-                _ = a.data_ptr(), b.data_ptr()
-        except (AttributeError, TypeError, RuntimeError):
+        alpha, beta, c, bias, activation, hook, math, accumulator = extras
+        given = [t for t in (a, b, out, c, bias) if t is not None]
+        known = self._last_with
+        x = known.extras
+        # Constants of the caller's code are the same objects at the next call; what is equal only is looked up.
+        like = (
+            (out is None) is known.made and dtype is known.given and alpha is x.alpha and beta is x.beta
+            and (c is None) is (x.c is None) and (bias is None) is (x.bias is None) and activation is x.activation
+            and hook is x.hook and math is x.math and accumulator is x.accumulator
+        )  # fmt: skip
+        if not like or known.watched or not known.guard(*given):
+            try:
+                found = self._found.get(_key_with(a, b, out, dtype, extras))
+                if found is not None:
+                    _ = a.data_ptr(), b.data_ptr()
+            except (AttributeError, TypeError, RuntimeError):
+                return None
+            if found is None or self._learns(a, b, out, c, bias):
+                return None
+            self._last_with = known = found
+        if known.allowed is not None and known.allowed is not tf32_allowed():
             return None
-        if found is None or self._learns(a, b, out, extras.c, extras.bias):
-            return None
-        _, _, _, (launch, mask, more, numbers), shape, stride, kind, device, number, reach, _, allowed = found
-        if allowed is not None and allowed is not tf32_allowed():
-            return None
-        d = self._empty(shape, stride, dtype=kind, device=device) if out is None else out  # type: ignore[misc]
-        p, q, r = a.data_ptr(), b.data_ptr(), d.data_ptr()
-        others = [t.data_ptr() for t in extras.tensors]
-        bits = p | q | r
-        for address in others:
-            bits |= address
-        if bits & mask:
-            return None
-        if out is not None and (
-            _meet(r, reach[2], (p, q), reach) or _meet(r, reach[2], others, reach[3:])
-        ):  # fmt: skip
-            return None
-        stream = self._stream(number)  # type: ignore[misc]
-        launch(stream, p, q, r, *(() if more is None else more(stream)), *others, *((0,) * numbers))
-        return d
+        return known.run(*given)
 
     def _learns(self, *tensors: Any) -> bool:
         """Tell whether a result has gradients."""
@@ -206,34 +187,45 @@ class KnownCalls:
             return
         if len(self._found) >= _LIMIT:
             self._found.clear()
-        self._empty, self._stream = torch.empty_strided, current_stream_of_torch()
-        guard = guard_of((a, b) if out is None else (a, b, out)) or _never
+        given = [t for t in (a, b, out, extras.c, extras.bias) if t is not None]
         known = _Known(
-            guard,
+            guard_of(given) or _never,
             out is None,
             dtype,
-            prepared,
-            tuple(d.shape),
-            d.stride(),
-            d.dtype,
-            d.device,
-            d.device.index or 0,
-            _reach(a, b, d, extras),
-            any([t is not None and t.requires_grad for t in (a, b, out)]),
+            _run_of(a, b, out, d, prepared, extras),
+            _alike(extras),
+            any([t.requires_grad for t in given]),
             tf32_allowed() if a.dtype == torch.float32 and extras.math == "default" else None,
         )
         key = key_of(a, b, out, dtype) if extras.usual else _key_with(a, b, out, dtype, extras)
         self._found[key] = known
 
 
-def _meet(address: int, size: int, others: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Tell whether memory may be that of others; a negative size tells that it may be the same."""
-    for other, reach in zip(others, sizes):
-        if reach < 0 and other == address:
-            continue
-        if other < address + size and address < other + abs(reach):
-            return True
-    return False
+def _alike(extras: Extras) -> Extras:
+    """Return extras with which later ones are compared, which keep no tensor alive."""
+    there: Any = ()
+    return extras._replace(c=None if extras.c is None else there, bias=None if extras.bias is None else there)
+
+
+def _run_of(
+    a: torch.Tensor, b: torch.Tensor, out: Any, d: torch.Tensor, prepared: Prepared, extras: Extras
+) -> Callable[..., Any]:  # fmt: skip
+    """Return what launches again: ``run(a, b[, out][, c][, bias])``."""
+    launch, mask, more, numbers = prepared
+    given = [t for t in (a, b, out, extras.c, extras.bias) if t is not None]
+    names = ["a", "b", *["d"] * (out is not None), *["c"] * (extras.c is not None)]
+    names += [*["bias"] * (extras.bias is not None), *["d"] * (out is None)]
+    read = [*["c"] * (extras.c is not None and extras.beta != 0.0), *["bias"] * (extras.bias is not None)]
+    order = tuple([names.index(n) for n in ("a", "b", "d", *read)])
+    made = [(tuple(d.shape), d.stride(), d.dtype)] if out is None else []
+    sizes = dict(zip(("a", "b", "d", *read), _reach(a, b, d, extras)))
+    reach = [] if out is None else [sizes.get(n, 0) for n in names]
+    again = Repeated(launch, (*order, *(-1,) * numbers), more, 3)
+    stream = current_stream_of_torch()
+    place = names.index("d")
+    return repeating(
+        len(given), [again], made, d.device, mask, stream, [place], reach=reach, out=-1 if out is None else place
+    )
 
 
 def _reach(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor, extras: Extras) -> list[int]:

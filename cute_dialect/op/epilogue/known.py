@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.known import Prepared, key_of
+from cute_dialect.op.repeated import maker_of
 from cute_dialect.runtime.arrays import current_stream_of_torch
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -34,7 +35,7 @@ class _Known(NamedTuple):
     prepared: Prepared
     operands: tuple[str, ...]
     made: tuple[tuple[str, tuple[int, ...], tuple[int, ...], torch.dtype], ...]
-    device: torch.device
+    empty: Callable[..., Any]
     number: int
 
 
@@ -43,7 +44,6 @@ class KnownGraphs:
 
     def __init__(self) -> None:
         self._found: dict[object, _Known] = {}
-        self._empty: Callable[..., Any] | None = None
         self._stream: Callable[[int], int] | None = None
         self._grad: Callable[[], bool] | None = None
 
@@ -62,10 +62,10 @@ class KnownGraphs:
             return None
         if found is None or (self._grad() and any(t.requires_grad for t in _tensors(a, b, out, args))):  # type: ignore[misc]
             return None
-        (launch, mask, more, _), operands, made, device, number = found
+        (launch, mask, more, _), operands, made, empty, number = found
         results = dict(args)
         for name, shape, stride, kind in made:
-            results[name] = self._empty(shape, stride, dtype=kind, device=device)  # type: ignore[misc]
+            results[name] = empty(shape, stride, kind)
         p, q, r = a.data_ptr(), b.data_ptr(), results["D"].data_ptr()
         others = [results[name].data_ptr() if name else 0 for name in operands]
         bits = p | q | r
@@ -99,10 +99,10 @@ class KnownGraphs:
             return
         if len(self._found) >= _LIMIT:
             self._found.clear()
-        self._empty, self._stream = torch.empty_strided, current_stream_of_torch()
+        self._stream = current_stream_of_torch()
         made = tuple([(n, tuple(t.shape), t.stride(), t.dtype) for n, t in results.items()])
         d = results["D"]
-        known = _Known(prepared, tuple(operands), made, d.device, d.device.index or 0)
+        known = _Known(prepared, tuple(operands), made, maker_of(d.device), d.device.index or 0)
         self._found[_key(a, b, out, dtype, traced, args)] = known
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from cute_dialect.op.repeated import maker_of
+
 __all__ = ["KnownGroups", "Launch"]
 
 _LIMIT = 1024
@@ -37,16 +39,16 @@ class _Known(NamedTuple):
     shape: Sequence[int]
     stride: Sequence[int]
     dtype: Any
-    device: Any
+    empty: Callable[..., Any]
     number: int
 
 
 class KnownGroups:
     """The calls that were made: ``found = known.again(tensors, how)``, None where there was none like it."""
 
-    def __init__(self, empty: Callable[..., Any] | None = None, stream: Callable[[int], int] | None = None) -> None:
+    def __init__(self, stream: Callable[[int], int] | None = None) -> None:
         self._found: dict[object, _Known] = {}
-        self._empty, self._stream = empty, stream
+        self._stream = stream
 
     def __len__(self) -> int:
         return len(self._found)
@@ -63,10 +65,10 @@ class KnownGroups:
         if known is None:
             return None
         addresses = [t.data_ptr() for t in tensors]
-        assert self._empty is not None and self._stream is not None
+        assert self._stream is not None
         if [x % _UNIT for x in addresses] != known.begins:
             return None
-        result = self._empty(known.shape, known.stride, dtype=known.dtype, device=known.device)
+        result = known.empty(known.shape, known.stride, known.dtype)
         addresses.append(result.data_ptr())
         if addresses[-1] % _UNIT:
             return None
@@ -93,17 +95,15 @@ class KnownGroups:
                     return False
                 places.append(of[0])
             found.append((launch, places))
-        if self._empty is None:
-            import torch
-
+        if self._stream is None:
             from cute_dialect.runtime.arrays import current_stream_of_torch
 
-            self._empty, self._stream = torch.empty_strided, current_stream_of_torch()
+            self._stream = current_stream_of_torch()
         if len(self._found) >= _LIMIT:
             self._found.clear()
         self._found[key_of(tensors, how)] = _Known(
-            found, [x % _UNIT for x in begins[:-1]], tuple(result.shape), result.stride(), result.dtype, result.device,
-            result.device.index or 0,
+            found, [x % _UNIT for x in begins[:-1]], tuple(result.shape), result.stride(), result.dtype,
+            maker_of(result.device), result.device.index or 0,
         )  # fmt: skip
         return True
 

@@ -26,6 +26,7 @@ from cute_dialect.op.plans.describe import (
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled, whole
+from cute_dialect.op.plans.known import again, remember
 from cute_dialect.op.plans.operation import GemmOperationUniversal, ir_of
 from cute_dialect.op.plans.planned import Kinds, Type, check, folded, found_type, read
 from cute_dialect.op.plans.recipe import Operands
@@ -192,6 +193,7 @@ class Gemm(Settings):
         self._tile = operation.tile_description
         key = self._tile.kernel or self._tile, None if self._traced is None else self._traced.key
         self._operations = {key: operation}
+        self._known.clear()
         return operation
 
     # -------------------------------------------------------------------------------------------------------- calls
@@ -269,12 +271,19 @@ class Gemm(Settings):
         Batches are arrays of rank 3; A or B may be one for all.  Lists of matrices are equal products, of one launch.
         Raises OpError before anything is written.
         """
-        found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
-        if print_module:
-            print(found.operation.ir())
-        found.launch()
+        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
+        usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
+        factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        found = again(self, self._known, a, b, c, d, *factors, bias) if usual else None
+        if found is None:
+            found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
+            if print_module:
+                print(found.operation.ir())
+            found.launch()
+            self._remember(found)
+            if usual:
+                remember(self._known, found, a, b, c, d, bias)
         self._last = found
-        self._remember(found)
         if sync:
             found.sync()
         return found

@@ -14,6 +14,7 @@ from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.planned import Kinds
+from cute_dialect.op.rows.known import KnownRows
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.epilogue import Hook
@@ -57,6 +58,8 @@ class Settings:
             _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
         )
         self._operations: dict[object, Any] = {}
+        self._known = KnownRows()
+        """Calls that were run, of a plan of matrices."""
         self._last: Arguments | None = None
         self._check()
 
@@ -83,6 +86,7 @@ class Settings:
 
     def _reset(self) -> None:
         self._operations.clear()
+        self._known.clear()
 
     @property
     def alpha(self) -> float:

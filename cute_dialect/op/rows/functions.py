@@ -104,10 +104,7 @@ def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) ->
     ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
     torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
-    operators = _operators("softmax", out, x)
-    if operators is not None and _is_last(x, dim):
-        return operators.softmax(x)
-    return mapped("softmax", x, dim, out, device)
+    return _mapped("softmax", x, dim, out, device)
 
 
 def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
@@ -115,10 +112,19 @@ def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None
 
     Arguments are those of :func:`softmax`.
     """
-    operators = _operators("log_softmax", out, x)
+    return _mapped("log_softmax", x, dim, out, device)
+
+
+def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
+    known = _KNOWN[call]
+    if out is None and device is None and not known.is_traced():
+        done = known.again((x,), (dim,))
+        if done is not None:
+            return done
+    operators = _operators(call, out, x)
     if operators is not None and _is_last(x, dim):
-        return operators.log_softmax(x)
-    return mapped("log_softmax", x, dim, out, device)
+        return getattr(operators, call)(x)
+    return mapped(call, x, dim, out, device)
 
 
 def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = None) -> Any:
@@ -148,6 +154,10 @@ def rms_norm(
     ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
     :func:`softmax`.
     """
+    if out is None and device is None:
+        done = _normed_again("rms_norm", x, weight, None, eps, residual)
+        if done is not None:
+            return done
     operators = _operators("rms_norm", out, x, weight, residual)
     if operators is not None:
         by = _EPS if eps is None else eps
@@ -167,6 +177,10 @@ def layer_norm(
     ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
     a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
     """
+    if out is None and device is None:
+        done = _normed_again("layer_norm", x, weight, bias, eps, residual)
+        if done is not None:
+            return done
     operators = _operators("layer_norm", out, x, weight, bias, residual)
     if operators is not None:
         if residual is None:
@@ -179,14 +193,27 @@ _EPS = 2.0**-23
 """What torch adds where nothing is said, for all types."""
 
 
+def _taken(weight: Any, bias: Any, residual: Any) -> str:
+    """Return what a norm takes beside ``x``."""
+    return ("w" if weight is not None else "") + ("b" if bias is not None else "") + "r" * (residual is not None)
+
+
+def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any) -> Any:
+    """Compute a norm like an earlier one; None where there was none."""
+    known = _KNOWN[call]
+    if known.is_traced():
+        return None
+    read = tuple([t for t in (x, residual, weight, bias) if t is not None])
+    return known.again(read, (eps, _taken(weight, bias, residual)))
+
+
 def normed(
     call: str, x: Any, weight: Any, bias: Any, eps: float | None, residual: Any = None, out: Any = None,
     device: object = None,
 ) -> Any:  # fmt: skip
     """Compute ``rms_norm`` or ``layer_norm``, without gradients."""
     plain = out is None and device is None
-    takes = ("w" if weight is not None else "") + ("b" if bias is not None else "")
-    takes += "r" if residual is not None else ""
+    takes = _taken(weight, bias, residual)
     read = tuple([t for t in (x, residual, weight, bias) if t is not None])
     if plain:
         done = _KNOWN[call].again(read, (eps, takes))
@@ -260,6 +287,11 @@ def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = 
 
 
 def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
+    known = _KNOWN[call]
+    if device is None and not known.is_traced():
+        done = known.again((x,), (dim, keepdim))
+        if done is not None:
+            return done
     operators = _operators(call, None, x)
     if operators is not None and _is_last(x, dim):
         return operators.row_number(call, x, keepdim)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from cute_dialect.op.repeated import Repeated, repeating
 from cute_dialect.runtime.arrays import current_stream_of_torch
 from cute_dialect.runtime.fast_call import guard_of
 
@@ -34,28 +35,23 @@ class Launch(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A kind of call: what tells its tensors, its numbers, whether a tensor wants gradients; what it launches, the
-    results that it makes, and which of the results it returns; of one whose first result is given, the bytes from the
-    first to the last element of all tensors, that one last; and how many tensors are given.
+    """A kind of call: what tells its tensors, its numbers, whether a tensor wants gradients; what launches again;
+    whether its first result is given; and how many tensors are given.
     """
 
     guard: Callable[..., bool]
     numbers: tuple[object, ...]
     grads: bool
-    launches: tuple[Launch, ...]
-    results: tuple[tuple[Sequence[int], Sequence[int], Any], ...]
-    device: Any
-    number: int
-    returned: tuple[int, ...]
-    reach: tuple[int, ...]
-    count: int
+    run: Callable[..., Any]
+    given: bool
+    tensors: int
 
 
 def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, (), False, (), (), None, 0, (0,), (), 0)
+_NONE = _Known(_never, (), False, _never, False, 0)
 
 
 class KnownRows:
@@ -64,14 +60,17 @@ class KnownRows:
     def __init__(self) -> None:
         self._found: dict[object, _Known] = {}
         self._last = _NONE
-        self._empty: Callable[..., Any] | None = None
-        self._stream: Callable[[int], int] | None = None
         self._with_grads: Callable[[], bool] | None = None
         self.is_traced: Callable[[], bool] = _ask_torch
         """Tells whether ``torch.compile`` traces a call, which is no known one then."""
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._found.clear()
+        self._last = _NONE
 
     def again(self, tensors: tuple[Any, ...], numbers: tuple[object, ...] = (), out: Any = None) -> Any:
         """Compute what an earlier call did, of like tensors; None, and nothing is done, where there was none.
@@ -80,7 +79,7 @@ class KnownRows:
         """
         given = tensors if out is None else (*tensors, out)
         known = self._last
-        like = numbers == known.numbers and len(given) == known.count and bool(known.reach) is (out is not None)
+        like = numbers == known.numbers and len(given) == known.tensors and known.given is (out is not None)
         if not like or not known.guard(*given):
             try:
                 found = self._found.get((_key(given), numbers, out is None))
@@ -91,24 +90,9 @@ class KnownRows:
             if found is None:
                 return None
             self._last = known = found
-        _, _, grads, launches, results, device, number, returned, reach, _ = known
-        if grads and self._with_grads():  # type: ignore[misc]
+        if known.grads and self._with_grads():  # type: ignore[misc]
             return None
-        addresses = [t.data_ptr() for t in given]
-        bits = 0
-        for address in addresses:
-            bits |= address
-        if bits & launches[0].mask or (reach and _meet(addresses, reach)):
-            return None
-        made = [self._empty(shape, stride, dtype=kind, device=device) for shape, stride, kind in results]  # type: ignore[misc]
-        addresses += [t.data_ptr() for t in made]
-        addresses.append(0)  # that of numbers
-        stream = self._stream(number)  # type: ignore[misc]
-        for launch, order, _ in launches:
-            launch(stream, *[addresses[i] for i in order])
-        if out is not None:
-            made.insert(0, out)
-        return made[returned[0]] if len(returned) == 1 else tuple([made[i] for i in returned])
+        return known.run(*given)
 
     def remember(
         self, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any], launches: Sequence[Launch],
@@ -122,17 +106,18 @@ class KnownRows:
         given = tensors if out is None else (*tensors, out)
         if len(self._found) >= _LIMIT:
             self._found.clear()
-        self._empty, self._stream, self._with_grads = (
-            torch.empty_strided, current_stream_of_torch(), torch.is_grad_enabled,
+        self._with_grads, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        made = [(tuple(t.shape), t.stride(), t.dtype) for t in results[out is not None :]]
+        reach = () if out is None else [_reach(t) for t in given]
+        run = repeating(
+            len(given), [Repeated(x.launch, x.order) for x in launches], made, results[0].device, launches[0].mask,
+            current_stream_of_torch(), [len(tensors) + i for i in returned], reach=reach,
+            out=-1 if out is None else len(tensors),
         )  # fmt: skip
-        self.is_traced = torch.compiler.is_dynamo_compiling
-        made = tuple([(tuple(t.shape), t.stride(), t.dtype) for t in results[out is not None :]])
-        device, grads = results[0].device, any(t.requires_grad for t in given)
-        reach = () if out is None else tuple([_reach(t) for t in given])
+        grads = any(t.requires_grad for t in given)
         self._found[_key(given), numbers, out is None] = _Known(
-            guard_of(given) or _never, numbers, grads, tuple(launches), made, device, device.index or 0, returned,
-            reach, len(given),
-        )  # fmt: skip
+            guard_of(given) or _never, numbers, grads, run, out is not None, len(given)
+        )
 
 
 def _ask_torch() -> bool:
@@ -144,12 +129,6 @@ def _ask_torch() -> bool:
 def _reach(t: Any) -> int:
     """Return the bytes from the first to behind the last element."""
     return (sum([(n - 1) * step for n, step in zip(t.shape, t.stride())]) + 1) * t.element_size() if t.numel() else 0
-
-
-def _meet(addresses: Sequence[int], reach: Sequence[int]) -> bool:
-    """Tell whether the memory of the last one may be that of another."""
-    out, size = addresses[-1], reach[-1]
-    return any([x < out + size and out < x + n for x, n in zip(addresses[:-1], reach)])
 
 
 def _key(tensors: tuple[Any, ...]) -> tuple[object, ...]:

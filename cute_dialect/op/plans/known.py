@@ -1,0 +1,80 @@
+"""Calls of a plan like earlier ones: one look-up finds what to launch, which only takes addresses.
+
+What else their arguments say (``operation``, ``operands``, …) is made when somebody asks for it.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.plans.arguments import Arguments
+from cute_dialect.op.rows.known import KnownRows, Launch
+from cute_dialect.runtime.arrays import current_stream_of_torch
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.plans.plan import Gemm
+
+__all__ = ["Again", "again", "remember"]
+
+
+class Again(Arguments):
+    """The arguments of a call that was launched; ``make``: gives all that they say, of the same arrays."""
+
+    def __init__(self, make: Callable[[], Arguments], D: Any):
+        self._make, self.D, self.results = make, D, {"D": D}
+        self._transfer = None
+        number = D.device.index or 0
+        self._waits_for(number, current_stream_of_torch()(number))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for key, value in vars(self._make()).items():
+            self.__dict__.setdefault(key, value)
+        return object.__getattribute__(self, name)
+
+
+def again(
+    plan: Gemm, known: KnownRows, A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
+) -> Again | None:  # fmt: skip
+    """Compute a call of a plan like an earlier one; None, and nothing is done, where there was none."""
+    if "torch" not in sys.modules or len(known) == 0 or known.is_traced():
+        return None
+    tensors, numbers = _key(A, B, C, alpha, beta, bias)
+    found = known.again(tensors, numbers, D)
+    if found is None:
+        return None
+    return Again(lambda: plan.arguments(A, B, C, found, alpha, beta, bias=bias), found)
+
+
+def _key(A: Any, B: Any, C: Any, alpha: float, beta: float, bias: Any) -> tuple[tuple[Any, ...], tuple[object, ...]]:
+    """Return the tensors that a call reads, and what else tells it from others."""
+    read = beta != 0.0
+    tensors = (A, B, *((C,) if read else ()), *(() if bias is None else (bias,)))
+    return tensors, (repr(alpha), repr(beta), bias is None)
+
+
+def remember(known: KnownRows, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
+    """Let a call be recognised that was one launch, whose blocks share no memory, of torch's tensors on a GPU."""
+    x = done.operands
+    if done.on_cpu or done._transfer is not None or x.d.library != "torch" or len(done.launched) != 1:  # pyright: ignore[reportPrivateUsage]
+        return
+    tensors, numbers = _key(A, B, C, x.alpha, x.beta, bias)
+    views = [v for v in (x.a, x.b, x.c, x.bias) if v is not None]
+    places = [t.data_ptr() for t in (*tensors, done.D)]
+    if len(set(places)) < len(places) or [v.pointer for v in views] != places[:-1] or x.d.pointer != places[-1]:
+        return
+    variant, operands = done.launched[0]
+    if operands is not x:  # of nothing, which something else computes
+        return
+    launcher = done.operation.launcher(variant, False)
+    launch = launcher.by_address(operands, 0)
+    if launch is not None:
+        order = (0, 1, len(tensors), *range(2, len(tensors)))
+        what = [Launch(launch, order, launcher.kernel.alignment - 1)]
+        known.remember(tensors, numbers, [done.D], what, out=D)

@@ -1,0 +1,144 @@
+"""Calls of plans, and of functions on rows, that were made before are launched after one look-up; no other call is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op.plans import known  # noqa: E402
+from cute_dialect.op.plans.arguments import Arguments  # noqa: E402
+from cute_dialect.op.plans.launcher import Launcher  # noqa: E402
+from cute_dialect.op.plans.steps import Step  # noqa: E402
+from cute_dialect.op.rows import known as rows  # noqa: E402
+from cute_dialect.op.rows.call import RowCall  # noqa: E402
+from cute_dialect.op.rows.known import KnownRows  # noqa: E402
+
+A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))
+BIAS = torch.zeros(16, dtype=torch.float16)
+
+
+class Kernel:
+    """What a launch is made of: it notes addresses."""
+
+    alignment = 16
+
+    def __init__(self) -> None:
+        self.launched: list[tuple[int, ...]] = []
+
+    def by_address(self, *args: Any) -> Any:
+        return lambda *x: self.launched.append(x)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """Calls of plans of tensors on the CPU are as those of a GPU's, and launch this."""
+    made = Kernel()
+
+    def init(self: Launcher, module: object, recipe: Any) -> None:
+        self.kernel, self.recipe = made, recipe  # type: ignore[assignment]
+
+    def launch(self: Arguments) -> None:
+        x = self.operands
+        self.launched = [Step(self.operation.variant_for(x), x)]
+        self.on_cpu = False
+
+    monkeypatch.setattr(Launcher, "__init__", init)
+    monkeypatch.setattr("cute_dialect.op.plans.operation.compiled", lambda *_, **__: None)
+    monkeypatch.setattr(Arguments, "launch", launch)
+    monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
+    monkeypatch.setattr(Arguments, "sync", lambda self: None)
+    for module in (known, rows):
+        monkeypatch.setattr(module, "current_stream_of_torch", lambda: lambda device: 7)
+    return made
+
+
+def planned() -> op.Gemm:
+    """Return a plan whose kernel computes rows of D."""
+    plan = op.Gemm(element="f16", layout="row")
+    half = op.MathInstruction([64, 128, 16], "f16", "f16", "f32")
+    plan.tile_description = op.TileDescription([128, 128, 64], 4, None, half)
+    return plan
+
+
+def first(plan: op.Gemm, *arrays: Any, bias: Any = None, **numbers: float) -> None:
+    """Run a plan as it is run the first time, and let it remember."""
+    found = plan.arguments(*arrays, bias=bias, device="cpu", **numbers)  # type: ignore[arg-type]
+    found.launch()
+    a, b, c, d = (*arrays, None, None)[:4]
+    known.remember(plan._known, found, a, b, c, d, bias)
+
+
+def test_plans(kernel: Kernel) -> None:
+    plan = planned()
+    first(plan, A, B)
+    a, b, d = A.clone(), B.clone(), C.clone()
+    found = plan.run(a, b)
+    assert found.D.shape == (16, 16) and found.D.dtype == torch.float16
+    assert kernel.launched.pop() == (7, a.data_ptr(), b.data_ptr(), found.D.data_ptr())
+    first(plan, A, B, None, C)
+    assert plan.run(a, b, None, d).D is d and kernel.launched.pop()[1:] == tuple(t.data_ptr() for t in (a, b, d))
+    first(plan, A, B, C, bias=BIAS, beta=0.5)
+    found = plan.run(a, b, d, bias=BIAS, beta=0.5)
+    want = (7, *[t.data_ptr() for t in (a, b, found.D, d, BIAS)], 0)
+    assert kernel.launched.pop() == want and len(plan._known) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "more"),
+    [
+        ((A[:8], B), {}), ((A, B, C), {"beta": 2.0}), ((A, B), {"alpha": 0.5}), ((A, B), {"alpha": -1.0}),
+        ((A.bfloat16(), B.bfloat16()), {}), ((A, B, None, A), {}), ((A, B), {"bias": BIAS}), ((A.t(), B), {}),
+        ((A, B), {"split_k": 1}), ((A, B), {"stream": 3}), ((A.numpy(), B.numpy()), {}),
+    ],
+)  # fmt: skip
+def test_other_calls(kernel: Kernel, given: tuple[Any, ...], more: dict[str, Any]) -> None:
+    """They go the way where they are checked: of tensors on the CPU, they are refused."""
+    plan = planned()
+    first(plan, A, B)
+    first(plan, A, B, None, C)
+    with suppress(op.OpError):
+        plan.run(*given, **more)
+    assert kernel.launched == [] and len(plan._known) == 2
+
+
+def test_what_is_said_of_a_plan_later_counts(kernel: Kernel) -> None:
+    plan = planned()
+    for name, value in (("activation", "relu"), ("tile_description", None), ("swizzling_functor", op.IdentitySwizzle2)):
+        first(plan, A, B)
+        assert len(plan._known) == 1
+        setattr(plan, name, value)
+        assert len(plan._known) == 0
+    first(plan, A, B)
+    plan.alpha = 2.0
+    with pytest.raises(op.DeviceError):
+        plan.run(A, B)
+    assert kernel.launched == []
+
+
+def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Kernel) -> None:
+    plan = planned()
+    first(plan, A, B)
+    found = plan.run(A, B)
+    usual, asked = plan.arguments, list[Any]()
+    monkeypatch.setattr(plan, "arguments", lambda *x, **more: asked.append(x) or usual(*x, **more, device="cpu"))
+    assert found.problem_size == (16, 16, 16) and asked == [(A, B, None, found.D, 1.0, 0.0)]
+    assert found.operands.d.pointer == found.D.data_ptr() and len(asked) == 1
+    assert not hasattr(found, "nothing_of_the_kind")
+
+
+X = torch.zeros(4, 16, dtype=torch.float16)
+
+
+@pytest.mark.parametrize(("other", "count"), [(X, 0), (X[0], 0), (X.clone(), 1)])
+def test_rows_of_one_tensor_twice(other: Any, count: int) -> None:
+    """Of one address nobody knows whose it is at the next call, also where it is one of another shape."""
+    one = RowCall("rms_norm", {"x": X, "residual": other}, "cpu")
+    one.cpu, calls, result = False, KnownRows(), X.clone()
+    one._launches = [(Kernel(), tuple(RowCall("", {"x": t}, "cpu").x for t in (X, other, result)))]
+    one.remember(calls, (X, other), (), [result])
+    assert len(calls) == count
