@@ -107,7 +107,16 @@ def build_parser() -> argparse.ArgumentParser:
         help="e.g. 'c == a + b', or: add copy gemm; on the CPU also any of: race,oob,uninit,sync",
     )
     p.add_argument(
-        "--report", action="append", default=[], metavar="NAMES", help="on the CPU any of: banks,coalescing,occupancy"
+        "--report",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="on the CPU any of: banks,coalescing,occupancy,timeline (the last for --timeline or --report-json)",
+    )
+    p.add_argument(
+        "--timeline",
+        metavar="FILE",
+        help="draw there (.svg, .html, .png) which warp on the CPU ran, waited, copied and multiplied when",
     )
     p.add_argument("--report-json", metavar="FILE", help="write the report there as JSON ('-': print it)")
     p.add_argument(
@@ -198,6 +207,7 @@ def user_message(error: Exception) -> str | None:
     from cute_dialect.runtime.binding import LaunchError
     from cute_dialect.runtime.driver import CudaError
     from cute_dialect.runtime.settings import SettingError, missing_package
+    from cute_dialect.viz.errors import DrawingError
 
     if isinstance(error, CompileError):
         return str(error)
@@ -213,6 +223,7 @@ def user_message(error: Exception) -> str | None:
         UpstreamError,
         SettingError,
         TableError,
+        DrawingError,
     )
     if isinstance(error, known):
         return f"cute-run: error: {error}"
@@ -303,6 +314,11 @@ def _report(
             report.line(f"  saved   {tensor.name} to {call.outs[tensor.name]}")
     if told is not None:
         _print_profile(report, told, options.report_json)
+        if options.timeline is not None:
+            from cute_dialect.viz.timeline import draw_timeline
+
+            draw_timeline(told, file=options.timeline)
+            report.line(f"  timeline {options.timeline}")
     if options.keep:
         report.line(f"  stages  {options.keep}")
     return ok
@@ -404,17 +420,20 @@ def _print_profile(report: Report, told: RunReport, path: str | None) -> None:
     """Print what the interpreter counted, and its warnings."""
     for text in told.warnings:
         report.line(f"  warning {text}")
-    if told.profile is None:
-        return
     if path is not None:
         import json
 
-        text = json.dumps(told.profile.json(), indent=2)
+        found = told.profile.json() if told.profile is not None else {}
+        if told.timeline is not None:
+            found["timeline"] = told.timeline.json()
+        text = json.dumps(found, indent=2)
         if path == "-":
             print(text)
         else:
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text + "\n")
+        return
+    if told.profile is None:
         return
     from rich.console import Console
 

@@ -51,6 +51,12 @@ def read_wanted(options: argparse.Namespace) -> Wanted:
         raise RunError(f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}")
     shape = _triple(options.grid, "--grid"), _triple(options.block, "--block"), options.smem
     reports = [n for text in options.report for n in text.split(",") if n]
+    if options.timeline is not None:
+        from cute_dialect.viz.drawing import file_format
+
+        file_format(options.timeline, without=".tex")
+        if "timeline" not in reports:
+            reports.append("timeline")
     sanitizers, expressions = _split_checks(options.check)
     for expression in expressions:
         _read(expression)

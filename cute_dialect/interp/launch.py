@@ -142,6 +142,13 @@ def run_kernel(
     watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
     plain = launch.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
+    counted = [r for r in options.reports if r != "timeline"]
+    if "timeline" in options.reports:
+        from cute_dialect.interp.timeline import Recorder
+
+        launch.timeline = Recorder(launch)
+        report.timeline = launch.timeline.timeline
+        plain = False
     wide = plain and not _needs_warp(fn) and _lockstep(fn, func)
     if "race" in checks:
         from cute_dialect.interp.dependent import PrecedingGrids
@@ -152,10 +159,10 @@ def run_kernel(
         launch.monitor = WideMonitor(launch) if wide else Monitor(launch)
         launch.monitor.preceding = PrecedingGrids.of(fn, func, args, launch.memory, shape.pdl)
         launch.observe = launch.monitor.observe
-    if options.reports:
+    if counted:
         from cute_dialect.interp.profile import Profile
 
-        launch.report.profile = Profile(options.reports, launch.threads, launch.smem_size)
+        launch.report.profile = Profile(counted, launch.threads, launch.smem_size)
         launch.observe = _both(launch.observe, launch.report.profile.observe)
     launch.wide = wide
     template = _registers(fn, values)

@@ -27,7 +27,8 @@ class RunOptions:
     - progress: called now and then with a `Progress`
     - checks: "race" looks for races, "uninit" makes a use of shared memory, registers or arrays (`Pointer.unwritten`)
       that nothing has written an error; "oob" and "sync" are always on
-    - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`
+    - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`; "timeline": `RunReport.timeline`, which runs
+      warp by warp
     - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
 
     Raises InterpError ("argument").

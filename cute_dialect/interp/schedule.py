@@ -135,6 +135,7 @@ def run_warps(
     quiet = polled = turn = 0
     seen = -1
     count = launch.count
+    recorder = launch.timeline
     while warps or waiting:
         beside = schedule == "random" and waiting and len(launch.blocks) < BESIDE and rng.random() < 0.25
         if not warps or beside:
@@ -150,12 +151,16 @@ def run_warps(
             turn += 1
         moved = transfers.turn(False)
         count.turns += moved
+        if recorder is not None:
+            recorder.turned()
         for w in order:
             wait = w.group.wait
             if wait is not None and not wait.ready():
                 continue
             w.group.wait = None
             count.base = count.steps - w.used
+            if recorder is not None:
+                recorder.begins(w.block.linear, w.number)
             try:
                 w.group.wait = next(w.gen)
                 w.used = count.steps - count.base
@@ -164,6 +169,8 @@ def run_warps(
                 else:
                     moved = True
                     w.group.turn()
+                if recorder is not None:
+                    recorder.stops(w.group.wait)
             except InterpError as e:
                 if e.kind == "limit":
                     raise e.with_notes(_places(warps, w)) from None
@@ -172,6 +179,8 @@ def run_warps(
                 moved = True
                 w.group.turn()
                 warps.remove(w)
+                if recorder is not None:
+                    recorder.stops(None)
                 if launch.monitor is not None:
                     launch.monitor.exits(w.group)
                 _retire(launch, w.group)
@@ -206,6 +215,8 @@ def run_warps(
             count.turns += 1
             continue
         raise _deadlock(warps, launch.report.all_blocks - launch.report.blocks)
+    if recorder is not None:
+        recorder.turned()
 
 
 def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
@@ -231,6 +242,9 @@ def _admit(launch: Launch, fn: Function, template: Regs, members: list[int]) -> 
             out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
     if launch.monitor is not None:
         launch.monitor.admit(cluster)
+    if launch.timeline is not None:
+        for linear in members:
+            launch.timeline.admits(linear, count)
     return out
 
 

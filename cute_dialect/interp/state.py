@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.group import Observer
     from cute_dialect.interp.profile import Profile
     from cute_dialect.interp.race import Monitor
+    from cute_dialect.interp.timeline import Recorder, Timeline
 
 MAX_PRINTS = 100_000
 
@@ -43,7 +44,7 @@ class RunReport:
     - written: when only some blocks were run, each writable array argument with a bool for each of its bytes: whether
       it was written
     - written_elements: the same by parameter name and element, of a compiled kernel's arguments that were written
-    - profile: bank conflicts, coalescing and occupancy, where they were asked for
+    - profile: bank conflicts, coalescing and occupancy, where they were asked for; timeline: who did what when
     - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
     """
 
@@ -62,6 +63,7 @@ class RunReport:
         self.warnings: list[str] = []
         self.printf: list[str] = []
         self.profile: Profile | None = None
+        self.timeline: Timeline | None = None
 
     @property
     def lane_ops_per_second(self) -> float:
@@ -117,6 +119,7 @@ class Launch:
         self.transfers = Transfers("round-robin", random.Random(0))
         self.monitor: Monitor | None = None
         self.observe: Observer | None = None
+        self.timeline: Recorder | None = None
         self.strict_uninit = False
         self._warned: set[tuple[str, int]] = set()
 

@@ -17,16 +17,17 @@ from cute_dialect.interp.group import Group
 class Transfer:
     """A copy in flight. `read` fetches the source, `write` puts it in place and signals; each is called once."""
 
-    __slots__ = ("block", "done", "group", "info", "lane", "read", "read_done", "write")
+    __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "read", "read_done", "write")
 
     def __init__(
-        self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, group: Group, lane: int
+        self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, group: Group, lane: int, nbytes: int
     ) -> None:
         self.read = read
         self.write = write
         self.info = info
         self.group = group
         self.lane = lane
+        self.nbytes = nbytes
         self.block = group.block_of(lane)
         self.read_done = False
         self.done = False

@@ -213,6 +213,8 @@ def issue(
     monitor = g.launch.monitor
     if monitor is not None:
         monitor.wgmma_issued(g, group, i, at)
+    if g.launch.timeline is not None:
+        g.launch.timeline.product_issued(g, group, i)
     if i.ready and g.launch.transfers.eager():
         group.compute(number + 1)
     out = Accumulator(i, at)
@@ -274,6 +276,8 @@ def finish_wait(g: Group, group: Warpgroup, target: int) -> None:
         else:
             left.append(acc)
     lane.accumulators = left
+    if g.launch.timeline is not None:
+        g.launch.timeline.products_waited(g, group, target)
     monitor = g.launch.monitor
     if monitor is not None:
         monitor.wgmma_waited(g, group, target)

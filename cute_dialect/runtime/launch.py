@@ -89,8 +89,8 @@ class KernelCall(Protocol):
         share memory share their copy; read-only ones may be inputs.
         ``grid``, ``block``, ``smem`` override the host function's rule.
         ``device``: ``"gpu"``, a GPU's number, or ``"cpu"`` (the interpreter, which gives its report).  On the CPU only:
-        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy), ``schedule``, ``seed``,
-        ``max_steps`` (after how many ops of a warp a loop is asked whether it comes closer to its end; 10^6),
+        ``checks`` (race, oob, uninit, sync), ``reports`` (banks, coalescing, occupancy, timeline), ``schedule``,
+        ``seed``, ``max_steps`` (after how many ops of a warp a loop is asked whether it comes closer to its end; 10^6),
         ``blocks`` (which run: numbers, or a text like ``"0,5,16:32"`` or ``"sample:16"``), ``progress``,
         ``unwritten`` (names of arrays that hold nothing yet: ``uninit`` reports reads of what nothing wrote).
         Raises :class:`LaunchError` and its subclasses for arguments that contradict the types, ``NoGpuError``,

@@ -15,7 +15,7 @@ from cute_dialect.viz.palette import style
 if TYPE_CHECKING:
     from cute_dialect.viz.panels import Panel
 
-__all__ = ["Drawing", "Path", "text"]
+__all__ = ["Drawing", "Path", "file_format", "text"]
 
 Path = str | os.PathLike[str]
 THEMES = ("auto", "light", "dark")
@@ -105,10 +105,7 @@ class Drawing:
 
         Raises DrawingError for any other name.
         """
-        name = os.fspath(file)
-        suffix = os.path.splitext(name)[1].lower()
-        if suffix not in FORMATS:
-            raise DrawingError(f"expected a file that ends in {', '.join(FORMATS)}, got '{name}'")
+        name, suffix = os.fspath(file), file_format(file)
         if suffix == ".png":
             data = self.png()
         else:
@@ -136,6 +133,20 @@ class Drawing:
             f'<div class="cute-viz" style="overflow:auto" onmouseover="{_HOVER}">\n{self.svg}'
             '<output style="display:block;font:13px monospace;min-height:1.4em">&#160;</output></div>\n'
         )
+
+
+def file_format(file: Path, without: str = "") -> str:
+    """Return the end of a file's name, ``.svg``; raises DrawingError for one that no drawing is written to.
+
+    >>> file_format("a/b.PNG")
+    '.png'
+    """
+    name = os.fspath(file)
+    suffix = os.path.splitext(name)[1].lower()
+    known = [f for f in FORMATS if f != without]
+    if suffix not in known:
+        raise DrawingError(f"expected a file that ends in {', '.join(known)}, got '{name}'")
+    return suffix
 
 
 def _replace(name: str, data: bytes) -> None:

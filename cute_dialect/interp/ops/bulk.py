@@ -150,11 +150,13 @@ def _launch(
 ) -> None:
     for _, bar in targets:
         bar.flying += nbytes
-    _issue(g, Transfer(read, write, info, g, lane))
+    _issue(g, Transfer(read, write, info, g, lane, nbytes))
 
 
 def _issue(g: Group, t: Transfer) -> None:
     g.launch.transfers.add(t)
+    if g.launch.timeline is not None:
+        g.launch.timeline.issued(t)
     g.count.progress += 1
 
 
@@ -330,7 +332,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if combine:
                 _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
             data: list[Array] = []
-            _issue_store(g, lane, info, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
+            _issue_store(g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
 
     c.emit(op, step, pure=False)
 
@@ -398,8 +400,10 @@ def _store_steps(
     return read, write
 
 
-def _issue_store(g: Group, lane: int, info: OpInfo, read: Callable[[], None], write: Callable[[], None]) -> None:
-    t = Transfer(read, write, info, g, lane)
+def _issue_store(
+    g: Group, lane: int, info: OpInfo, nbytes: int, read: Callable[[], None], write: Callable[[], None]
+) -> None:
+    t = Transfer(read, write, info, g, lane, nbytes)
     _issue(g, t)
     groups_of(g, lane).open.append(t)
 
@@ -458,7 +462,7 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
             g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
             if combine:
                 g.check_read(buf, start, n, "bulk reduction", lane, id(info))
-            _issue_store(g, lane, info, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
+            _issue_store(g, lane, info, n, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
 
     c.emit(op, step, pure=False)
 

@@ -140,7 +140,10 @@ def test_command_line(tmp_path: os.PathLike[str], capsys: pytest.CaptureFixture[
     assert main([EXAMPLE, *inputs, *options, "--report", "coalescing"]) == 0
     assert "memory accesses" in capsys.readouterr().out
     assert main([EXAMPLE, *inputs, "--device", "cpu", "--report", "nothing"]) == 1
-    assert "reports: expected a tuple or list with any of 'banks', 'coalescing', 'occupancy'" in capsys.readouterr().err
+    assert (
+        "reports: expected a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline'"
+        in capsys.readouterr().err
+    )
 
 
 def test_only_the_interpreter_checks() -> None:
