@@ -5,6 +5,7 @@ Built from the output of ``cute-to-base``; what it holds and how it is checked: 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +14,15 @@ from cute_dialect.pipelines.describe_parameter import describe, parse_type
 from cute_dialect.pipelines.extract_host_program import extract_host_program, op_name
 from cute_dialect.runtime import abi
 from cute_dialect.runtime.host_program import HostError, Program
-from cute_dialect.runtime.manifest import FORMAT, HostEntry, KernelEntry, Manifest, ManifestError, check_manifest
+from cute_dialect.runtime.manifest import (
+    FORMAT,
+    EqualNumbers,
+    HostEntry,
+    KernelEntry,
+    Manifest,
+    ManifestError,
+    check_manifest,
+)
 from cute_dialect.runtime.signature import Param, SignatureError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -117,6 +126,8 @@ class _Builder:
         fallback = attributes.get("cute.fallback")
         if fallback is not None:
             entry["fallback"] = str(getattr(getattr(fallback, "root_reference", fallback), "data", fallback))
+        if "cute.symbols" in attributes:
+            entry["symbols"] = _equal_numbers(name, attributes["cute.symbols"])
         return entry
 
     def _params(
@@ -194,3 +205,17 @@ def _product(values: Sequence[int]) -> int:
     for v in values:
         out *= v
     return out
+
+
+def _equal_numbers(function: str, given: Attribute) -> list[EqualNumbers]:
+    """Read ``cute.symbols``, the extents and strides that are one number.  Raises ManifestError for another form."""
+    found: list[EqualNumbers] = []
+    for entry in cast("Sequence[object]", getattr(given, "data", (given,))):
+        name, _, places = str(getattr(entry, "data", entry)).rpartition(": ")
+        read = [re.fullmatch(r"(\d+)\.(shape|stride)\[(\d+)\]", place) for place in places.split(" = ")]
+        if not name or len(read) < 2 or None in read:
+            raise ManifestError(
+                f'@{function}: expected cute.symbols to be texts like "n: 0.shape[0] = 1.shape[0]", got {entry}'
+            )
+        found.append({"name": name, "places": [[int(m[1]), m[2], int(m[3])] for m in read if m is not None]})
+    return found

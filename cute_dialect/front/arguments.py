@@ -311,40 +311,22 @@ def rebuild(specs: Mapping[str, Spec], values: Sequence[Any]) -> dict[str, objec
     return {name: spec.make(left) for name, spec in specs.items()}
 
 
-def symbol_places(specs: Mapping[str, Spec]) -> list[tuple[SymInt | str, list[tuple[int, str, int, bool]]]]:
-    """Return the symbols that stand in several places: each place is (leaf, argument, mode, is the stride)."""
-    places: dict[Any, list[tuple[int, str, int, bool]]] = {}
+def symbol_places(specs: Mapping[str, Spec]) -> list[tuple[SymInt | str, list[str]]]:
+    """Return the symbols that stand in several places, like ``1.shape[0]``: the extent of mode 0 of parameter 1."""
+    places: dict[Any, list[str]] = {}
     at = 0
 
-    def walk(spec: Spec, name: str) -> None:
+    def walk(spec: Spec) -> None:
         nonlocal at
         if isinstance(spec, TreeSpec):
-            for n, part in zip(spec.names, spec.parts):
-                walk(part, f"{name}.{n}")
+            for part in spec.parts:
+                walk(part)
             return
         if isinstance(spec, ArraySpec):
             for mode, is_stride, symbol in spec.symbols:
-                places.setdefault(symbol, []).append((at, name, mode, is_stride))
-        at += len(spec.parameters(name))
+                places.setdefault(symbol, []).append(f"{at}.{'stride' if is_stride else 'shape'}[{mode}]")
+        at += len(spec.parameters("_"))
 
-    for name, spec in specs.items():
-        walk(spec, name)
+    for spec in specs.values():
+        walk(spec)
     return [(symbol, found) for symbol, found in places.items() if len(found) > 1]
-
-
-def check_symbols(places: Sequence[tuple[Any, Sequence[tuple[int, str, int, bool]]]], leaves: Sequence[Any]) -> None:
-    """Check that what one symbol stands for is one number.  Raises ShapeError, which names both places."""
-    from cute_dialect.runtime.arrays import view_of
-
-    for symbol, found in places:
-        first: tuple[int, str, int] | None = None
-        for at, name, mode, is_stride in found:
-            view = view_of(leaves[at])
-            number = (view.strides if is_stride else view.shape)[mode]
-            if first is None:
-                first = (number, name, mode)
-            elif number != first[0]:
-                raise ShapeError(
-                    f"'{symbol}' is {first[0]} in argument {first[1]}, mode {first[2]}, and {number} in argument "
-                    f"{name}, mode {mode}"
-                )

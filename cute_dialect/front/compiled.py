@@ -6,11 +6,11 @@ import copy
 import inspect
 import os
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, check_symbols, symbol_places, unpack
+from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, CuteError, KernelTypeError, NotCompiled
 from cute_dialect.front.target import default_device
 from cute_dialect.front.watched import Watched
@@ -18,6 +18,8 @@ from cute_dialect.front.where import place_of_frame, user_frames
 from cute_dialect.runtime.binding import ArgumentError, LaunchError, ShapeError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.front.disk import Found, Plan
@@ -92,7 +94,6 @@ class Compiled:
         self._kernels: dict[bool, Kernel] = {}
         self._last_on_cpu = False
         self._lock = threading.RLock()
-        self._symbols = symbol_places(self.specs)
         self._given = [n for n, s in self.specs.items() if not isinstance(s, StaticSpec)]
         self._all = [n for n in self.specs if n != receiver]
         self._in_order = list(self.specs)[: len(self._given)] == self._given
@@ -217,8 +218,6 @@ class Compiled:
         options["stream"] = stream
         try:
             leaves = unpack(self.specs, values)
-            if self._symbols:
-                check_symbols(self._symbols, leaves)
             if self.outcome.outputs is not None:
                 kernel = None if self.outcome.outputs.empty else self.kernel(cpu=True)
                 return self.outcome.outputs.run(kernel, leaves, options)
@@ -245,9 +244,7 @@ class Compiled:
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
         """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch."""
-        leaves = unpack(self.specs, self.arguments(args, kwargs))
-        check_symbols(self._symbols, leaves)
-        return self.kernel(cpu=False).bind(*leaves)
+        return self.kernel(cpu=False).bind(*unpack(self.specs, self.arguments(args, kwargs)))
 
     def kernel(self, *, cpu: bool, elsewhere: bool = False) -> Kernel:
         """Return its host function, ready to call; for the CPU no machine code is made.
@@ -391,6 +388,23 @@ class Compiled:
     def save(self, folder: str | os.PathLike[str]) -> str:
         """Write it to a folder that :func:`load` reads; a machine without the compiler can launch it from there."""
         return self.compiled_module.save(folder)
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = ("ptx", "cubin", "c", "py"),
+        *,
+        name: str | None = None,
+    ) -> dict[str, Path]:
+        """Write it to a folder for other programs, and return the files by their names.
+
+        ``formats``: ``"ptx"``, ``"cubin"``, ``"mlir"`` (the trace), ``"c"`` (a header and a C file over the CUDA
+        driver), ``"py"`` (a module with a function ``launch``).  ``name``: of files and
+        functions, by default its own.
+        """
+        stages = "mlir" in ((formats,) if isinstance(formats, str) else formats)
+        module = self._compile("auto", keep_stages=True) if stages else self.compiled_module
+        return module.kernel(self.outcome.name).export(folder, formats, name=name or self.name)
 
 
 @contextmanager

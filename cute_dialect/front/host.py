@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dis
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import CO_GENERATOR
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.arguments import STREAM, named, rebuild
+from cute_dialect.front.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.front.compiled import Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
@@ -80,7 +80,18 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
         from cute_dialect.front.hostless import launch_it
 
         launch_it(module, name, outputs)
+    _say_symbols(module, name, call.specs)
     return Program(module, Outcome(name, result, outputs))
+
+
+def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None:
+    """Write down which extents and strides of the arguments are one number, for who launches it."""
+    from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+    said = [f"{symbol}: {' = '.join(places)}" for symbol, places in symbol_places(specs)]
+    for op in module.ops if said else ():
+        if op.properties.get("sym_name") == StringAttr(name):
+            op.attributes["cute.symbols"] = ArrayAttr([StringAttr(text) for text in said])
 
 
 def _set_asserts(tracer: Tracer, options: Options) -> None:
@@ -146,6 +157,7 @@ def trace_launch(traced: Traced, call: Call, config: Any, options: Options) -> P
         launch = Launch(traced, bound.args, bound.kwargs)
         launch.function = call.function
         launch.launch(grid=grid, **dict(config.items))
+    _say_symbols(module, name, call.specs)
     return Program(module, Outcome(name, None))
 
 

@@ -23,7 +23,6 @@ driver is to be told; the launcher makes the 128 bytes.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
@@ -223,7 +222,7 @@ _SIGN = {
 }
 
 
-_CODES: Sequence[tuple[str, Sequence[int]]] = (
+MAP_CODES: Sequence[tuple[str, Sequence[int]]] = (
     ("element type", tuple(ELEMENTS)),
     ("interleave", range(len(INTERLEAVES))),
     ("swizzle", range(len(SWIZZLES))),
@@ -284,7 +283,7 @@ class _Evaluator:
         if name == "cmpf":
             predicate, type_ = cast("tuple[str, str]", extra)
             # An argument is what the caller gave; what is compared is what the type holds.
-            a, b = (struct.unpack(FLOATS[type_], abi.pack_scalar(type_, cast(float, v)))[0] for v in given)
+            a, b = (host_floats.rounded(cast(float, v), type_) for v in given)
             return int(_compare_floats(predicate, a, b))
         if name in FLOAT_STEPS:
             return host_floats.evaluate(name, cast(str, extra), cast("list[float]", given))
@@ -335,7 +334,7 @@ class _Evaluator:
         for n in sizes:
             parts.append(tuple(numbers[:n]))
             del numbers[:n]
-        for (what, known), code in zip(_CODES, numbers):
+        for (what, known), code in zip(MAP_CODES, numbers):
             if code not in known:
                 codes = ", ".join(map(str, known))
                 raise HostError(f"host function @{self.name}: expected a tensor map's {what} of {codes}, got {code}")

@@ -46,6 +46,7 @@ from cute_dialect.runtime.manifest import Manifest, required_alignment
 from cute_dialect.runtime.signature import Param
 
 if TYPE_CHECKING:  # pragma: no cover
+    from pathlib import Path
     from typing import Unpack
 
     from cute_dialect.interp import Progress, RunReport
@@ -280,6 +281,24 @@ class Kernel:
     def __repr__(self) -> str:
         takes = ", ".join(f"{n}: {p['type']}" for n, p in zip(self.target.names, self.params))
         return f"<kernel @{self.name}({takes})>"
+
+    def export(
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = ("ptx", "cubin", "c", "py"),
+        *,
+        name: str | None = None,
+    ) -> dict[str, Path]:
+        """Write it to a folder for other programs, and return the files by their names.
+
+        ``formats``: ``"ptx"``, ``"cubin"``, ``"mlir"`` (where stages were kept), ``"c"`` (a header and a C file over
+        the CUDA driver, which check arguments and choose variants as a call here does), ``"py"`` (a module with a
+        function ``launch``, its parameters' names and types).  ``name``: of files and functions, by default
+        the kernel's.  Raises :class:`~cute_dialect.runtime.export.c_text.ExportError`.
+        """
+        from cute_dialect.runtime.export.folder import export
+
+        return export(self.module.artifact, self.target, folder, formats, name)
 
     def _first_call(self, *args: object, stream: object = None, **options: Unpack[CallOptions]) -> RunReport | None:
         return self._call(args, stream, **options)

@@ -17,13 +17,14 @@ from cute_dialect.runtime.binding import (
     LaunchError,
     Packed,
     RangeError,
+    ShapeError,
     bind_array,
     bind_plain,
     pack,
 )
 from cute_dialect.runtime.host_program import Value
 from cute_dialect.runtime.launch_shape import Dim3, LaunchShape
-from cute_dialect.runtime.manifest import HostEntry, KernelEntry, Manifest
+from cute_dialect.runtime.manifest import EqualNumbers, HostEntry, KernelEntry, Manifest
 from cute_dialect.runtime.signature import Param
 
 __all__ = ["Arguments", "Choice", "Plan", "Target", "find_target", "only", "prepare", "read_arguments"]
@@ -202,6 +203,9 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
         label = f"argument {target.names[i]}"
         values.append(bind_array(param, view, i, label) if view else bind_plain(param, given, i, label))
         addresses.append(view.pointer if view else given if isinstance(given, int) else 0)
+    if target.host is not None:
+        for symbol in target.host.get("symbols", ()):
+            _check_symbol(symbol, target.names, arguments.views)
     call = _Call(target, arguments, addresses, said)
 
     if target.host is None:
@@ -233,6 +237,22 @@ def _prepare(manifest: Manifest, target: Target, arguments: Arguments, said: _Sa
         plans.append(plan._replace(rejected=(*refused, *plan.rejected)) if refused else plan)
         refused = []
     return tuple(plans)
+
+
+def _check_symbol(symbol: EqualNumbers, names: Sequence[str], views: Sequence[ArrayView | None]) -> None:
+    """Check that what one symbol stands for is one number.  Raises ShapeError, which names both places."""
+    first: tuple[int, int, int] | None = None
+    for at, part, mode in cast("list[tuple[int, str, int]]", symbol["places"]):
+        view = views[at]
+        assert view is not None
+        number = (view.strides if part == "stride" else view.shape)[mode]
+        if first is None:
+            first = (number, at, mode)
+        elif number != first[0]:
+            raise ShapeError(
+                f"'{symbol['name']}' is {first[0]} in argument {names[first[1]]}, mode {first[2]}, and {number} in "
+                f"argument {names[at]}, mode {mode}"
+            )
 
 
 class _Call(NamedTuple):

@@ -12,7 +12,16 @@ from typing import NotRequired, TypedDict, cast
 from cute_dialect.runtime.host_program import Program, launch_records
 from cute_dialect.runtime.signature import Param, Tree
 
-__all__ = ["FORMAT", "HostEntry", "KernelEntry", "Manifest", "ManifestError", "check_manifest", "required_alignment"]
+__all__ = [
+    "FORMAT",
+    "EqualNumbers",
+    "HostEntry",
+    "KernelEntry",
+    "Manifest",
+    "ManifestError",
+    "check_manifest",
+    "required_alignment",
+]
 
 FORMAT = 2
 """Version of the manifest; a reader refuses any other."""
@@ -37,6 +46,14 @@ class KernelEntry(TypedDict):
     dynamic_smem: int
 
 
+class EqualNumbers(TypedDict):
+    """Extents and strides of arguments that must be one number, ``name``: each place is the number of a parameter,
+    ``"shape"`` or ``"stride"`` (in elements), and a mode."""
+
+    name: str
+    places: list[list[int | str]]
+
+
 class HostEntry(TypedDict):
     """A host function that launches kernels.  ``fallback``: another with the same arguments, which launches what
     this one cannot (an argument contradicts a type, or TMA cannot describe it)."""
@@ -46,6 +63,7 @@ class HostEntry(TypedDict):
     names: list[str]
     program: Program
     fallback: NotRequired[str]
+    symbols: NotRequired[list[EqualNumbers]]
 
 
 class Manifest(TypedDict):
@@ -70,6 +88,7 @@ def check_manifest(manifest: Manifest) -> None:
     kernels = {k["name"]: k for k in manifest["kernels"]}
     _check_fallbacks(manifest["hosts"])
     for host in manifest["hosts"]:
+        _check_symbols(host)
         for launch in launch_records(host["program"]):
             _check_launch(host["name"], launch, kernels)
 
@@ -93,6 +112,19 @@ def _check_launch(host: str, launch: Mapping[str, object], kernels: Mapping[str,
                 raise ManifestError(
                     f"kernels @{base['name']} and @{name} differ in the form of argument {i}: "
                     f"{a['type']} and {b['type']}"
+                )
+
+
+def _check_symbols(host: HostEntry) -> None:
+    """Numbers that must be equal are those of modes of arrays."""
+    for symbol in host.get("symbols", ()):
+        for at, _, mode in symbol["places"]:
+            param = host["params"][int(at)] if int(at) < len(host["params"]) else None
+            shape = param.get("shape") if param is not None and param["kind"] == "memref" else None
+            if not isinstance(mode, int) or mode >= (len(shape) if isinstance(shape, list) else shape is not None):
+                raise ManifestError(
+                    f"host function @{host['name']}: '{symbol['name']}' is said of mode {mode} of argument {at}, which "
+                    "is no array with such a mode"
                 )
 
 

@@ -161,7 +161,14 @@ _HOST = record(
             }
         ),
     },
-    {"fallback": _NAME},
+    {
+        "fallback": _NAME,
+        "symbols": list_of(
+            record(
+                {"name": text(), "places": list_of(row(integer(0, 4096), one_of("shape", "stride"), integer(0, 4096)))}
+            )
+        ),
+    },
 )
 
 _COUNT = integer(0, 1 << 40)

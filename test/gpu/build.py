@@ -230,6 +230,15 @@ def build_several(folder: str, chip: str) -> list[str]:
     return [f"several: {module.report.strip()}"]
 
 
+def build_export(folder: str, chip: str) -> list[str]:
+    """The Hopper GEMM as C: ``export/gemm.c``; gives what ptxas says."""
+    from cute_dialect.pipelines import compile as compile_cute
+
+    module = compile_cute(TEST / "examples" / "gemm_sm90.mlir", chip=chip)
+    module.kernel("launch").export(Path(folder) / "export", ("c",), name="gemm")
+    return [f"export/gemm.c: {module.report.strip()}"]
+
+
 def build_sweep(folder: str, chip: str) -> list[str]:
     """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
     from cute_dialect.op.choosing.model import COSTS
@@ -290,7 +299,7 @@ def build_add(folder: str, chip: str) -> list[str]:
 PARTS = (
     build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
     build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
-    build_negate, build_add, build_elementwise, build_conv,
+    build_negate, build_add, build_elementwise, build_conv, build_export,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

@@ -86,7 +86,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(SH) == 5 and len(PYTHON) == 5
+    assert len(SH) == 5 and len(PYTHON) == 6
     assert "make demo" in README and "make test" in README
 
 
@@ -127,7 +127,7 @@ def test_prompt() -> None:
 
 
 def test_kernel_as_a_function(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = [block for block in PYTHON if "compile(" in block]
+    (block,) = [block for block in PYTHON if "k = compile(" in block]
     monkeypatch.chdir(folder)
     a = np.arange(5 * 9, dtype=np.float32).reshape(5, 9)
     names: dict[str, object] = {"a": a, "b": 2 * a, "c": np.zeros_like(a), "stream": 0}
@@ -143,6 +143,15 @@ def test_kernel_as_a_function(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
             np.testing.assert_array_equal(names["c"], 3 * a)  # pyright: ignore
             names["c"] = np.zeros_like(a)
     assert calls == (3 if has_gpu() else 1)
+
+
+@needs_mlir
+def test_export(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = [block for block in PYTHON if ".export(" in block]
+    monkeypatch.chdir(folder)
+    exec(block, {})
+    files = {p.name for p in (folder / "out").iterdir() if p.is_file()}
+    assert {"add.h", "add.c", "add.ptx", "add.py"} <= files <= {"add.h", "add.c", "add.ptx", "add.py", "add.cubin"}
 
 
 def test_operations(capsys: pytest.CaptureFixture[str]) -> None:

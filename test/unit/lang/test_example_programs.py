@@ -20,6 +20,9 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: right\n"),
         ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: right\n"),
     ],
+    "call_from_c.py": [
+        ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
+    ],
     "descriptors.py": [("", "atom      !cute_nvgpu.atom.wgmma<64x128x16, ")],
     "gemm_parts.py": [
         (
@@ -67,7 +70,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 }
 """Program -> its arguments and how its output begins."""
 
-WITHOUT_DEVICE = ("descriptors.py", "layouts.py")
+WITHOUT_DEVICE = ("call_from_c.py", "descriptors.py", "layouts.py")
 
 
 def test_every_example_is_run() -> None:

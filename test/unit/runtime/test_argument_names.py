@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.pipelines.stages import CompileError
-from cute_dialect.runtime.binding import AlignmentError, DtypeError
+from cute_dialect.runtime import load
+from cute_dialect.runtime.binding import AlignmentError, DtypeError, ShapeError
 from cute_dialect.runtime.launch import CompiledModule
 
 _V = '!cute.memref<f32, gmem, "?:1">'
@@ -80,3 +82,32 @@ def test_names_that_name_nothing(names: str) -> None:
         CompileError, match=r"@launch: expected cute.names to be 4 different texts, one for each argument"
     ):
         compiled(f"cute.names = {names}")
+
+
+SYMBOLS = 'cute.symbols = ["n: 0.shape[0] = 2.shape[0]", "ld: 0.stride[0] = 2.stride[0]"]'
+
+
+def test_numbers_that_are_one(tmp_path: Path) -> None:
+    """What the language says of names of extents holds for who loads the kernel, too."""
+    module = compiled(f"{NAMES}, {SYMBOLS}")
+    module.save(tmp_path / "saved")
+    for call in (module.kernel("launch"), load(tmp_path / "saved").kernel("launch")):
+        call.plan(vector(), (4, 1), vector(), 1)
+        with pytest.raises(ShapeError, match=r"^'n' is 8 in argument a_1, mode 0, and 4 in argument b\[0\], mode 0$"):
+            call.plan(vector(), (4, 1), vector()[:4], 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ('["n"]', r'expected cute.symbols to be texts like "n: 0.shape\[0\] = 1.shape\[0\]", got "n"'),
+        ('["n: 0.shape[0]"]', "expected cute.symbols to be texts like"),
+        ("3 : i32", "expected cute.symbols to be texts like"),
+        ('["n: 0.shape[0] = 2.shape[1]"]', "'n' is said of mode 1 of argument 2, which is no array with such a mode"),
+        ('["n: 0.shape[0] = 3.shape[0]"]', "'n' is said of mode 0 of argument 3, which is no array with such a mode"),
+        ('["n: 0.shape[0] = 9.shape[0]"]', "'n' is said of mode 0 of argument 9, which is no array with such a mode"),
+    ],
+)
+def test_symbols_that_say_nothing(said: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        compiled(f"cute.symbols = {said}")

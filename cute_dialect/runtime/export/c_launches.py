@@ -1,0 +1,216 @@
+"""The launches of a call in C, as :mod:`cute_dialect.runtime.launch_plan` plans them: which variant, which bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cute_dialect.runtime import abi
+from cute_dialect.runtime.export.c_text import Function, Scalar, Value, at, number, quoted, text
+from cute_dialect.runtime.manifest import KernelEntry
+from cute_dialect.runtime.signature import DynamicLeaf, Param, leaves, scalar_paths
+
+__all__ = ["Shape", "places", "write_launch"]
+
+
+class Shape(NamedTuple):
+    """The shape of a launch as expressions; ``block`` and ``cluster`` may be what the kernel says (``None``)."""
+
+    grid: Sequence[str]
+    block: Sequence[str] | None
+    smem: str
+    cluster: Sequence[str] | None = None
+    cooperative: bool = False
+    pdl: bool = False
+
+
+def places(kernel: KernelEntry) -> tuple[list[int], int]:
+    """Return where each parameter's bytes lie in a launch's memory, and how many there are in all."""
+    found: list[int] = []
+    end = 0
+    for param in kernel["params"]:
+        end = -(-end // param["align"]) * param["align"]
+        found.append(end)
+        end += param["size"]
+    return found, end
+
+
+class _Checks:
+    """The checks of one parameter: statements that leave the block of a variant."""
+
+    def __init__(self, f: Function, label: str, type_: str):
+        self._f, self._label, self._type = f, label, type_
+
+    def call(self, function: str, arguments: str, what: str = "") -> None:
+        """Add a call of ``support.c``, which gets the label and the type behind its arguments."""
+        label = quoted(self._label + what)
+        self._f.refuse(f"{function}({arguments}, {label}, {self._f.type(self._type)})", "break")
+
+    def never(self, message: str) -> None:
+        """Add that it cannot be."""
+        self._f.line(f"found = cute_say(CUTE_FAILED, {text(f'{self._label}: {message} ({self._type})')});")
+        self._f.line("break;")
+
+    def unless(self, condition: str, message: str) -> None:
+        """Add one with words of its own."""
+        shown = text(f"{self._label}: {message} ({self._type})")
+        with self._f.block(f"if (!({condition}))"):
+            self._f.line(f"found = cute_say(CUTE_REFUSED, {shown});")
+            self._f.line("break;")
+
+
+def write_launch(
+    f: Function,
+    base: KernelEntry,
+    choices: Sequence[KernelEntry],
+    numbers: Mapping[str, int],
+    labels: Sequence[str],
+    values: Sequence[Value],
+    shape: Shape,
+) -> None:
+    """Write what plans one launch: the first of ``choices`` that takes the arguments; ``found`` tells how it ended.
+
+    ``values``: the arguments in the form of ``base``; ``numbers``: the place of each kernel in the table of functions.
+    Expects ``nothing``: whether an array of the call has no elements.
+    """
+    f.line("struct cute_launch *launch = &plan->launches[plan->count];")
+    f.line(f"const int64_t grid[3] = {{{', '.join(shape.grid)}}};")
+    f.line("const int empty = nothing && (grid[0] == 0 || grid[1] == 0 || grid[2] == 0);")
+    f.line("found = CUTE_REFUSED;")
+    f.line("memset(launch->bytes, 0, sizeof launch->bytes);")
+    for kernel in choices:
+        if kernel is not choices[0]:
+            f.line("if (found == CUTE_REFUSED)")
+        with f.block("do", "} while (0);"):
+            f.line(f"/* @{kernel['name']} */")
+            at_, _ = places(kernel)
+            for i, (b, c, value) in enumerate(zip(base["params"], kernel["params"], values)):
+                _pack(f, b, c, value, at_[i], f"argument {labels[i]}", kernel["offset_bits"])
+                f.line(f"launch->pointers[{i}] = launch->bytes + {at_[i]};")
+            _shape(f, kernel, shape)
+            f.line(f"launch->kernel = {numbers[kernel['name']]};")
+    f.line("if (found == CUTE_FAILED) return found;")
+    f.line("if (found == CUTE_PLANNED && !empty) plan->count++;")
+
+
+def _shape(f: Function, kernel: KernelEntry, shape: Shape) -> None:
+    own = kernel["block"]
+    block = shape.block or ([number(n) for n in own] if own else ["0", "0", "0"])
+    cluster = kernel["cluster"] or shape.cluster
+    f.line(f"const int64_t block[3] = {{{', '.join(block)}}};")
+    if own:
+        f.line(f"const int64_t wanted[3] = {{{', '.join(map(str, own))}}};")
+    if cluster:
+        f.line(f"const int64_t cluster[3] = {{{', '.join(map(str, cluster))}}};")
+    smem = f"{shape.smem} + {kernel.get('dynamic_smem', 0)}"
+    given = [
+        "launch", text(kernel["name"]), "grid", "block", "cluster" if cluster else "NULL", smem,
+        "wanted" if own else "NULL", str(kernel["max_threads"]), "empty",
+    ]  # fmt: skip
+    f.line(f"found = cute_shape({', '.join(given)});")
+    # A cluster that is compiled in is not said again.
+    f.line(f"launch->clustered = {int(cluster is not None and not kernel['cluster'])};")
+    f.line(f"launch->cooperative = {int(shape.cooperative)};")
+    f.line(f"launch->pdl = {int(shape.pdl)};")
+
+
+def _pack(f: Function, base: Param, chosen: Param, value: Value, at_: int, label: str, offset_bits: int) -> None:
+    checks = _Checks(f, label, chosen["type"])
+    if chosen["kind"] == "tensormap":
+        if isinstance(value, Scalar) and value.type == "struct cute_map":
+            checks.call("empty ? CUTE_PLANNED : cute_encode", f"launch, {at_}, &{value.text}")
+        else:
+            checks.never("the host function passes no tensor map")
+        return
+    scalars = {offset: at(value, path) for offset, path in scalar_paths(base).items()}
+    match chosen["kind"]:
+        case "memref" | "tuple" | "layout":
+            _pack_trees(base, chosen, scalars, at_, checks)
+            if chosen["kind"] == "memref" and offset_bits < 64:
+                _check_span(base, scalars, offset_bits, checks)
+        case "scalar":
+            given, element, div = scalars[0], chosen.get("element", "i32"), chosen.get("div", 1)
+            if isinstance(given, Scalar) and given.type == "int64_t" and div > 1:
+                checks.call("cute_leaf", f"launch, {at_}, {given.text}, {_width(element)}, {div}, 0")
+            else:
+                _put(f, element, given, at_, checks)
+        case "opaque":
+            for slot, offset in abi.parse_type(chosen["lowered"]).scalars():
+                if scalars[offset] is not None:
+                    _put(f, slot.name, scalars[offset], at_ + offset, checks)
+        case _:
+            pass
+    if chosen["kind"] in ("memref", "pointer"):
+        pointer = scalars[base.get("pointer", 0)]
+        if not isinstance(pointer, Scalar) or pointer.type != "uint64_t":
+            checks.never("the host function passes no address")
+            return
+        place = at_ + chosen.get("pointer", 0)
+        checks.call("cute_pointer", f"launch, {place}, {pointer.text}, {chosen.get('alignment', 1)}")
+
+
+def _width(type_: str) -> int:
+    return 64 if type_ in ("ptr", "index") else 8 if type_.startswith("f8") else max(8, int(type_[1:]))
+
+
+def _put(f: Function, type_: str, value: Value, at_: int, checks: _Checks) -> None:
+    """Write a scalar of a lowered type to the parameters."""
+    if not isinstance(value, Scalar):
+        checks.never("the host function passes a value that it never set")
+        return
+    if value.type == "double":
+        kind, made = {
+            "f64": ("double", "{}"),
+            "f16": ("uint16_t", "cute_half({})"),
+            "bf16": ("uint16_t", "cute_bfloat((float)({}))"),
+        }.get(type_, ("float", "(float)({})"))
+        with f.block(""):
+            f.line(f"const {kind} bits = {made.format(value.text)};")
+            f.line(f"cute_put(launch, {at_}, &bits, sizeof bits);")
+        return
+    f.line(f"cute_put_integer(launch, {at_}, (int64_t)({value.text}), {_width(type_) // 8});")
+
+
+def _leaf(leaf: int | DynamicLeaf | None, scalars: Mapping[int, Value]) -> Scalar | None:
+    """Return a leaf's value; of the type ``unset`` where the host function never set it."""
+    if isinstance(leaf, dict):
+        value = scalars[leaf["offset"]]
+        return value if isinstance(value, Scalar) else Scalar("", "unset")
+    return None if leaf is None else Scalar(number(leaf))
+
+
+def _pack_trees(base: Param, chosen: Param, scalars: Mapping[int, Value], at_: int, checks: _Checks) -> None:
+    """Write the dynamic leaves of ``chosen``, whose values are those of ``base``."""
+    for part in ("shape", "stride"):
+        if part not in chosen:
+            continue
+        extents = [_leaf(leaf, scalars) for leaf in leaves(base["shape"])] if part == "stride" else []  # type: ignore[typeddict-item]
+        pairs = zip(leaves(base[part]), leaves(chosen[part]))  # type: ignore[literal-required]
+        for k, (b, c) in enumerate(pairs):
+            value = _leaf(b, scalars)
+            if value is None:
+                continue
+            if value.type == "unset":
+                checks.never("the host function passes a value that it never set")
+                continue
+            what = f", {'extent' if part == 'shape' else 'stride'} of leaf {k}"
+            extent = extents[k] if part == "stride" and chosen["kind"] == "memref" else None
+            unused = f"{extent.text} <= 1" if extent is not None else "0"
+            if isinstance(c, dict):
+                place = at_ + c["offset"]
+                checks.call("cute_leaf", f"launch, {place}, {value.text}, {c['width']}, {c['div']}, {unused}", what)
+            elif c is not None and value.constant != c:
+                given = f"{unused} ? {number(c)} : {value.text}" if unused != "0" else value.text
+                checks.call("cute_equal", f"{given}, {number(c)}", what)
+
+
+def _check_span(param: Param, scalars: Mapping[int, Value], offset_bits: int, checks: _Checks) -> None:
+    extents = [_leaf(leaf, scalars) for leaf in leaves(param["shape"])]  # type: ignore[typeddict-item]
+    strides = [_leaf(leaf, scalars) for leaf in leaves(param["stride"])]  # type: ignore[typeddict-item]
+    known = [(e.text, d.text) for e, d in zip(extents, strides) if e and d and "unset" not in (e.type, d.type)]
+    if known:
+        reach = " + ".join([f"cute_reach({e}, {d})" for e, d in known])
+        checks.unless(
+            f"{reach} < (__int128)1 << {offset_bits - 1}",
+            f"its last element is too far from the first, this kernel computes offsets in {offset_bits} bits",
+        )

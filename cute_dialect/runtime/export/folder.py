@@ -1,0 +1,94 @@
+"""Write a kernel to a folder in the forms that other programs take.
+
+kernel.export("out", name="gemm")                          # gemm.ptx gemm.cubin gemm.h gemm.c gemm.py
+kernel.export("out", formats=("c",), name="gemm")
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from cute_dialect.runtime.artifact import Artifact, artifact_files
+from cute_dialect.runtime.export.c_files import c_files
+from cute_dialect.runtime.export.c_text import ExportError
+from cute_dialect.runtime.export.python_stub import python_stub
+from cute_dialect.runtime.launch_plan import Target
+
+__all__ = ["FORMATS", "export"]
+
+FORMATS = ("ptx", "cubin", "mlir", "c", "py")
+"""What a kernel can be written as."""
+
+
+def export(
+    artifact: Artifact, target: Target, folder: str | os.PathLike[str], formats: Sequence[str], name: str | None = None
+) -> dict[str, Path]:
+    """Write a kernel to ``folder`` and return the files, by their names.
+
+    ``NAME.ptx``, ``NAME.cubin`` (a number is added from the second on where code is in several modules), ``NAME.mlir``
+    (as it was before the first pass), ``NAME.h`` and ``NAME.c``, ``NAME.py`` with the folder ``NAME_kernel``.  Files of
+    these names are replaced, each in one step, when all of them could be made; others are left alone.
+
+    Raises :class:`ExportError`: for an unknown format, a name that is none in C, what the kernel does not have.
+    """
+    if isinstance(formats, str):
+        formats = (formats,)
+    for given in formats:
+        if given not in FORMATS:
+            raise ExportError(f"export: expected formats of {', '.join(FORMATS)}, got {given!r}")
+    own = re.sub(r"\W", "_", target.name, flags=re.ASCII) if name is None else name
+    if not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):
+        raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; give name=")
+    files: dict[str, bytes] = {}
+    for given in dict.fromkeys(formats):
+        files.update(_files(artifact, target, given, own))
+    return _write(Path(os.fspath(folder)), files)
+
+
+def _files(artifact: Artifact, target: Target, form: str, name: str) -> dict[str, bytes]:
+    modules = {k["module"] for k in target.kernels}
+    code = [c for c in artifact.code if c.module in modules]
+    if form == "c":
+        return c_files(name, target, artifact.manifest, code)
+    if form == "py":
+        own = {f"{name}_kernel/{file}": data for file, data in artifact_files(artifact).items()}
+        return {f"{name}.py": python_stub(name, target, artifact.manifest, f"{name}_kernel"), **own}
+    if form == "mlir":
+        if not artifact.stages:
+            raise ExportError(f"export: @{target.name} was compiled without its stages; compile with keep_stages=True")
+        return {f"{name}.mlir": artifact.stages[0].text.encode()}
+    made: dict[str, bytes] = {}
+    for i, c in enumerate(code):
+        data = c.ptx.encode() if form == "ptx" else c.cubin
+        if data is None:
+            raise ExportError(
+                f"export: @{target.name} has no cubin, there was no ptxas (pip install nvidia-cuda-nvcc); leave out "
+                "'cubin'"
+            )
+        made[f"{name}{i or ''}.{form}"] = data
+    if not made:
+        raise ExportError(f"export: @{target.name} has no machine code: compile it with emit='auto'")
+    return made
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> dict[str, Path]:
+    """Write all files under temporary names, then rename them."""
+    fresh: list[tuple[Path, Path]] = []
+    try:
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_name(f".{path.name}.{os.getpid()}")
+            fresh.append((beside, path))
+            beside.write_bytes(data)
+        for beside, path in fresh:
+            beside.replace(path)
+    except OSError as e:
+        raise ExportError(f"export: cannot write {e.filename or folder}: {e.strerror}; choose another folder") from e
+    finally:
+        for beside, _ in fresh:
+            beside.unlink(missing_ok=True)
+    return {name: folder / name for name in files}
