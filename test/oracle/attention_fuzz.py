@@ -2,7 +2,7 @@
 
 Types, sizes of heads, masks, windows, lengths, tiles, stages, schedules and blocks are random; of packed sequences the
 elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks for spilled
-registers of heads of 64 and 128 elements and for products that wait for each other.
+registers (16 bytes of heads of 256 elements are none of a step's) and for products that wait for each other.
 
     python test/oracle/attention_fuzz.py --count 100 --seed 1
     python test/oracle/attention_fuzz.py --assemble
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from typing import Any
 
@@ -115,7 +116,8 @@ def assemble() -> int:
             for packed in (False, True):
                 c = default_config("bf16", head, mask)._replace(packed=packed, lse=True, from_end=True)
                 report = compile(attention_text(c), filename=f"{c.name}.mlir").report
-                bad = "C75" in report or (head < 256 and " 0 bytes spilled, 0 bytes stack" not in report)
+                spilled = int(re.findall(r"(\d+) bytes spilled", report)[0])
+                bad = "C75" in report or spilled > (16 if head == 256 else 0)
                 wrong += bad
                 print("WRONG" if bad else "ok", c.name, report.strip().splitlines()[-1], flush=True)
     return wrong

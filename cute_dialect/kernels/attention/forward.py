@@ -26,7 +26,7 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.producer import Producer
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.softmax import Softmax
-from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles
+from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles, nothing_of
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
@@ -35,9 +35,12 @@ __all__ = ["attention", "attention_text", "launch"]
 
 DEFAULT = AttentionConfig()
 
-REGISTERS = {1: (56, 256), 2: (40, 232), 3: (32, 160)}
+REGISTERS = {1: (56, 256), 2: (24, 240), 3: (32, 160)}
 """Consumers -> registers of a thread of the producer, and of a consumer: no more in all than a block is launched with,
 or the last consumer waits for them for ever."""
+
+_PACKED = {**REGISTERS, 2: (40, 232)}
+"""Of packed sequences, whose producer does more."""
 
 _TURN = 1
 """The first of the named barriers: a consumer's turn."""
@@ -78,9 +81,10 @@ def launch(
     )
     tiles = (c.tile_m, c.head), (c.tile_n, c.head), (c.head, c.tile_n)
     tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), rings, tiles)])
+    rows, batch = cute.ceil_div(queries, c.tile_m), cute.size(of_keys) - 1 if c.packed else Q.shape[3]
     problem = Problem(
-        queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], cute.size(of_keys) - 1 if c.packed else Q.shape[3],
-        (of_queries, of_keys) if c.packed else None, left, right,
+        queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], batch, (of_queries, of_keys) if c.packed else None,
+        left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch),
     )  # fmt: skip
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads
@@ -123,7 +127,7 @@ def attention(
             cute.arch.mbarrier_init_fence()
     cute.arch.sync_threads()
     if warp_group == 0:
-        cute.arch.setmaxregister_decrease(REGISTERS[c.consumers][0])
+        cute.arch.setmaxregister_decrease(registers_of(c)[0])
         producers = [pipe.make_producer() for pipe in pipes]
         if c.packed:
             if warp == 0:
@@ -131,9 +135,14 @@ def attention(
         elif warp == 0 and cute.arch.elect_one():
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:
-        cute.arch.setmaxregister_increase(REGISTERS[c.consumers][1])
+        cute.arch.setmaxregister_increase(registers_of(c)[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         Consumer(c, tiles, warp_group - 1, mma_s, mma_o, (sQ, sK, sV), consumers, Rows(c, out, lse), scale).run()
+
+
+def registers_of(c: AttentionConfig) -> tuple[int, int]:
+    """Return the registers of a thread of the producer, and of a consumer."""
+    return (_PACKED if c.packed else REGISTERS)[c.consumers]
 
 
 class Consumer:
@@ -147,7 +156,7 @@ class Consumer:
         self.of_q, self.of_k, self.of_v = rings
         sQ, sK, sV = smem
         part_s, part_o = mma_s.get_slice(group * 128), mma_o.get_slice(group * 128)
-        self.q = mma_s.make_fragment_A(part_s.partition_A(sQ))
+        self.q = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sQ, c)))
         self.k = mma_s.make_fragment_B(part_s.partition_B(sK))
         self.v = mma_o.make_fragment_B(part_o.partition_B(sV))
         scores = mma_s.make_fragment_C(mma_s.partition_shape_C((c.tile_m, c.tile_n)))
@@ -165,43 +174,36 @@ class Consumer:
         # The first one's first turn is at once.
         if self.takes_turns and self.group == c.consumers - 1:
             cute.arch.barrier_arrive(_TURN, 256)
-        for turn in range(self.tiles.turns()):
-            place = self.tiles.place(turn)
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
             if self.tiles.may_lack():
                 if place.row < place.queries:
                     self._tile(place)
             else:
                 self._tile(place)
+            at = self.tiles.following(at)
         if self.takes_turns and self.group == 0:
             cute.arch.barrier(_TURN, 256)
 
     def _tile(self, place: Place) -> None:
-        c, softmax = self.c, self.softmax
+        softmax = self.softmax
         q = self.of_q.wait_and_advance()
+        if self.c.q_stages == 1:
+            q = q._replace(index=place.zero)
         softmax.begin()
         k = self.of_k.wait_and_advance()
         warpgroup.fence()
-        self._multiply_keys(q, k)
+        self._multiply_keys(q, k, place.last - 1)
         warpgroup.wait_group(0, self.scores)
         k.release()
         self._mask(place, place.last - 1)
         softmax.take(first=True, masked=True)
         softmax.weigh()
-        # From the last step to the first one: those that the diagonal cuts, whole ones, those that the window cuts.
-        left, right = c.bounded
         top = place.last - 1
-        shift, row = self.tiles.shift(place), place.row + self.group * 64
-        high, low = top, place.first
-        if right:
-            high = cute.max(cute.min((row + shift + self.tiles.problem.right + 1) // c.tile_n, top), place.first)
-        if left:
-            seen = cute.max(row + 63 + shift - self.tiles.problem.left, 0)
-            low = cute.max(cute.min(cute.ceil_div(seen, c.tile_n), high), place.first)
-        if right:
-            self._steps(place, q, top, high, masked=True)
-        self._steps(place, q, high, low, masked=False)
-        if left:
-            self._steps(place, q, low, place.first, masked=True)
+        whole = self._whole_steps(place)
+        for i in range(top - place.first):
+            self._step(place, q, top - 1 - i, whole)
         q.release()
         v = self.of_v.wait_and_advance()
         warpgroup.fence()
@@ -211,19 +213,24 @@ class Consumer:
         logs = softmax.finish()
         self.rows.store(place, self.row, self.sums, logs)
 
-    def _steps(self, place: Place, q: Any, last: Any, first: Any, *, masked: bool) -> None:
-        """Take steps of keys from before the last one down to the first one."""
-        for i in range(last - first):
-            self._step(place, q, last - 1 - i, masked=masked)
+    def _whole_steps(self, place: Place) -> tuple[Any, Any]:
+        """Return the steps, from the first to before the last, whose keys are seen by all queries of this warp group;
+        None for a side on which keys have no bound.
+        """
+        c, p, n = self.c, self.tiles.problem, self.c.tile_n
+        left, right = c.bounded
+        shift, row = self.tiles.shift(place), place.row + self.group * 64
+        low = cute.ceil_div(cute.max(row + 63 + shift - p.left, 0), n) if left else None
+        return low, (row + shift + p.right + 1) // n if right else None
 
-    def _step(self, place: Place, q: Any, at: Any, *, masked: bool) -> None:
+    def _step(self, place: Place, q: Any, at: Any, whole: tuple[Any, Any]) -> None:
         """Multiply the queries with a step's keys, and the weights of the step before with its values."""
         softmax, overlap = self.softmax, self.c.overlap
         # Both before the first product: between products ptxas would put fences that make them wait for each other.
         k, v = self.of_k.wait_and_advance(), self.of_v.wait_and_advance()
         self._wait_for_turn()
         warpgroup.fence()
-        self._multiply_keys(q, k)
+        self._multiply_keys(q, k, at)
         self._multiply_values(v)
         self._pass_turn()
         if overlap:
@@ -231,9 +238,12 @@ class Consumer:
         else:
             warpgroup.wait_group(0, self.scores, self.sums)
             v.release()
-        if masked:
+        low, high = whole
+        cut = [at < low] if low is not None else []
+        cut += [at >= high] if high is not None else []
+        if cut and cut[0] | cut[-1]:
             self._mask(place, at)
-        by = softmax.take(first=False, masked=masked)
+        by = softmax.take(first=False, masked=self.c.mask != "full")
         if softmax.is_taken():
             k.release()
         if overlap:
@@ -242,9 +252,11 @@ class Consumer:
         softmax.rescale(by)
         softmax.weigh()
 
-    def _multiply_keys(self, q: Any, k: Any) -> None:
-        at = (None, None, None)
-        cute.gemm(self.mma_s, self.scores, self.q[(*at, q.index)], self.k[(*at, k.index)], accumulate=False)
+    def _multiply_keys(self, q: Any, k: Any, step: Any) -> None:
+        c, at = self.c, (None, None, None)
+        short = c.head == 256 and c.q_stages == 1 and (c.packed or c.mask == "both")
+        slot = nothing_of(step) if short else q.index
+        cute.gemm(self.mma_s, self.scores, self.q[(*at, slot)], self.k[(*at, k.index)], accumulate=False)
         warpgroup.commit_group()
 
     def _multiply_values(self, v: Any) -> None:
@@ -264,15 +276,29 @@ class Consumer:
         """Take out the scores of keys that a query does not see, and of those that are not there."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
-        begin = at * c.tile_n + self.column
-        high, low = [], []
-        for half in (0, 8):
-            own = place.row + self.row + half + self.tiles.shift(place)
-            end = cute.min(place.keys, own + p.right + 1) if right else place.keys
-            high.append(end - begin)
-            if left:
-                low.append(own - p.left - begin)
-        self.softmax.mask(low if left else None, high)
+        begin = at * c.tile_n
+        # What is one for the warp first: the rest is this thread's row less its column.
+        own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
+        end = place.keys - begin - self.column
+        high, low = [end, end], None
+        if right:
+            high = [cute.min(end, own + p.right + 1 + (here + half)) for half in (0, 8)]
+        if left:
+            low = [own - p.left + (here + half) for half in (0, 8)]
+        self.softmax.mask(low, high)
+
+
+def _of_two_slots(sQ: Any, c: AttentionConfig) -> Any:
+    """Return tiles of Q with a second slot, which is not there and never used where there is one.
+
+    The slot's number is 0 then, which ptxas is not to know (:func:`.tiles.nothing_of`): it would keep the descriptors
+    of all products with the one slot in uniform registers from the first tile to the last one, so that none were left
+    for the others' descriptors; heads of 256 elements would be spilled.
+    """
+    if c.q_stages > 1:
+        return sQ
+    layout = cute.append(cute.select(sQ.layout, [0, 1]), cute.make_layout(2, stride=c.tile_m * c.head))
+    return cute.make_tensor(sQ.iterator, layout)
 
 
 def layouts_of(c: AttentionConfig) -> dict[str, Any]:

@@ -51,13 +51,15 @@ class Producer:
 
     def run(self) -> None:
         """Bring all tiles of this block."""
-        for turn in range(self.tiles.turns()):
-            place = self.tiles.place(turn)
+        at = self.tiles.first()
+        while self.tiles.is_there(at):
+            place = self.tiles.place(at)
             if self.tiles.may_lack():
                 if place.row < place.queries:
                     self._tile(place)
             else:
                 self._tile(place)
+            at = self.tiles.following(at)
 
     def _tile(self, place: Place) -> None:
         head = place.head // self.tiles.problem.sharing

@@ -37,8 +37,8 @@ class Rows:
             if at < place.queries:
                 line = self.out[place.query_start + at, None, place.head, batch]
                 for i in cute.range_constexpr(c.head // 32):
-                    first = (4 * i + lane) * 8
-                    if first < self.out.shape[1]:
+                    # The side of the thread is one for all pieces.
+                    if lane * 8 < self.out.shape[1] - 32 * i:
                         eight = cute.make_rmem_tensor(4, cute.Int32)
                         for j in cute.range_constexpr(4):
                             eight[j] = pieces[i][j]

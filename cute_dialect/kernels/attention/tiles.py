@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
 
-__all__ = ["Place", "Problem", "Tiles"]
+__all__ = ["Place", "Problem", "Tiles", "nothing_of"]
 
 
 class Problem(NamedTuple):
@@ -16,8 +16,9 @@ class Problem(NamedTuple):
 
     ``queries``, ``keys``: of a sequence, or the most of one that is packed; ``heads``: of queries, ``sharing`` of which
     have the keys of one head; ``batch``: sequences; ``begins``: of packed sequences where the queries and the keys of
-    each begin, and the end; ``left``, ``right``: how many keys a
-    query sees before and after its own.
+    each begin, and the end; ``left``, ``right``: how many keys a query sees before and after its own; ``rows``: tiles
+    of queries of a head, ``units``: of all heads, in pairs where they are paired.  The host counts these, so that no
+    registers hold them.
     """
 
     queries: Any
@@ -28,11 +29,18 @@ class Problem(NamedTuple):
     begins: Any
     left: Any
     right: Any
+    rows: Any
+    units: Any
+
+    @staticmethod
+    def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any) -> Any:
+        """Return how many tiles or pairs of tiles there are."""
+        return (cute.ceil_div(rows, 2) if c.bounded[1] else rows) * heads * batch
 
 
 class Place(NamedTuple):
     """A block's tile: head, sequence, its first query of that; ``queries`` and ``keys`` of the sequence and where they
-    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``.
+    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``; ``zero``: :func:`nothing_of` it.
     """
 
     head: Any
@@ -44,6 +52,12 @@ class Place(NamedTuple):
     key_start: Any
     first: Any
     last: Any
+    zero: Any
+
+
+def nothing_of(number: Any) -> Any:
+    """Return 0, of a number below 2^30, which no compiler knows: what depends on it is computed again for each one."""
+    return cute.Int32(number) >> 30
 
 
 class Tiles:
@@ -56,46 +70,48 @@ class Tiles:
 
     def __init__(self, c: AttentionConfig, problem: Problem):
         self.c, self.problem = c, problem
-        self.rows = cute.ceil_div(problem.queries, c.tile_m)
+        self.rows = cute.assume(problem.rows, range=(0, None))
         self.paired = c.bounded[1]
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
-        self.lines = cute.assume(problem.heads * problem.batch, range=(0, None))
-
-    def count(self) -> Any:
-        """Return how many there are, or how many pairs."""
-        return cute.assume(self.units * self.lines, range=(0, None))
 
     def grid(self) -> Any:
         """Return how many blocks the host launches."""
-        return cute.min(self.count(), self.c.sms)
+        return cute.min(self.problem.units, self.c.sms)
 
-    def turns(self) -> Any:
-        """Return how many tiles this block has, with those that are not there."""
-        whole, rest = divmod(self.count(), cute.arch.grid_dim().x)
-        units = whole + (1 if cute.arch.block_idx().x < rest else 0)
-        return units * 2 if self.paired else units
+    def first(self) -> Any:
+        """Return the number of this block's first tile: that of its head and row, or of its pair, doubled."""
+        return cute.arch.block_idx().x * (2 if self.paired else 1)
+
+    def is_there(self, at: Any) -> Any:
+        """Tell whether there is a tile of a number."""
+        return at < self.problem.units * (2 if self.paired else 1)
+
+    def following(self, at: Any) -> Any:
+        """Return the number of this block's next tile."""
+        step = cute.arch.grid_dim().x
+        return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
     def may_lack(self) -> bool:
         """Tell whether there may be tiles without queries."""
         return self.paired or self.c.packed
 
-    def place(self, turn: Any) -> Place:
-        """Return a tile of this block; one that is not there begins behind the queries."""
+    def place(self, at: Any) -> Place:
+        """Return a tile; one that is not there begins behind the queries."""
         p, c = self.problem, self.c
-        second = (turn & 1) != 0
-        turn = turn // 2 if self.paired else turn
-        unit = cute.assume(turn * cute.arch.grid_dim().x + cute.arch.block_idx().x, range=(0, None))
+        unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
         line, row = divmod(unit, self.units)
         if self.paired:  # the longer one first
             other = self.rows - 1 - row
-            row = (self.rows if row == other else row) if second else other
+            row = (self.rows if row == other else row) if (at & 1) != 0 else other
         batch, head = divmod(cute.assume(line, range=(0, None)), p.heads)
         queries, keys, query_start, key_start = p.queries, p.keys, cute.Int32(0), cute.Int32(0)
         if c.packed:
             of_queries, of_keys = p.begins
             query_start, key_start = of_queries[batch], of_keys[batch]
             queries, keys = of_queries[batch + 1] - query_start, of_keys[batch + 1] - key_start
-        return self._seen(Place(head, batch, row * c.tile_m, queries, keys, query_start, key_start, 0, 0))
+        return self._seen(
+            Place(head, batch, row * c.tile_m, queries, keys, query_start, key_start, 0, 0, nothing_of(at))
+        )
 
     def shift(self, place: Place) -> Any:
         """Return the key opposite the first query of a sequence."""

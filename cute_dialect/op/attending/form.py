@@ -1,5 +1,8 @@
 """What a call of attention computes: its arguments checked."""
 
+# A window is what a caller gives.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math

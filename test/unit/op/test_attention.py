@@ -10,7 +10,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
-from cute_dialect.kernels.attention.forward import REGISTERS, attention_text
+from cute_dialect.kernels.attention.forward import attention_text, registers_of
 from cute_dialect.op import background
 from cute_dialect.op.errors import OpError
 from cute_dialect.pipelines import compile
@@ -128,9 +128,12 @@ def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> Non
 
 
 def test_no_more_registers_are_asked_for_than_a_block_is_launched_with() -> None:
-    for consumers, (producer, consumer) in REGISTERS.items():
-        groups = 1 + consumers
-        assert producer + consumers * consumer <= 65536 // (128 * groups) // 8 * 8 * groups
+    for tile_m in (64, 128, 192):
+        for packed in (False, True):
+            c = AttentionConfig(tile_m=tile_m, packed=packed)
+            producer, consumer = registers_of(c)
+            groups = 1 + c.consumers
+            assert producer + c.consumers * consumer <= 65536 // (128 * groups) // 8 * 8 * groups
 
 
 def test_there_is_a_kernel_of_every_kind() -> None:
