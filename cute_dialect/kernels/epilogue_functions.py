@@ -15,6 +15,7 @@ has these and arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -54,6 +55,7 @@ class Arrays(NamedTuple):
     maximum: Callable[..., Any]
     minimum: Callable[..., Any]
     where: Callable[..., Any]
+    frexp: Callable[..., Any]
 
 
 @cache
@@ -70,7 +72,20 @@ def _numpy() -> Arrays:
         return silent
 
     erf = np.vectorize(math.erf, otypes=[np.float64])
-    found = (np.exp, np.log, np.log1p, np.expm1, np.sqrt, np.tanh, erf, np.abs, np.maximum, np.minimum, np.where)
+    found = (
+        np.exp,
+        np.log,
+        np.log1p,
+        np.expm1,
+        np.sqrt,
+        np.tanh,
+        erf,
+        np.abs,
+        np.maximum,
+        np.minimum,
+        np.where,
+        np.frexp,
+    )
     return Arrays(*map(quiet, found))
 
 
@@ -105,12 +120,45 @@ def arrays_of_torch() -> Arrays:
 
     return Arrays(
         torch.exp, torch.log, torch.log1p, torch.expm1, torch.sqrt, torch.tanh, torch.erf, torch.abs,
-        both(torch.maximum), both(torch.minimum), torch.where,
+        both(torch.maximum), both(torch.minimum), torch.where, torch.frexp,
     )  # fmt: skip
 
 
 CASTS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 """Types that values can be rounded to, and their long names."""
+
+LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "i8": 127.0}
+"""Types of 8 bits that values are quantized to, and the largest one of each; of integers the least is as far from 0."""
+
+
+def exponent_of(limit: float) -> tuple[int, int]:
+    """Return the exponent of a number, and the bits of f32 behind its point.
+
+    >>> exponent_of(448.0)
+    (8, 6291456)
+    """
+    mantissa, exponent = math.frexp(limit)
+    return exponent - 1, int((2 * mantissa - 1) * 2**23)
+
+
+def eight_bits(x: Any, element: str) -> Any:
+    """Return an array rounded as results of 8 bits are, in its own type: to nearest even, within what there is."""
+    most = LARGEST[element]
+    if type(x).__module__.startswith("torch"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        if element == "i8":
+            return torch.nan_to_num(torch.round(x), nan=0.0).clamp(-128, most)
+        kind = torch.float8_e4m3fn if element == "f8E4M3FN" else torch.float8_e5m2
+        return x.clamp(-most, most).to(kind).to(x.dtype)
+    import numpy as np
+
+    if element == "i8":
+        return np.clip(np.nan_to_num(np.rint(x), nan=0.0), -128, most)
+    import ml_dtypes
+
+    kind: Any = ml_dtypes.float8_e4m3fn if element == "f8E4M3FN" else ml_dtypes.float8_e5m2
+    return np.clip(x, -most, most).astype(np.float32).astype(kind).astype(x.dtype)
 
 
 def cast_of_arrays(x: Any, element: str) -> Any:
@@ -230,6 +278,27 @@ def _mish(x: Any) -> Any:
     e = _power(cute.min(x, 20.0))
     n = e * (e + 2.0)
     return _finite(x) * (n * cute.arch.rcp_approx(n + 2.0))
+
+
+def _power_of_two(x: Any, limit: Any) -> Any:
+    """Return the least power of two that ``limit`` times is no less than x, of bits: no logarithm is rounded."""
+    exponent, mantissa = exponent_of(limit)
+    bits = (x.bitcast(cute.Int32) + (0x7FFFFF - mantissa)) & 0x7F800000
+    return (bits - (exponent << 23)).bitcast(cute.Float32)
+
+
+def _ref_power_of_two(a: Arrays, x: Any, limit: Any) -> Any:
+    """As :func:`_power_of_two`, of arrays."""
+    mantissa, exponent = math.frexp(limit)
+    if type(x).__module__.startswith("torch"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        m, e = torch.frexp(x)
+        return torch.ldexp(torch.ones_like(x), e - exponent + (m > mantissa))
+    import numpy as np
+
+    m, e = np.frexp(x)
+    return np.ldexp(np.ones_like(m), (e - exponent + (m > mantissa)).astype(np.int32))
 
 
 def _square_relu(x: Any) -> Any:
@@ -427,6 +496,7 @@ ARITHMETIC: dict[str, Function] = {
     "negative": Function(lambda x: -x, lambda a, x: -x),
     "abs": Function(lambda x: cute.math.absf(x), lambda a, x: a.abs(x)),
     "sqrt": Function(lambda x: cute.math.sqrt(x), lambda a, x: a.sqrt(x)),
+    "power_of_two": Function(_power_of_two, _ref_power_of_two, 2),
     "rsqrt": Function(lambda x: cute.math.rsqrt(x), lambda a, x: 1.0 / a.sqrt(x)),
     "exp": Function(lambda x: cute.math.exp(x), lambda a, x: a.exp(x)),
     "exp2": Function(lambda x: cute.math.exp2(x), lambda a, x: a.exp(x * 0.6931471805599453)),

@@ -10,6 +10,7 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
                            computed of it lies over (M, N / 2)
     whole                  ``value``, sum, max or min, of a row: where a tile has all of it
+    block                  the greatest of each ``value`` columns of a row, from 0 on: where a tile has all of them
     interleave             of two values over (M, N / 2) the one over (M, N) whose even and odd columns they are
     hook                   ``value``: a function in the language, of the operands; it has no reference
     a name of FUNCTIONS    of the operands
@@ -95,7 +96,8 @@ class Output(NamedTuple):
     """A result: a node's values; of all but D, where they go: ``element``, ``batch``, ``order`` and ``pairs`` as of an
     :class:`Input`.  ``split``: of D, too, whose ``order`` is n then where TMA can store it.  ``reduce``: what becomes
     of values along ``axis`` (n: of a row, m: of a column): ``sum``, ``max`` or ``min``; a kernel stores those of some
-    columns or rows, f32 (parts, M) or (parts, N), L behind them.
+    columns or rows, f32 (parts, M) or (parts, N), L behind them.  ``block``: a value is stored of each
+    so many columns, (M, N / block), of ``ui8`` the exponents of powers of two.
     """
 
     node: int
@@ -106,6 +108,7 @@ class Output(NamedTuple):
     reduce: str = ""
     axis: str = ""
     split: str = ""
+    block: int = 0
 
     def transposed(self) -> Output:
         """Return how the transposed result is stored."""
@@ -145,6 +148,22 @@ class Graph(NamedTuple):
     def whole_rows(self) -> bool:
         """Tell whether what becomes of a row is computed with."""
         return any(n.op == "whole" for n in self.nodes)
+
+    @property
+    def block(self) -> int:
+        """How many columns of a row are computed with together, 0 where each is alone."""
+        return max([n.value for n in self.nodes if n.op == "block"], default=0)
+
+    @property
+    def of_blocks(self) -> tuple[bool, ...]:
+        """Of each node, whether it is the same for all columns of a block: of what becomes of these, and of numbers."""
+        found: list[bool] = []
+        for node in self.nodes:
+            alone = node.op in ("accum", "load", "row", "column", "matrix", "constant", "whole")
+            operands = [(found[i], self.nodes[i].op == "constant") for i in node.operands]
+            shared = any(a for a, _ in operands) and all(a or b for a, b in operands)
+            found.append(node.op == "block" or (not alone and shared))
+        return tuple(found)
 
     @property
     def half(self) -> bool:
@@ -282,6 +301,10 @@ class Builder:
         """Return what becomes of each row: ``sum``, ``max`` or ``min``."""
         return self._add(Node("whole", (x,), operation))
 
+    def block(self, x: int, width: int) -> int:
+        """Return the greatest of each ``width`` columns of a row."""
+        return self._add(Node("block", (x,), width))
+
     def interleave(self, x: int, y: int) -> int:
         """Return the value whose even and odd columns two others are."""
         return self._add(Node("interleave", (x, y)))
@@ -335,6 +358,20 @@ def of_rows(x: Any, operation: str) -> Any:
     return getattr(x, operation)(axis=-1, keepdims=True)
 
 
+def greatest_of_blocks(x: Any, width: int) -> Any:
+    """Return of an array of numpy or torch the greatest of each so many columns, in their places."""
+    n, full = x.shape[-1], -(-x.shape[-1] // width)
+    if hasattr(x, "data_ptr"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        wide = torch.nn.functional.pad(x, (0, full * width - n), value=-inf)
+        return wide.reshape(*x.shape[:-1], full, width).amax(-1).repeat_interleave(width, -1)[..., :n]
+    import numpy as np
+
+    wide = np.concatenate((x, np.full_like(x[..., :1], -inf).repeat(full * width - n, -1)), -1)
+    return wide.reshape(*x.shape[:-1], full, width).max(-1).repeat(width, -1)[..., :n]
+
+
 def interleaved(x: Any, y: Any) -> Any:
     """Return arrays of numpy or torch whose columns in turn are those of two, one of which may be a number."""
     like = x if hasattr(x, "shape") else y
@@ -377,6 +414,9 @@ def evaluate(
             elif node.op == "whole":
                 x = values[node.operands[0]]
                 found = of_rows(arrays.where(accum == accum, x, x), node.value)
+            elif node.op == "block":
+                x = values[node.operands[0]]
+                found = greatest_of_blocks(arrays.where(accum == accum, x, x), node.value)
             elif node.op == "interleave":
                 found = interleaved(*[values[i] for i in node.operands])
             else:

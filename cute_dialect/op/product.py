@@ -123,7 +123,8 @@ def _product(
     traced, sums_of = None if graph is None else traced_of(name, graph, args, shape), shape
     shape = shape if traced is None else traced.shape_of(shape)
     wanted = None if dtype is None else element_name(dtype)
-    element = views["out"].dtype if "out" in views else wanted or result_of(a.dtype)
+    made = "" if traced is None else traced.graph.outputs[0].element
+    element = views["out"].dtype if "out" in views else wanted or made or result_of(a.dtype)
     kind = both(a.dtype, b.dtype)
     allowed = kind == "f32" and extras.math == "default" and library.name == "torch" and tf32_allowed()
     arithmetic = arithmetic_of(kind, extras.math, extras.accumulator, allowed)
@@ -174,10 +175,9 @@ def _product(
     flipped, strides = not matrix(views["out"]).along(1), views["out"].strides
     if flipped and SCALES[0] in views:
         raise LayoutError(f"{name}: expected out with contiguous rows where blocks have scales, got strides {strides}")
-    if flipped and epilogue is not None and epilogue.whole_rows:
-        raise LayoutError(
-            f"{name}: expected out with contiguous rows for whole_rows of an epilogue, got strides {strides}"
-        )
+    if flipped and epilogue is not None and epilogue.whole_tiles:
+        what = "whole_rows" if epilogue.whole_rows else "quantize()"
+        raise LayoutError(f"{name}: expected out with contiguous rows for {what} of an epilogue, got strides {strides}")
     if flipped and epilogue is not None and epilogue.paired:
         raise LayoutError(
             f"{name}: expected out with contiguous rows where pairs() takes two columns, got strides {strides}"

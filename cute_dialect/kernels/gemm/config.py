@@ -184,7 +184,7 @@ class GemmConfig(NamedTuple):
     @property
     def part(self) -> int:
         """Columns of a row that an epilogue is given at once."""
-        return self.widths[0] if BITS[self.output] == 32 and not self.epilogue.whole_rows else self.tile[1]
+        return self.widths[0] if BITS[self.output] == 32 and not self.epilogue.whole_tiles else self.tile[1]
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -232,8 +232,12 @@ class GemmConfig(NamedTuple):
             raise ValueError("expected no epilogue, fallback or array where C has any rows")
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
             raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
-        if self.epilogue.whole_rows and (self.major_c != "n" or self.sums != "f32" or self.epilogue.paired):
-            raise ValueError("expected contiguous rows of C, sums in f32, and no pairs, for whole_rows of an epilogue")
+        if self.epilogue.block and self.tile[1] % self.epilogue.block:
+            raise ValueError(f"expected columns in multiples of {self.epilogue.block}, which have a scale, got {n}")
+        if self.epilogue.whole_tiles and (self.major_c != "n" or self.sums != "f32" or self.epilogue.paired):
+            raise ValueError(
+                "expected contiguous rows of C, sums in f32, and no pairs, for whole rows and blocks of them"
+            )
         if self.epilogue.paired and not self.epilogue.half and (self.major_c != "n" or self.tile[1] % 16):
             raise ValueError(
                 "expected contiguous rows of C, and whole 16 columns, where an epilogue takes pairs of them"
@@ -366,7 +370,7 @@ class SplitConfig(NamedTuple):
         base.check()
         if base.epilogue.split:
             raise ValueError("expected no blocks that share K where a result is reshaped")
-        if base.epilogue.paired or base.epilogue.whole_rows:
+        if base.epilogue.paired or base.epilogue.whole_tiles:
             raise ValueError("expected no blocks that share K where an epilogue takes pairs of columns, or whole rows")
         if base.saturate:
             raise ValueError("expected no blocks that share K where sums saturate")

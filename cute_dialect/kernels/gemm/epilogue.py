@@ -138,6 +138,16 @@ class Epilogue(NamedTuple):
         """Tell whether results of whole rows or columns are made."""
         return self.graph is not None and self.graph.reduces
 
+    @property
+    def block(self) -> int:
+        """How many columns of a row are computed with together."""
+        return 0 if self.graph is None else self.graph.block
+
+    @property
+    def whole_tiles(self) -> bool:
+        """Tell whether the columns of a tile are given at once, and those outside of the result told."""
+        return self.whole_rows or self.block > 0
+
     def check_parts(self, columns: Any, addends: Addends, at_once: int) -> None:
         """Assert in a host function that there is a part of rows for each ``at_once`` columns."""
         if self.graph is not None:
@@ -148,7 +158,7 @@ class Epilogue(NamedTuple):
     @property
     def by_element(self) -> bool:
         """Tell whether it is a graph that needs an element of the sums for each of its results."""
-        return self.graph is not None and not (self.paired or self.reduces or self.whole_rows)
+        return self.graph is not None and not (self.paired or self.reduces or self.whole_tiles)
 
     @property
     def by_elements(self) -> bool:
@@ -295,6 +305,8 @@ def _annotation(x: Input | Output) -> Any:
     if isinstance(x, Output):
         if x.reduce:
             return cute.Tensor[cute.Float32, "(?,?,?):(?,1,?)" if x.batch else "(?,?):(?,1)"]
+        if x.block:
+            return cute.Tensor[kind, "(?,?,?):(?,?,?)" if x.batch else "(?,?):(?,?)", f"align<{kind.width // 8}>"]
         x = Input("aux", x.element, False, x.batch, x.order, x.pairs)
     if x.number:
         return kind(0.0)
@@ -349,14 +361,19 @@ def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, mat
     """Assert in a host function that the memory of a graph's inputs fits D."""
     halves = graph.halves
     stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node], x.split)
-              for x in graph.outputs[1:] if not x.reduce]  # fmt: skip
+              for x in graph.outputs[1:] if not x.reduce and not x.block]  # fmt: skip
     reduced = zip(graph.outputs[1:], operands[len(graph.inputs) :])
     for x, t in reduced:
         if x.reduce:
             assert t.shape[1] == (m if x.axis == "n" else n), "parts of a reduction must have the extent of C"
             if x.axis == "m":
                 assert t.shape[0] * STRIP >= m, "there must be a part for each 16 rows of C"
-    plain = [t for x, t in zip(graph.outputs[1:], operands[len(graph.inputs) :]) if not x.reduce]
+    behind = list(zip(graph.outputs[1:], operands[len(graph.inputs) :]))
+    plain = [t for x, t in behind if not x.reduce and not x.block]
+    for x, t in behind:
+        if x.block:
+            assert t.shape[0] == m, "there must be scales for each row of C"
+            assert t.shape[1] * x.block >= n, "there must be a scale for each block of columns of C"
     for i, (x, t) in enumerate(zip((*graph.inputs, *stored), (*operands[: len(graph.inputs)], *plain))):
         if x.number:
             continue

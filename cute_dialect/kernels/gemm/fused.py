@@ -91,7 +91,8 @@ class Evaluation:
         self.lanes = lanes or lanes_of(0)
         self.graph, self.operands, self.compute, self.extents = graph, operands, compute, extents
         outputs = list(zip(graph.outputs[1:], stored))
-        self.stored = [(x, t) for x, t in outputs if not x.reduce]
+        self.stored = [(x, t) for x, t in outputs if not x.reduce and not x.block]
+        self.scales = [(x, t) for x, t in outputs if x.block]
         self.reduced = [(x, t) for x, t in outputs if x.reduce]
         self.scalars = [
             None if x.kind != "scalar" else t if x.number else t[0].to(compute) for x, t in zip(graph.inputs, operands)
@@ -108,25 +109,82 @@ class Evaluation:
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
         wholes = self._whole_rows(values, columns, rows, held, first, matrix)
-        for j in range(columns // 8):  # registers: the passes unroll it
-            at = first + j * 8
-            of_columns = self._of_columns(at, matrix)
-            both: list[Any] = []
-            for half in cute.range_constexpr(2):
-                elements = self._elements(held[half], of_columns, at)
-                found: list[Any] = []
-                for i in cute.range_constexpr(2):
-                    place = {"row": rows[half], "column": at + i, "matrix": matrix, **wholes[half]}
-                    n = j * 4 + (2 * half + i)
-                    found.append(evaluated(self.graph, values[n], elements[i], place))
-                    values[n] = self.compute(found[i][self.graph.outputs[0].node])
-                for x, t in self.stored:
-                    store_two([f[x.node] for f in found], t[None, None, matrix] if x.batch else t, x, rows[half], at)
-                both.append(found)
-            for total in totals:
-                total.take([[f[total.x.node] for f in found] for found in both], at)
+        width = self.graph.block or columns
+        for block in cute.range_constexpr(columns // width):
+            known = wholes
+            if self.graph.block:
+                known = self._blocks(values, block * width, width, rows, held, first, matrix, wholes)
+                self._store_scales(known, rows, (column + block * width) // width, matrix)
+            for j in range(block * width // 8, (block + 1) * width // 8):  # registers: the passes unroll it
+                at = first + j * 8
+                of_columns = self._of_columns(at, matrix)
+                both: list[Any] = []
+                for half in cute.range_constexpr(2):
+                    elements = self._elements(held[half], of_columns, at)
+                    found: list[Any] = []
+                    for i in cute.range_constexpr(2):
+                        place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
+                        n = j * 4 + (2 * half + i)
+                        found.append(evaluated(self.graph, values[n], elements[i], place))
+                        values[n] = self.compute(found[i][self.graph.outputs[0].node])
+                    for x, t in self.stored:
+                        to = t[None, None, matrix] if x.batch else t
+                        store_two([f[x.node] for f in found], to, x, rows[half], at)
+                    both.append(found)
+                for total in totals:
+                    total.take([[f[total.x.node] for f in found] for found in both], at)
         for total in totals:
             total.store(column // columns)
+
+    def _blocks(
+        self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], first: Any, matrix: Any,
+        wholes: list[dict[int, Any]],
+    ) -> list[dict[int, Any]]:  # fmt: skip
+        """Return of the two rows of a thread what is the same for all of ``width`` columns from ``start`` on, by the
+        number of the node, beside what is for all of the row.
+        """
+        known = [dict(whole) for whole in wholes]
+        for which, (node, shared) in enumerate(zip(self.graph.nodes, self.graph.of_blocks)):
+            if node.op == "block":
+                totals = cute.make_rmem_tensor(2, cute.Float32)
+                totals.fill(REDUCTIONS["max"])
+                for j in range(start // 8, (start + width) // 8):  # registers: the passes unroll it
+                    at = first + j * 8
+                    of_columns = self._of_columns(at, matrix)
+                    for half in cute.range_constexpr(2):
+                        elements = self._elements(held[half], of_columns, at)
+                        for i in cute.range_constexpr(2):
+                            place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
+                            n = j * 4 + (2 * half + i)
+                            found = evaluated(self.graph, values[n], elements[i], place, which)
+                            value = cute.Float32(found[node.operands[0]])
+                            inside = value if at + i < self.extents[1] else cute.Float32(REDUCTIONS["max"])
+                            totals[half] = cute.max(totals[half], inside)
+                for half in cute.range_constexpr(2):
+                    total = totals[half]
+                    for step in (1, 2):
+                        total = cute.max(total, cute.arch.shuffle_sync_bfly(total, step))
+                    known[half][which] = total
+            elif shared:
+                for half in cute.range_constexpr(2):
+                    operands = [
+                        constant_of(self.graph.nodes[k]) if self.graph.nodes[k].op == "constant" else known[half][k]
+                        for k in node.operands
+                    ]
+                    known[half][which] = value_of(node, None, None, operands, {})
+        return known
+
+    def _store_scales(self, known: list[dict[int, Any]], rows: list[Any], block: Any, matrix: Any) -> None:
+        """Store of two rows what there is one of for a block; four threads have a row."""
+        for x, t in self.scales:
+            to = t[None, None, matrix] if x.batch else t
+            for half in cute.range_constexpr(2):
+                value = cute.Float32(known[half][x.node])
+                if (cute.arch.lane_idx() % 4 == 0) & (rows[half] < to.shape[0]) & (block < to.shape[1]):
+                    if to.element_type is cute.Float32:
+                        to[rows[half], block] = value
+                    else:  # its exponent: it is a power of two
+                        to[rows[half], block] = (value.bitcast(cute.Int32) >> 23).to(to.element_type)
 
     def _whole_rows(
         self, values: Any, columns: int, rows: list[Any], held: list[Any], first: Any, matrix: Any
@@ -396,11 +454,11 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
 
 def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1) -> list[Any]:
     """Return the values of all nodes for an element, or (``stop``) of those before one; ``place``: where it lies, and
-    what becomes of its row, by the number of the node.
+    what is known of its row, or its block of columns, by the number of the node.
     """
     values: list[Any] = []
     for i, node in enumerate(graph.nodes[:stop] if stop >= 0 else graph.nodes):
-        if node.op == "whole":
+        if i in place:
             values.append(place[i])
             continue
         loaded = inputs[node.value] if node.op == "load" else None

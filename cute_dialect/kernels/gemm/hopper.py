@@ -84,7 +84,7 @@ def launch(
     check_arguments(config, A, B, C, behind)
     extents = extents_of(C)
     c.epilogue.check_shapes(C, addends, array=c.array)
-    if c.epilogue.reduces or c.epilogue.whole_rows:
+    if c.epilogue.reduces or c.epilogue.whole_tiles:
         addends = addends._replace(extents=extents[:2])
     if c.epilogue.whole_rows:
         assert extents[1] <= c.tile[1], "a tile must have all of a row of C"

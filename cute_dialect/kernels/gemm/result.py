@@ -315,7 +315,7 @@ class Result:
     def convert(self, place: Place) -> None:
         """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
         if self.wide:
-            for atom in cute.range_constexpr(self.c.atoms if self.c.epilogue.whole_rows else 0):
+            for atom in cute.range_constexpr(self.c.atoms if self.c.epilogue.whole_tiles else 0):
                 start = self.sums.iterator + self.c.tile[1] // 2 * atom
                 values = cute.make_tensor(start, cute.make_layout(self.c.tile[1] // 2))
                 self.fuse(values, self.c.tile[1], place, atom, 0)
@@ -344,7 +344,7 @@ class Result:
             else:
                 values = self._registers(self.out, atom, column, width)
                 # No sooner, but for whole rows: what an epilogue loads would need registers.
-                if self.wide and not self.c.epilogue.whole_rows:
+                if self.wide and not self.c.epilogue.whole_tiles:
                     values = self.words(self.fuse(values, width, place, atom, column))
             # The tile before may have used the buffer of its first chunk last.
             under_way = buffers - 1 if i or len(pieces) % buffers == 0 else 0

@@ -130,7 +130,7 @@ class SkinnyConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         self.epilogue.check()
-        if self.epilogue.paired or self.epilogue.whole_rows:
+        if self.epilogue.paired or self.epilogue.whole_tiles:
             raise ValueError("expected no few rows where an epilogue takes pairs of columns, or whole rows")
         if self.element not in ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2") or self.output not in (
             "f16",

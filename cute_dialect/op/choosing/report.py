@@ -216,6 +216,8 @@ def explain(
     given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
     traced, sums = None if epilogue is None else traced_of(name, epilogue, given, shape), shape
     shape = shape if traced is None else traced.shape_of(shape)
+    if traced is not None and dtype is None:
+        result = traced.graph.outputs[0].element or result
     views["out"] = _view(name, "out", shape if out is None else out, result)
     views |= {n: _view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
     try:

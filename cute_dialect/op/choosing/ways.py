@@ -209,15 +209,15 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
     The swapped problem reads and writes matrices beside the result an element at a time.
     """
     of_rows = epilogue.whole_rows
-    own = epilogue.paired or epilogue.reduces or of_rows or epilogue.split != ""
+    own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
     if not own and not (choice.swapped and epilogue.by_elements):
         return with_epilogue(choice, epilogue)
     for other in (choice, *(c for _, c in ranked(problem, costs))):
         found = with_epilogue(other, epilogue)
         try:
             fits = not found.swapped
-            if epilogue.paired or of_rows or epilogue.split:
-                fits = found.skinny is None and found.parts == 1 and (fits or not of_rows)
+            if epilogue.paired or epilogue.whole_tiles or epilogue.split:
+                fits = found.skinny is None and found.parts == 1 and fits
             fits = fits and (not of_rows or found.config.tile[1] >= problem.n)
             if fits and epilogue.split:
                 found = found._replace(config=found.config._replace(direct=not epilogue.suits_tma(found.config.widths)))

@@ -47,6 +47,7 @@ from cute_dialect.op.epilogue.functions import (
     pairs as pairs,
     permute as permute,
     prelu as prelu,
+    quantize as quantize,
     relu as relu,
     relu6 as relu6,
     reshape as reshape,

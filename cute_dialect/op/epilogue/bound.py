@@ -11,7 +11,7 @@ from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, evaluate, parts_of
+from cute_dialect.kernels.epilogue_graph import REDUCTIONS, Graph, Input, Node, Output, evaluate, parts_of
 from cute_dialect.op.arrays import aligned_strides
 from cute_dialect.op.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue.arranging import Argument
@@ -115,6 +115,13 @@ class Bound(NamedTuple):
             value = values[node]
             if x.reduce:
                 value = combined(value + sums * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
+            if x.block:
+                value, to = value[..., :: x.block], self.results[name]
+                if x.element == "f32":
+                    store(to, value)
+                else:
+                    store(_exponents(self.traced, name, to), functions_of(sums).frexp(value)[1] + 126)
+                continue
             view = self.traced.views.get(name)
             if view is not None:
                 of = (*self.sums[:-1], self.sums[-1] // 2) if self.graph.halves[node] else self.sums
@@ -182,16 +189,26 @@ def bound(
     reads = [argument.name for argument in traced.arguments]
     given = [(args[argument.name], argument.view) for argument in traced.arguments]
     results, stored = {"D": d}, list[Any]()
-    outputs = [traced.graph.outputs[0]._replace(split="")]
+    outputs = [_of_type(traced, "D", traced.graph.outputs[0], d)._replace(split="", element="")]
     for name, x in zip(traced.results[1:], traced.graph.outputs[1:]):
         t, shape = args.get(name), traced.shape_of(sums, name)
         if x.reduce and t is None:
             t = make(shape, "f32")
-        t = make(shape, "") if t is None else t
+        t = _made(make, shape, x) if t is None else t
         if tuple(t.shape) != shape:
             raise EpilogueError(f"epilogue {traced.name}: expected {name} of shape {shape}, got {tuple(t.shape)}")
         _on_device(traced, name, t, d)
+        if x.block:
+            batch = len(shape) == 3 and shape[0] > 1
+            results[name], bits = t, t if x.element == "f32" else _exponents(traced, name, t)
+            element = element_name(bits.dtype)
+            if x.element == "f32" != element:
+                raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of f32, got {element}")
+            outputs.append(x._replace(element=element, batch=batch))
+            stored.append(_view(bits, (batch, True, True)))
+            continue
         element = element_name(t.dtype)
+        _of_type(traced, name, x, t)
         if element not in (STORED[:3] if x.reduce else STORED):
             raise EpilogueError(
                 f"epilogue {traced.name}: expected a result {name} of {', '.join(STORED[: 3 if x.reduce else None])}, "
@@ -224,6 +241,44 @@ def bound(
             graph, kept = graph.with_zero(i)
             arrays, reads, given = [arrays[k] for k in kept], [reads[k] for k in kept], [given[k] for k in kept]
     return Bound(traced, graph, tuple(reads), tuple(arrays), tuple(stored), results, tuple(sums), tuple(given))
+
+
+def _of_type(traced: Traced, name: str, x: Output, t: Any) -> Output:
+    """Check that a result is of the type that it is made for.  Raises EpilogueError."""
+    if x.element and element_name(t.dtype) != x.element:
+        raise EpilogueError(
+            f"epilogue {traced.name}: expected {name} of {x.element}, as quantize() says, got {element_name(t.dtype)}"
+        )
+    return x
+
+
+_EXPONENTS = "float8_e8m0fnu"
+
+
+def _made(make: Callable[[tuple[int, ...], str], Any], shape: tuple[int, ...], x: Output) -> Any:
+    """Return memory for a result; exponents are those of torch or ml_dtypes."""
+    if x.element != "e8m0":
+        return make(shape, x.element)
+    t = make(shape, "ui8")
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.float8_e8m0fnu)
+    import ml_dtypes
+
+    return t.view(ml_dtypes.float8_e8m0fnu)
+
+
+def _exponents(traced: Traced, name: str, t: Any) -> Any:
+    """Return the bytes of powers of two.  Raises EpilogueError for another type."""
+    kind = str(getattr(t.dtype, "name", t.dtype)).removeprefix("torch.")
+    if kind not in (_EXPONENTS, "uint8"):
+        raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of {_EXPONENTS}, got {kind}")
+    if hasattr(t, "data_ptr"):
+        import torch
+
+        return t.view(torch.uint8)
+    return t.view("uint8")
 
 
 def described(x: Any) -> Any:
@@ -393,6 +448,8 @@ def refuse_arranged(call: str, traced: Traced) -> None:
         raise EpilogueError(
             f"{call}: expected no reshape() and permute() in epilogue {traced.name}: op.mm and op.bmm have them"
         )
+    if traced.graph.block:
+        raise EpilogueError(f"{call}: expected no quantize() in epilogue {traced.name}: op.mm and op.bmm have it")
 
 
 def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, bool]:

@@ -83,6 +83,8 @@ def gradient_of(traced: Traced, sums: Sequence[int], wanted: Sequence[str], give
             f"epilogue {traced.name}: expected no reshape() and permute() where gradients are wanted: of what the call "
             "returns torch has them"
         )
+    if traced.graph.block:
+        raise EpilogueError(f"epilogue {traced.name}: expected functions with a derivative, got quantize")
     return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given))
 
 

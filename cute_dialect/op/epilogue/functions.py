@@ -15,6 +15,7 @@ from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
+from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue import proxy
 from cute_dialect.op.errors import EpilogueError
@@ -24,8 +25,8 @@ __all__ = [
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
     "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
     "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum", "mish",
-    "multiply_add", "pairs", "permute", "prelu", "relu", "relu6", "reshape", "row", "rsqrt", "sigmoid", "silu",
-    "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
+    "multiply_add", "pairs", "permute", "prelu", "quantize", "relu", "relu6", "reshape", "row", "rsqrt", "sigmoid",
+    "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
 ]  # fmt: skip
 
 
@@ -169,6 +170,41 @@ def pairs(x: Any) -> tuple[Any, Any]:
     if isinstance(x, proxy.Proxy):
         return x.pair()
     return x[..., 0::2], x[..., 1::2]
+
+
+def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128, scales: str = "f32") -> Any:
+    """Return values of 8 bits and their scales: of each ``block`` columns of a row, 32, 64 or 128, from column 0 on,
+    the largest magnitude is the largest one of ``element``, f8E4M3FN, f8E5M2 or i8, which the result is stored as; x
+    is nearly ``values * scale``.
+
+    Scales are (M, N / block), rounded up: ``f32``, or ``e8m0``, the least powers of two that do.  Where no value is
+    larger than 2 ** -110 it is 1.  As of arrays, values are of the type of x.
+
+    >>> import numpy as np
+    >>> q, s = quantize(np.array([[896.0, -3.0]]), scales="e8m0", block=32)
+    >>> q.tolist(), s.tolist()
+    ([[448.0, -1.5]], [[2.0]])
+    """
+    name, width = element_name(element), block if isinstance(block, int) else block[-1]
+    if name not in table.LARGEST or width not in (32, 64, 128) or (not isinstance(block, int) and block[0] != 1):
+        known = ", ".join(table.LARGEST)
+        raise EpilogueError(
+            f"quantize: expected a type of {known}, by blocks of 32, 64 or 128, got {element} by {block}"
+        )
+    if scales not in ("f32", "e8m0"):
+        raise EpilogueError(f'quantize: expected scales of f32 or e8m0, got "{scales}"')
+    if isinstance(x, proxy.Proxy):
+        return x.quantized(name, width, scales)
+    arrays = arrays_of_torch() if type(x).__module__.startswith("torch") else NUMPY
+
+    def call(function: str, *operands: Any) -> Any:
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return table.FUNCTIONS[function].of_arrays(arrays, *operands)
+
+    scale, inverse = proxy.scales_of(greatest_of_blocks(call("abs", x), width), name, scales, call)
+    return table.eight_bits(x * inverse, name), scale[..., ::width]
 
 
 def reshape(x: Any, shape: Sequence[int]) -> Any:

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from cute_dialect.kernels.epilogue_functions import FUNCTIONS
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS, LARGEST
 from cute_dialect.kernels.epilogue_graph import Builder
 from cute_dialect.op.epilogue import arranging
 from cute_dialect.op.epilogue.arranging import Origin
 from cute_dialect.op.epilogue.modes import Modes, extents
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["Needed", "Proxy", "call", "interleaved"]
+__all__ = ["Needed", "Proxy", "Reduced", "Scales", "call", "interleaved", "scales_of"]
 
 
 class Needed(Exception):
@@ -55,6 +55,17 @@ class Reduced:
     __lt__ = __le__ = __gt__ = __ge__ = __abs__ = __pow__ = __bool__ = __float__ = __array_ufunc__ = refuse
 
 
+class Scales(Reduced):
+    """The scales of a value of 8 bits, one for each ``width`` columns of a row: a result, and nothing else."""
+
+    def __init__(self, of: Any, width: int, element: str):
+        super().__init__(of, "quantize", "")
+        self.width, self.element = width, element
+
+    def _said(self) -> str:
+        return f"{self.of.what}: expected scales of quantize() as a result of the function, got them as an operand"
+
+
 OF_NUMPY = {
     "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "true_divide": "divide",
     "floor_divide": "floor_divide", "remainder": "remainder", "negative": "negative", "absolute": "abs",
@@ -82,17 +93,17 @@ class Proxy:
     """A value of the graph; ``shape``: of the array that it stands for; ``needs``: numbers of Python that are all that
     it depends on; ``name``: of the argument that it is; ``modes``: which parts of the sums its modes are, where it was
     reshaped or permuted; ``origin``: the argument of which alone it is computed, whose place in the sums is not known
-    where ``node`` is -1.
+    where ``node`` is -1; ``stored``: the type that it is made for as a result.
     """
 
-    __slots__ = ("make", "modes", "name", "needs", "node", "origin", "shape", "what")
+    __slots__ = ("make", "modes", "name", "needs", "node", "origin", "shape", "stored", "what")
     __array_priority__ = 1000
 
     def __init__(
         self, what: str, make: Builder, node: int, shape: tuple[int, ...], needs: frozenset[str] = frozenset(),
         name: str = "", modes: Modes | None = None, origin: Origin | None = None,
     ):  # fmt: skip
-        self.modes, self.origin = modes, origin
+        self.modes, self.origin, self.stored = modes, origin, ""
         self.what, self.make, self.node, self.shape, self.needs, self.name = what, make, node, shape, needs, name
 
     @property
@@ -140,6 +151,25 @@ class Proxy:
             raise EpilogueError(f"{self.what}: expected cast() of what is computed of accum, got an argument alone")
         node = self.make.cast(self.node, element)
         return Proxy(self.what, self.make, node, self.shape, self.needs, "", self.modes)
+
+    def quantized(self, element: str, width: int, scales: str) -> tuple[Proxy, Scales]:
+        """Return it as numbers of 8 bits, and their scales; see :func:`.functions.quantize`.  Raises EpilogueError."""
+        self._as_sums("quantize")
+        make, known = self.make, self.make.nodes
+        if len(self.shape) < 2 or self.make_half() or any(n.op == "block" and n.value != width for n in known):
+            raise EpilogueError(
+                f"{self.what}: expected quantize() of what has the columns of the sums, by blocks of one size, got "
+                f"shape {self.shape} by {width}"
+            )
+        one = Proxy(self.what, make, make.block(call("abs", self).node, width), self.shape)
+        scale, inverse = scales_of(one, element, scales, call)
+        found = call("multiply", self, inverse)
+        found.stored = element
+        return found, Scales(scale, width, scales)
+
+    def make_half(self) -> bool:
+        """Tell whether it has half of the columns of the sums."""
+        return self.shape[-1] != self.make.sums[-1] if isinstance(self.make, arranging.Making) else False
 
     def place(self, index: str) -> Proxy:
         """Return the numbers of the rows, columns or matrices of the array.  Raises EpilogueError."""
@@ -328,6 +358,23 @@ class Proxy:
 
     def __invert__(self) -> Any:
         return call("logical_not", self)
+
+
+_LEAST = 2.0**-110
+"""Where no value of a block is larger their scale is 1, and they are 0."""
+
+
+def scales_of(amax: Any, element: str, scales: str, call: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return what values of 8 bits are multiplied with, and what values are to become them, of the largest magnitude
+    among these; ``call``: gives the value of a function.
+    """
+    most = LARGEST[element]
+    if scales == "e8m0":
+        scale = call("power_of_two", call("maximum", amax, _LEAST), most)
+    else:
+        scale = call("divide", amax, most)
+    some = call("greater", amax, _LEAST)
+    return call("where", some, scale, 1.0), call("where", some, call("divide", 1.0, scale), 1.0)
 
 
 def interleaved(x: Any, y: Any) -> Any:

@@ -29,7 +29,7 @@ from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, eval
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.arranging import Argument, Making, Origin, own_modes, view_of_result
 from cute_dialect.op.epilogue.modes import View
-from cute_dialect.op.epilogue.proxy import Needed, Proxy, Reduced
+from cute_dialect.op.epilogue.proxy import Needed, Proxy, Reduced, Scales
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["FakeTensor", "Traced", "trace"]
@@ -128,6 +128,8 @@ class Traced:
         if output.reduce:
             m, n = ("m" in output.axis, "n" in output.axis)
             return (*sums[:-2], 1 if m else sums[-2], 1 if n else sums[-1])
+        if output.block:
+            return (*sums[:-1], -(-sums[-1] // output.block))
         found = self.base_of(sums, node)
         view = self.views.get(name)
         try:
@@ -291,6 +293,9 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
     names = ["D", *(n for n in results if n != "D")]
     for name in names:
         x = results[name]
+        if isinstance(x, Scales) and name != "D":
+            outputs.append(Output(x.of.node, x.element, block=x.width))
+            continue
         if isinstance(x, Reduced) and name != "D":
             if make.nodes[x.of.node].op in ("even", "odd") or any(n.op in ("even", "odd") for n in make.nodes):
                 raise EpilogueError(f"{what}: expected no {x.operation}() of rows or columns beside pairs()")
@@ -303,7 +308,7 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
         view = view_of_result(x, name)
         if view is not None:
             views[name] = view
-        outputs.append(Output(x.node, split="" if view is None else view.split))
+        outputs.append(Output(x.node, x.stored, split="" if view is None else view.split))
     graph = make.graph(outputs)
     kept = [make.arguments[i]._replace(number=number) for number, i in enumerate(make.kept)]
     return Traced(
