@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,19 @@ __all__ = [
 
 _SHOWN = 6
 """The calls that are shown of many, next to the error and next to the user's call."""
+
+
+_ABOUT_LAYOUTS = ("F24", "F25")
+"""How the codes of errors begin that name layouts."""
+
+
+def _picture(message: str, hint: str) -> str:
+    """Return where the layouts of an error are drawn, "" unless that is asked for."""
+    if "CUTE_ERROR_SVG" not in os.environ:
+        return ""
+    from cute_dialect.runtime.error_pictures import error_picture
+
+    return error_picture(f"{message}\n{hint}")
 
 
 class Place(NamedTuple):
@@ -89,6 +103,8 @@ class CuteError(Exception):
         self.hint = hint
         self.notes = list(notes)
         self.place = place
+        if code[:3] in _ABOUT_LAYOUTS and (picture := _picture(message, hint)):
+            self.notes.append((picture, None))
         self.calls: list[Place] = []
         self.is_located = False
         self.stated: Place | None = None

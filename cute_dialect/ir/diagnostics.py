@@ -14,6 +14,7 @@ columns count Unicode code points; 0 means unknown.
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -320,7 +321,13 @@ class StreamHandler:
         self._color = color
 
     def __call__(self, diagnostic: Diagnostic) -> None:
-        """Print one."""
+        """Print one; with ``CUTE_ERROR_SVG``, the layouts that an error names are drawn and their file is noted."""
+        if diagnostic.severity == "error" and "CUTE_ERROR_SVG" in os.environ:
+            from cute_dialect.runtime.error_pictures import error_picture
+
+            if picture := error_picture(diagnostic.message):
+                note = Diagnostic("note", picture, diagnostic.position)
+                diagnostic = diagnostic._replace(notes=(*diagnostic.notes, note))
         self._stream.write(render(diagnostic, self._sources, self._color))
         self._stream.flush()
 

@@ -11,6 +11,7 @@
     CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it
     CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
     CUTE_TRACEBACK=full      tracebacks of errors in kernels in Python show the frames of the compiler too
+    CUTE_ERROR_SVG=DIR       errors about layouts draw them there and name the file
     CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error
 
 An empty value is that of a variable that is not set.

@@ -1,0 +1,72 @@
+"""Pictures of the layouts that a message names, for errors: ``CUTE_ERROR_SVG=DIR``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from hashlib import sha256
+
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.layouts import draw_layout
+from cute_dialect.viz.panels import Panel, beside
+
+__all__ = ["draw_message", "layouts_in"]
+
+MOST = 4
+"""How many layouts of a message are drawn."""
+
+FEW = 1 << 12
+"""How many cells each may have."""
+
+_SWIZZLED = r"S<\d+,\d+,-?\d+> o [\d?(){}=div,]+ o "
+_CANDIDATE = re.compile(rf"(?:{_SWIZZLED})?[\d?(][\d?(),{{}}=div]*:[\d?(-][\d?(),{{}}=div@-]*")
+
+
+def layouts_in(text: str) -> list[str]:
+    """Return the texts of layouts in a message, each once.
+
+    >>> layouts_in("zipped_divide((4,8):(8,1), 3): 3 does not divide ((2,2),8):((1,2),4)")
+    ['(4,8):(8,1)', '((2,2),8):((1,2),4)']
+    """
+    found: list[str] = []
+    for m in _CANDIDATE.finditer(text):
+        layout = _trimmed(m[0])
+        if layout and layout not in found:
+            found.append(layout)
+    return found
+
+
+def _trimmed(text: str) -> str:
+    """Return the longest layout in a piece of text, without the parentheses of the sentence around it."""
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.algebra.text import parse_composed_layout
+
+    for start in range(min(4, len(text))):
+        for end in range(len(text), max(start, len(text) - 6), -1):
+            try:
+                parse_composed_layout(text[start:end])
+            except AlgebraError:
+                continue
+            return text[start:end]
+    return ""
+
+
+def draw_message(text: str, folder: str) -> str:
+    """Draw the layouts that a message names into a file of a folder; return its path, "" if there is none to draw."""
+    panels: list[Panel] = []
+    names: list[str] = []
+    for layout in layouts_in(text):
+        try:
+            first = draw_layout(layout).panels[0]
+        except DrawingError:
+            continue
+        if first.rows * first.columns <= FEW and len(panels) < MOST:
+            panels.append(replace(first, title=layout))
+            names.append(layout)
+    if not panels:
+        return ""
+    path = os.path.join(folder, f"layouts-{sha256(' '.join(names).encode()).hexdigest()[:10]}.svg")
+    if not os.path.exists(path):
+        beside("layouts of an error", panels).save(path)
+    return path
