@@ -162,6 +162,15 @@ def _ask_torch() -> bool:
     return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
+def _is_mapped(torch: Any, tensors: list[Any]) -> bool:
+    """Tell whether tensors are those of ``torch.vmap`` and the like, which have no memory."""
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return False
+    from cute_dialect.op.vmaps import wrapped
+
+    return wrapped(*tensors)
+
+
 _tracing: Callable[[], bool] = _ask_torch
 """Tells whether ``torch.compile`` traces this call: torch's own function, once a tensor was met."""
 
@@ -182,8 +191,10 @@ def _computed(
             _tracing()
             or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))
             or any([type(t) not in plain for t in given])
+            or _is_mapped(torch, given)
         ):
-            if graph is not None and not _tracing() and all([type(t) in plain for t in given]):
+            mapped = _tracing() or _is_mapped(torch, given)
+            if graph is not None and not mapped and all([type(t) in plain for t in given]):
                 from cute_dialect.op.epilogue.autograd import product_with_gradients
 
                 said = {"kernel": wanted.kernel, "split_k": wanted.split_k, **run}

@@ -23,6 +23,7 @@ from cute_dialect.op import functions, gemm
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
+from cute_dialect.op.vmaps import differentiates, maps_of
 
 __all__ = ["by_operator", "factor_gradients", "slope_of", "summed"]
 
@@ -44,9 +45,14 @@ def by_operator(
     for name, given in (("hook", extras.hook), *others.items()):
         if given is not None:
             raise UnsupportedError(
-                f"{call}: expected no {name} where gradients are wanted, or in torch.compile: under torch.no_grad() it "
-                "is taken"
+                f"{call}: expected no {name} where gradients are wanted, or in torch.compile or torch.vmap: under "
+                "torch.no_grad(), of plain tensors, it is taken"
             )
+    if differentiates(a, b, out, extras.c, extras.bias):
+        raise UnsupportedError(
+            f"{call}: expected torch.autograd for gradients (backward(), torch.autograd.grad), got torch.func.grad, "
+            "which takes no operators of torch.library"
+        )
     if dtype is not None and not isinstance(dtype, torch.dtype):
         dtype = getattr(torch, torch_name(element_name(dtype)))
     given = (extras.c, extras.bias)
@@ -108,6 +114,7 @@ def _define(call: str) -> None:
     made = torch.library.custom_op(f"cute::{call}", compute, mutates_args=(), schema=schema)
     made.register_fake(shaped)
     made.register_autograd(_backward_of(call), setup_context=_keep_of(call))
+    made.register_vmap(maps_of(call))
     schema = f"(Tensor a, Tensor b, Tensor(a!) out, {_MORE}) -> ()"
     writing = torch.library.custom_op(f"cute::{call}_out", write, mutates_args=("out",), schema=schema)
     writing.register_fake(lambda a, b, *_, **__: _shape(call, a, b) and None)
@@ -130,6 +137,7 @@ def _define(call: str) -> None:
         raise UnsupportedError(f"{call}: there is no second derivative through an activation")
 
     slopes.register_autograd(no_second)
+    slopes.register_vmap(maps_of(call, slope=True))
 
 
 @cache

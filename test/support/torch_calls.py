@@ -111,9 +111,24 @@ def gated(device: str, run_on: str | None) -> Result:
     )  # fmt: skip
 
 
+def mapped(place: str, device: str | None) -> Result:
+    """Products of ``torch.vmap``, with gradients; called between plain ones, which are known."""
+    a, b = integers(2, 64, 72, device=place), integers(72, 96, device=place)
+    x, w = a.clone().requires_grad_(), b.clone().requires_grad_()
+    plain = op.mm(a[0], b, device=device)
+    both = torch.vmap(lambda p, q: op.mm(p, q, device=device))(a, torch.stack([b, 2 * b]))
+    found = torch.vmap(lambda p, q: op.mm(p, q, device=device), (0, None))(x, w)
+    grad = integers(2, 64, 96, device=place)
+    found.backward(grad)
+    exact = a.double() @ b.double()
+    of_x, of_w = grad.double() @ b.double().T, (a.double().mT @ grad.double()).sum(0)
+    twice = torch.stack([exact[0], 2 * exact[1]])
+    return [plain, both, found.detach(), x.grad, w.grad], [exact[0], twice, exact, of_x, of_w]  # type: ignore[list-item]
+
+
 CALLS: dict[str, Callable[[str, str | None], Result]] = {
     "layer": layer, "added": added, "batch": batch, "plain": plain, "doubles": doubles, "module": module,
-    "products": products, "visited": visited, "gated": gated,
+    "products": products, "visited": visited, "gated": gated, "mapped": mapped,
 }  # fmt: skip
 
 

@@ -1,0 +1,103 @@
+"""``torch.vmap`` of products: one product of a batch, exact; what it cannot be is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op import operators  # noqa: E402
+
+vmap = torch.vmap
+mm, bmm, linear = (partial(f, device="cpu") for f in (op.mm, op.bmm, op.linear))
+
+
+def integers(*shape: int) -> torch.Tensor:
+    return torch.randint(-2, 3, shape, generator=torch.Generator().manual_seed(sum(shape))).half()
+
+
+A, B, W = integers(3, 8, 16), integers(3, 16, 24), integers(24, 16)
+LONG_A, LONG_B = integers(2, 3, 8, 16), integers(2, 3, 16, 24)
+C, BIAS, GRAD = integers(3, 24), integers(24), integers(3, 8, 24)
+
+
+def exact(*x: torch.Tensor) -> torch.Tensor:
+    return x[0].double() @ x[1].double()
+
+
+@pytest.mark.parametrize(
+    ("mapped", "want", "batches"),
+    [
+        (lambda: vmap(mm)(A, B), lambda: exact(A, B), 1),
+        (lambda: vmap(mm, (0, None))(A, B[0]), lambda: exact(A, B[0]), 1),
+        (lambda: vmap(mm, (None, 2), 1)(A[0], B.permute(1, 2, 0)), lambda: exact(A[0], B).movedim(0, 1), 1),
+        (lambda: vmap(vmap(mm))(LONG_A, LONG_B), lambda: exact(LONG_A, LONG_B), 1),
+        (lambda: vmap(bmm)(LONG_A, LONG_B), lambda: exact(LONG_A, LONG_B), 1),
+        (lambda: vmap(bmm, (0, None))(LONG_A, B), lambda: exact(LONG_A, B), 1),
+        (lambda: vmap(bmm, (None, 0))(A[:1], LONG_B), lambda: exact(A[:1], LONG_B), 1),
+        (lambda: vmap(bmm, (0, None))(LONG_A, B[:1]), lambda: exact(LONG_A, B[:1]), 1),
+        (lambda: vmap(lambda x: linear(x, W, BIAS, "relu"))(A), lambda: (exact(A, W.T) + BIAS).relu(), 1),
+        (lambda: vmap(lambda x, c: mm(x, B[0], c=c, beta=2.0))(A, C), lambda: exact(A, B[0]) + 2 * C[:, None], 1),
+        (lambda: vmap(lambda c: mm(A[0], B[0], c=c))(C), lambda: exact(A[0], B[0]) + C[:, None], 1),
+        (lambda: vmap(lambda x, c: bmm(x, B, c=c))(LONG_A, C[:2]), lambda: exact(LONG_A, B) + C[:2, None, None], 1),
+        (lambda: vmap(lambda x: bmm(x, B, c=GRAD))(LONG_A), lambda: exact(LONG_A, B) + GRAD, 1),
+        (lambda: vmap(lambda x, v: linear(x, W, v))(A, C), lambda: exact(A, W.T) + C[:, None], 0),
+    ],
+)
+def test_products(
+    monkeypatch: pytest.MonkeyPatch, mapped: Callable[[], Any], want: Callable[[], Any], batches: int
+) -> None:
+    """One launch, but of a bias of each."""
+    seen: list[str] = []
+    product = operators.gemm.product
+
+    def counted(name: str, *given: Any, **more: Any) -> Any:
+        seen.append(name)
+        return product(name, *given, **more)
+
+    monkeypatch.setattr(operators.gemm, "product", counted)
+    found = mapped()
+    assert found.shape == want().shape and torch.equal(found.double(), want())
+    assert seen == ["bmm"] * batches or not batches
+
+
+def test_gradients() -> None:
+    """Of what is mapped, and of what is the same for all; the derivative of an activation is mapped, too."""
+    x, w = A.clone().requires_grad_(), B[0].clone().requires_grad_()
+    vmap(mm, (0, None))(x, w).backward(GRAD)
+    assert x.grad is not None and w.grad is not None
+    assert torch.equal(x.grad.double(), exact(GRAD, B[0].T))
+    assert torch.equal(w.grad.double(), exact(A.mT, GRAD).sum(0))
+    how = {"alpha": 1.0, "beta": 1.0, "activation": "relu", "device": "cpu", "math": "default", "accumulator": ""}
+    for name, a, b in (("mm", A, B), ("bmm", LONG_A, LONG_B)):
+        slope: Any = partial(getattr(torch.ops.cute, f"{name}_slope"), **how)
+        grad = GRAD if name == "mm" else torch.stack([GRAD, GRAD])
+        found = vmap(lambda g, a, b: slope(g, a, b, None, None))(grad, a, b)  # noqa: B023
+        assert torch.equal(found.double(), grad.double() * (exact(a, b) > 0))
+
+
+def test_what_is_refused() -> None:
+    def doubled(accum: Any) -> Any:
+        return 2 * accum
+
+    cases: list[tuple[Callable[[], object], str]] = [
+        (
+            lambda: vmap(lambda x, y: mm(x, y, epilogue=doubled))(A, B),
+            "mm: expected no epilogue where gradients are wanted, or in torch.compile or torch.vmap: under "
+            "torch.no_grad(), of plain tensors, it is taken",
+        ),
+        (
+            lambda: torch.func.grad(lambda w: mm(A[0], w).sum())(B[0]),
+            "mm: expected torch.autograd for gradients (backward(), torch.autograd.grad), got torch.func.grad, which "
+            "takes no operators of torch.library",
+        ),
+    ]
+    for call, said in cases:
+        with pytest.raises(op.UnsupportedError) as told:
+            call()
+        assert str(told.value) == said
