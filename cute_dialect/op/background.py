@@ -15,14 +15,18 @@ from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.report import Explanation
+from cute_dialect.op.conv.compiled import ConvKernel, kernel_library
+from cute_dialect.op.conv.report import ConvExplanation
 from cute_dialect.op.rows.call import RowKernel, library
 from cute_dialect.op.rows.report import RowExplanation
 from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Prefetch", "Wanted", "prefetch"]
 
-Wanted: TypeAlias = "Problem | Choice | Explanation | RowExplanation | AttentionExplanation | RowKernel"
-_Kernel: TypeAlias = "Choice | compiled.AnyConfig | RowKernel"
+Wanted: TypeAlias = (
+    "Problem | Choice | Explanation | RowExplanation | AttentionExplanation | ConvExplanation | RowKernel | ConvKernel"
+)
+_Kernel: TypeAlias = "Choice | compiled.AnyConfig | RowKernel | ConvKernel"
 
 
 class Prefetch:
@@ -54,7 +58,8 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
     """Compile the kernels for some problems in the background; ``prefetch(…).wait()`` waits for them.
 
     A problem is that of a plain product of matrices that TMA reads; what :func:`cute_dialect.op.explain` gives is any
-    call, with its epilogue; a kernel is what :func:`cute_dialect.op.choose` gives.  Each kernel is compiled once, by
+    call, with its epilogue (of a convolution all but a product of matrices that is part of it); a kernel is what
+    :func:`cute_dialect.op.choose` gives.  Each kernel is compiled once, by
     ``workers`` processes, one a CPU that this process may use.  A call that needs one meanwhile waits for it, or, if
     its turn has not come, compiles it.
     """
@@ -68,8 +73,10 @@ def prefetch(wanted: Iterable[Wanted], workers: int | None = None) -> Prefetch:
 
 def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
     """Return the kernels of what is wanted."""
-    if isinstance(wanted, RowExplanation | AttentionExplanation):
+    if isinstance(wanted, RowExplanation | AttentionExplanation | ConvExplanation):
         return wanted.kernels
+    if isinstance(wanted, ConvKernel):
+        return [wanted]
     return [wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
 
 
@@ -90,6 +97,8 @@ def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConf
 def _made(kernel: _Kernel) -> CompiledModule:
     if isinstance(kernel, RowKernel):
         return library(kernel, elsewhere=True)
+    if isinstance(kernel, ConvKernel):
+        return kernel_library(kernel, elsewhere=True)
     if isinstance(kernel, Choice):
         return compiled.library(kernel, elsewhere=True)
     return compiled.any_rows_library(kernel, elsewhere=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.op import gemm
@@ -22,6 +23,8 @@ from cute_dialect.op.choosing.menu import differing
 from cute_dialect.op.choosing.model import COSTS, Costs, costs_of, ranked
 from cute_dialect.op.choosing.report import explain
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.conv import functions as of_images
+from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
 
 __all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tune"]
@@ -108,8 +111,8 @@ def tune(
     say: Callable[[str], None] | None = None,
     **call: Any,
 ) -> Tuned:
-    """Measure kernels for a call of ``op.mm`` or ``op.bmm`` on its own arguments, tensors of torch on a GPU, and let
-    calls like it take the fastest from now on.
+    """Measure kernels for a call of ``op.mm``, ``op.bmm`` or a convolution on its own arguments, tensors of torch on a
+    GPU, and let calls like it take the fastest from now on; a convolution's are its first ones (``out`` the third).
 
     Kernels are compiled in processes (:func:`prefetch`), each result is compared with that of the kernel that is taken
     without tuning, and all are screened in turns with a cold L2; the three fastest and that one then run longer.  Where
@@ -124,11 +127,16 @@ def tune(
 
     begin = time.monotonic()
     name = getattr(function, "__name__", repr(function))
-    if function not in (gemm.mm, gemm.bmm):
-        raise UnsupportedError(f"tune: expected op.mm or op.bmm, got {name}")
+    convolves = is_convolution(function)
+    if not convolves and function not in (gemm.mm, gemm.bmm):
+        raise UnsupportedError(f"tune: expected op.mm, op.bmm or a convolution, got {name}")
     for what in ("kernel", "split_k", "device", "stream"):
         if call.get(what) is not None:
             raise UnsupportedError(f"tune: expected no {what}: kernels are measured on the GPU of the arguments")
+    if convolves:
+        from cute_dialect.op.conv.tuning import tuned_convolution
+
+        return tuned_convolution(function, [x for x in (a, b, out) if x is not None], call, begin + budget, save, say)
     check_place(a, b)
     found = explain(function, a, b, out, **call)
     if found.choice is None or found.by_torch or found.copies:
@@ -155,8 +163,8 @@ def tune(
 
 
 def contest(
-    problem: Problem, rule: Choice, kernels: Mapping[Choice, Choice], first: Any, memory_of: Callable[[], Any],
-    run_of: Callable[[Choice, Any], Callable[[], Any]], *, traffic: int, until: float,
+    problem: Problem, rule: Choice, kernels: Mapping[Choice, Choice | ConvConfig], first: Any,
+    memory_of: Callable[[], Any], run_of: Callable[[Choice, Any], Callable[[], Any]], *, traffic: int, until: float,
     say: Callable[[str], None] | None,
 ) -> Tuned:  # fmt: skip
     """Compile kernels (of each choice, with what becomes of the sums), compare their results with the ``first`` one,
@@ -195,11 +203,13 @@ def contest(
     )  # fmt: skip
 
 
-def kept(found: Tuned, gpu: str, flops: int) -> Tuned:
-    """Write what was found to the user's table, where it is faster than what is taken without."""
+def kept(found: Tuned, gpu: str, flops: int, key: str = "") -> Tuned:
+    """Write what was found to the user's table, where it is faster than what is taken without; ``key``: what it is kept
+    for, by default the problem.
+    """
     if found.kernel == found.before:
         return found
-    path = save_choices(gpu, {found.problem.key: (found.kernel, flops / found.microseconds / 1e6)})
+    path = save_choices(gpu, {key or found.problem.key: (found.kernel, flops / found.microseconds / 1e6)})
     _forget()
     return found._replace(saved=path)
 
@@ -215,7 +225,7 @@ def check_place(a: Any, b: Any) -> None:
         raise UnsupportedError("tune: a stream is being captured")
 
 
-def _made(kernels: Mapping[Choice, Choice], until: float) -> tuple[list[Choice], list[tuple[str, str]]]:
+def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[list[Choice], list[tuple[str, str]]]:
     """Compile kernels; gives the choices whose are compiled in time, the first among them, and why others are not."""
     coming: list[tuple[Choice, Prefetch]] = [(c, prefetch([kernel])) for c, kernel in kernels.items()]
     made: list[Choice] = []
@@ -247,5 +257,5 @@ def _differs(x: Any, y: Any) -> bool:
 def _forget() -> None:
     """Let calls ask the tables again."""
     ways.way_of.cache_clear()
-    for known in (gemm.MM, gemm.BMM, *gemm.GRAPHS.values()):
+    for known in (gemm.MM, gemm.BMM, *gemm.GRAPHS.values(), of_images.KNOWN):
         known.clear()

@@ -19,7 +19,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.choice import Choice, Problem, tuned
 from cute_dialect.op.choosing.model import Costs, costs_of, ranked
 from cute_dialect.op.conv.geometry import Geometry
 
@@ -28,6 +28,7 @@ __all__ = [
     "choice_of",
     "chosen",
     "chosen_with_time",
+    "config_of",
     "has_epilogue",
     "kernels_for",
     "problem_of",
@@ -48,6 +49,13 @@ class Asked(NamedTuple):
     epilogue: Epilogue = Epilogue()
     parts: int = 0
     width: int = 0
+
+    @property
+    def key(self) -> str:
+        """Names it in a table of kernels."""
+        g = self.geometry
+        width = f"-w{self.channels}" * (self.channels * BITS[self.element] < 1024)
+        return f"{g.kind}-{g.window.name}{width}{'-b' * (g.groups > 1)}-{problem_of(self).key}"
 
     @property
     def channels(self) -> int:
@@ -105,7 +113,7 @@ def choice_of(config: ConvConfig) -> Choice:
     return Choice(config.base, config.parts)
 
 
-def _config(asked: Asked, choice: Choice) -> ConvConfig | None:
+def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
     """Return a product's kernel with the producer of a convolution; None where there is none."""
     g, c = asked.geometry, choice.config
     if choice.skinny is not None or choice.swapped or c.stream_k:
@@ -126,14 +134,25 @@ def _config(asked: Asked, choice: Choice) -> ConvConfig | None:
 
 def chosen(asked: Asked, gpu: str = "", sms: int = 132) -> ConvConfig | None:
     """Return the kernel that is predicted to be the fastest; None where im2col loads do not serve."""
-    found = chosen_with_time(asked, costs_of(gpu, sms))
+    found = chosen_with_time(asked, gpu, sms)
     return None if found is None else found[1]
 
 
+def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float, ConvConfig] | None:
+    """Return the same with the microseconds that its product is predicted to take: what tuning found is taken first."""
+    costs = costs_of(gpu, sms)
+    if not served(asked):
+        return None
+    measured = tuned(gpu).get(asked.key) if gpu and not asked.parts else None
+    config = None if measured is None else config_of(asked, measured)
+    if config is None:
+        return _predicted(asked, costs)
+    return next((time for time, found in kernels_for(asked, costs) if found == config), 0.0), config
+
+
 @lru_cache(maxsize=4096)
-def chosen_with_time(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
-    """Return the same with the microseconds that its product is predicted to take."""
-    return next(kernels_for(asked, costs), None) if served(asked) else None
+def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
+    return next(kernels_for(asked, costs), None)
 
 
 def served(asked: Asked) -> bool:
@@ -155,6 +174,6 @@ def kernels_for(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]
     problem = problem_of(asked)
     for count in (_FIRST, None):
         for time, choice in ranked(problem, costs, count)[0 if count else _FIRST :]:
-            found = _config(asked, choice)
+            found = config_of(asked, choice)
             if found is not None:
                 yield time, found

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
+from cute_dialect.kernels.conv.depthwise import DepthwiseConfig, depthwise_text
+from cute_dialect.kernels.conv.hopper import conv_text
+from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import Libraries, Runner, by_name
 from cute_dialect.op.conv.choice import choice_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
-    from cute_dialect.kernels.conv.unfold import UnfoldConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ConvRunner", "conv_library", "conv_runner", "depthwise_kernel", "unfold_library", "unfolder"]
+__all__ = ["ConvKernel", "ConvRunner", "conv_runner", "kernel_library", "kernel_of"]
 
 _LIBRARIES = Libraries()
 
 
-def conv_library(config: ConvConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel; ``elsewhere``: compiled in another process; ``cpu``: for the interpreter."""
-    from cute_dialect.kernels.conv import conv_text
+ConvKernel: TypeAlias = ConvConfig | DepthwiseConfig | UnfoldConfig
+"""A kernel of convolutions: with im2col loads, of one channel each, what writes out what the taps see."""
 
-    return _LIBRARIES.get(
-        (config, cpu), lambda: by_name(config.name, partial(conv_text, config), elsewhere, cpu)
-    )  # fmt: skip
+
+def kernel_library(kernel: ConvKernel, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+    """Return the compiled kernel; ``elsewhere``: compiled in another process; ``cpu``: for the interpreter."""
+    match kernel:
+        case ConvConfig():
+            text = partial(conv_text, kernel)
+        case DepthwiseConfig():
+            text = partial(depthwise_text, kernel)
+        case UnfoldConfig():
+            text = partial(unfold_text, kernel)
+    return _LIBRARIES.get((kernel, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
 
 
 class ConvRunner(Runner):
@@ -47,28 +55,10 @@ class ConvRunner(Runner):
 @cache
 def conv_runner(config: ConvConfig, cpu: bool = False) -> ConvRunner:
     """Return the compiled kernel, ready to be called with image, filter and result."""
-    return ConvRunner(config, conv_library(config, cpu=cpu))
+    return ConvRunner(config, kernel_library(config, cpu=cpu))
 
 
 @cache
-def depthwise_kernel(config: DepthwiseConfig, cpu: bool = False) -> Kernel:
-    """Return the compiled kernel of a depthwise convolution."""
-    from cute_dialect.kernels.conv.depthwise import depthwise_text
-
-    text = partial(depthwise_text, config)
-    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, False, cpu)).kernel("launch")
-
-
-def unfold_library(config: UnfoldConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
-    """Return the compiled kernel that writes out what taps see; the rest is as of :func:`conv_library`."""
-    from cute_dialect.kernels.conv.unfold import unfold_text
-
-    return _LIBRARIES.get(
-        (config, cpu), lambda: by_name(config.name, partial(unfold_text, config), elsewhere, cpu)
-    )  # fmt: skip
-
-
-@cache
-def unfolder(config: UnfoldConfig, cpu: bool = False) -> Kernel:
-    """Return the kernel that writes out what taps see."""
-    return unfold_library(config, cpu=cpu).kernel("launch")
+def kernel_of(kernel: DepthwiseConfig | UnfoldConfig, cpu: bool = False) -> Kernel:
+    """Return a compiled kernel whose blocks share no memory."""
+    return kernel_library(kernel, cpu=cpu).kernel("launch")

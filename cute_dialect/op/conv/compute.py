@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
-from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
+from cute_dialect.op.conv.arguments import NAMES, Call, Given, Known, Prepared, prepared
 from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
@@ -24,10 +24,12 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.operands import as_taken, read, stored
 from cute_dialect.op.conv.order import as_rows, dense, first, last, merged, strides_of, turned, views_last
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
+from cute_dialect.op.conv.wanted import config_for
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
+from cute_dialect.op.known import Prepared as PreparedLaunch
 from cute_dialect.op.operands import matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
@@ -42,12 +44,13 @@ __all__ = ["convolution"]
 def convolution(
     name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
-    args: Mapping[str, Any] = MappingProxyType({}),
+    args: Mapping[str, Any] = MappingProxyType({}), known: Known | None = None,
 ) -> Any:  # fmt: skip
     """Compute a convolution or a gradient of one.
 
     ``arrays``: by name, ``x``, ``f``, ``grad_y``, ``out``, ``c``, ``bias``, those that there are; ``graph``, ``args``:
-    an epilogue and its arguments.  Raises subclasses of OpError, and what a kernel raises.
+    an epilogue and its arguments; ``known``: is told how, where calls like it can be recognised.  Raises subclasses of
+    OpError, and what a kernel raises.
     """
     run = run or {}
     if graph is not None:
@@ -59,7 +62,8 @@ def convolution(
     try:
         with on:
             ready, turn = prepared(name, kind, rank, views, given, extras, where.library.name)
-            call = Call(name, kind, where, turn, stream, run)
+            known = None if where.cpu or where.library.name != "torch" else known
+            call = Call(name, kind, where, turn, stream, run, known)
             return _computed(call, ready, arrays.get("out"), arrays[NAMES[kind][0]], given, extras, graph, args)
     except OpError as e:
         if str(e).startswith((f"{name}: ", "epilogue ")):
@@ -72,6 +76,7 @@ def _computed(
 ) -> Any:  # fmt: skip
     """Compute a convolution that was checked, and return the result as the caller wants it."""
     library, g = call.where.library, ready.geometry
+    made_here = out is None
     if out is None:
         made = library.empty(call.name, g.output, ready.output, like)
         rank = len(g.output)
@@ -99,7 +104,10 @@ def _computed(
 
         found = bound(traced, of_matrix, library.native(rows), shape, another)
     if 0 not in shape:
-        _launch(call, ready, rows, given, extras, found)
+        prepared = _launch(call, ready, rows, given, extras, found)
+        if prepared is not None and call.known is not None and direct:
+            memory = None if made_here else out
+            call.known.calls.remember(*call.known.tensors, memory, call.known.how, out, prepared, extras)
     elif found is not None:
         found.nothing()
     if not direct:
@@ -156,8 +164,10 @@ def _result(call: Call, t: Any, g: Geometry) -> Any:
 
 def _launch(
     call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None
-) -> None:  # fmt: skip
-    """Launch the kernel of a convolution, on copies of what it cannot read or write."""
+) -> PreparedLaunch | None:  # fmt: skip
+    """Launch the kernel of a convolution, on copies of what it cannot read or write; returns what launches it at other
+    addresses, where nothing was copied.
+    """
     library, g = call.where.library, ready.geometry
     config, epilogue = None, _epilogue(call, ready, extras, found)
     alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
@@ -166,34 +176,43 @@ def _launch(
         depthwise(call, ready, sums, alone if sums is rows else alone._replace(output=sums.dtype))
         if sums is not rows:
             finish(library, ready, sums, rows, extras, found)
-        return
+        return None
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g)
         asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
         if apart:
             asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
-        config = None if ready.arithmetic == "3xtf32" else chosen(asked, gpu, sms)
+        if given.kernel is not None:
+            config = config_for(asked, given.kernel, gpu, sms)
+        elif ready.arithmetic != "3xtf32":
+            config = chosen(asked, gpu, sms)
         if config is not None and apart:
             sums = sums_for(library, ready, rows)
             plain = ready._replace(output=sums.dtype, c=None, bias=None)
             _launch(call, plain, sums, given, extras.of_sums(), None)
             finish(library, ready, sums, rows, extras, found)
-            return
+            return None
     if config is None:
-        unfolded(call, ready, rows, extras, found)
-        return
+        return unfolded(call, ready, rows, extras, found, given.kernel)
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
     operands, parts = _operands(library, ready, extras, found, config, result)
     kernel = conv_runner(config, call.where.cpu)
-    call.told(kernel(image, other, as_taken(ready, result, config), *operands, **call.options))
+    taken = as_taken(ready, result, config)
+    call.told(kernel(image, other, taken, *operands, **call.options))
     if parts and found is not None:
         for x in found.reduced:
             for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
                 call.told(combiner(step.config, call.where.cpu)(step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
+    elif call.known is not None and found is None:
+        pairs = [(image, ready.image), (other, ready.other)]
+        pairs += list(zip(operands, [x for x in (ready.c, ready.bias) if x is not None]))
+        if all(x.pointer == y.pointer for x, y in pairs):
+            return kernel.prepared(image, other, taken, *operands)
+    return None
 
 
 def _sums(arithmetic: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, Window
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
-from cute_dialect.op.conv.compiled import depthwise_kernel
+from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import dense, lines_suit, strides_of
 from cute_dialect.runtime.arrays import ArrayView
@@ -56,7 +56,7 @@ def depthwise(call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseCon
     result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
     given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, channels)))
     filters = taps._replace(shape=taps.shape[::-1], strides=(1, g.groups))
-    call.told(depthwise_kernel(config, call.where.cpu)(given, filters, result, **call.options))
+    call.told(kernel_of(config, call.where.cpu)(given, filters, result, **call.options))
 
 
 def _whole(x: ArrayView, unit: int) -> list[int]:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.conv.arguments import NAMES, Given
+from cute_dialect.op.conv.arguments import NAMES, Given, Known, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
-from cute_dialect.op.known import Extras
+from cute_dialect.op.known import Extras, KnownCalls
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -46,6 +46,7 @@ def conv2d(
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
+    kernel: object = None,
     split_k: int | None = None,
     device: object = None,
     stream: object = None,
@@ -63,10 +64,11 @@ def conv2d(
 
     By im2col TMA and wgmma for f16, bf16, f32 as tf32 and 8 bits; all else (channels in groups of odd sizes, f64, exact
     f32, wide windows) is written out as columns, a matrix that is multiplied: :func:`cute_dialect.op.explain` says
-    which.  The rest is as in :func:`cute_dialect.op.mm`.  Raises subclasses of OpError.
+    which.  ``kernel``: the one with im2col loads to take, its name, or a tile.  The rest is as in
+    :func:`cute_dialect.op.mm`.  Raises subclasses of OpError.
     """
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
-    given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k)
+    given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, bias, activation, None, math, accumulator)
     return _computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
 
@@ -91,6 +93,7 @@ def conv2d_input(
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
+    kernel: object = None,
     split_k: int | None = None,
     device: object = None,
     stream: object = None,
@@ -101,7 +104,7 @@ def conv2d_input(
     ``alpha``, ``beta``, ``c`` and ``epilogue``: as of :func:`conv2d`, of this result.
     """
     arrays = {"grad_y": grad_y, "f": f, "out": out, "c": c}
-    given = Given(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k)
+    given = Given(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
     return _computed(2, DGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
@@ -124,6 +127,7 @@ def conv2d_weight(
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
+    kernel: object = None,
     split_k: int | None = None,
     device: object = None,
     stream: object = None,
@@ -134,7 +138,7 @@ def conv2d_weight(
     ``alpha``, ``beta`` and ``c``: as of :func:`conv2d`, of this result.
     """
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
-    given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k)
+    given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
     return _computed(2, WGRAD, arrays, given, extras, device, stream, run)
 
@@ -193,33 +197,79 @@ def _of_rank(
     rank: int, kind: str, image: Any, other: Any, size: Any, how: tuple[Any, Any, Any, int], *, bias: Any = None,
     out: Any = None, alpha: float = 1.0, beta: float = 1.0, c: Any = None, activation: str = "", epilogue: Any = None,
     args: Mapping[str, Any] | None = None, mode: str = "cross_correlation", data_format: str | None = None,
-    dtype: object = None, math: str = "default", accumulator: object = None, split_k: int | None = None,
-    device: object = None, stream: object = None, **run: Unpack[Interpreted],
+    dtype: object = None, math: str = "default", accumulator: object = None, kernel: object = None,
+    split_k: int | None = None, device: object = None, stream: object = None, **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
     """Compute a convolution of some rank, with the options of :func:`conv2d`."""
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
-    given = Given(*how, size, mode, data_format, dtype, split_k)
+    given = Given(*how, size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, bias, activation, None, math, accumulator)
     return _computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
+
+
+KNOWN = KnownCalls()
+"""Calls that were computed, of torch's tensors on a GPU."""
+
+
+def _ask_torch() -> bool:
+    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+_tracing: Callable[[], bool] = _ask_torch
+"""Tells whether ``torch.compile`` traces this call: torch's own function, once a tensor was met."""
 
 
 def _computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a convolution of some rank, or let torch's dispatcher do it."""
-    name = f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]
+    """Compute a convolution of some rank as one that was before, or the long way, or let torch's dispatcher do it."""
+    global _tracing
+    first, second = NAMES[kind]
+    image, other, out = arrays[first], arrays[second], arrays["out"]
+    known = None
+    usual = device is None and stream is None and epilogue is None and given.kernel is None and not run
+    if usual and not _tracing():
+        how = (rank, kind, *given, _multiplies(image))
+        done = KNOWN.again(image, other, out, how) if extras.usual else KNOWN.again_with(image, other, out, how, extras)
+        if done is not None:
+            return done
+        known = Known(KNOWN, how, (image, other)) if _is_key(how) else None
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(arrays[NAMES[kind][0]], torch.Tensor):
+    if torch is not None and isinstance(image, torch.Tensor):
         tensors = [t for t in (*arrays.values(), *(args or {}).values()) if isinstance(t, torch.Tensor)]
         plain = (torch.Tensor, torch.nn.Parameter)
         if (
-            torch.compiler.is_dynamo_compiling()
+            _tracing()
             or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
             or any([type(t) not in plain for t in tensors])
         ):
             from cute_dialect.op.conv.operators import by_operator
 
-            others = {"epilogue": epilogue, **run}
-            return by_operator(name, rank, kind, arrays, given, extras, device, stream, others)
-    return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, args or {})
+            others = {"epilogue": epilogue, "kernel": given.kernel, **run}
+            return by_operator(name_of(rank, kind), rank, kind, arrays, given, extras, device, stream, others)
+        _tracing = torch.compiler.is_dynamo_compiling
+    name, more = name_of(rank, kind), args or {}
+    return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, more, known)
+
+
+def _multiplies(image: Any) -> bool:
+    """Tell whether f32 may be multiplied as tf32, of tensors of f32."""
+    torch = sys.modules.get("torch")
+    return torch is not None and getattr(image, "dtype", None) is torch.float32 and tf32_of_convolutions()
+
+
+def _is_key(how: object) -> bool:
+    """Tell whether a call can be recognised by what it says."""
+    try:
+        hash(how)
+    except TypeError:  # lists
+        return False
+    return True
+
+
+def name_of(rank: int, kind: str) -> str:
+    """Return the name of the function of a kind."""
+    return f"conv{rank}d" + {FPROP: "", DGRAD: "_input", WGRAD: "_weight"}[kind]

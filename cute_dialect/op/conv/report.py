@@ -17,13 +17,17 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
-from cute_dialect.op.choosing.model import costs_of
-from cute_dialect.op.choosing.ways import here
+from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.op.choosing.choice import tuned
+from cute_dialect.op.choosing.ways import epilogue_of, here
 from cute_dialect.op.conv.arguments import NAMES, Given, prepared
 from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
+from cute_dialect.op.conv.compiled import ConvKernel
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
+from cute_dialect.op.conv.unfolded import extents_of, writing
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras
@@ -55,6 +59,13 @@ class ConvExplanation(NamedTuple):
     apart: bool
     flops: int
     bytes: int
+    other: DepthwiseConfig | UnfoldConfig | None = None
+    """The kernel without im2col loads: of one channel each, or what writes columns."""
+
+    @property
+    def kernels(self) -> tuple[ConvKernel, ...]:
+        """The kernels that are not of plain products, for :func:`cute_dialect.op.prefetch`."""
+        return tuple([x for x in (self.config, self.other) if x is not None])
 
     def __str__(self) -> str:
         g, p = self.geometry, problem_of(Asked(self.geometry, self.element, self.output))
@@ -67,7 +78,7 @@ class ConvExplanation(NamedTuple):
             f"  product   M {p.m}, N {p.n}, K {p.k}{f', {p.matrices} of them' if p.matrices > 1 else ''}: "
             f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.2g} MB",
         ]
-        if self.config is not None:
+        if self.config is not None and self.microseconds:
             lines.append(
                 f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
             )  # fmt: skip
@@ -112,28 +123,39 @@ def explained(
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
     asked = Asked(g, ready.element, ready.output, parts=options.split_k or 0)
-    found = None if ready.arithmetic == "3xtf32" or g.is_product else chosen_with_time(asked, costs_of(gpu, sms))
+    if has_epilogue(g) and how.get("epilogue") is None:
+        of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)
+        added = None if ready.c is None else extras.c
+        asked = asked._replace(epilogue=epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output))
+    found = None if ready.arithmetic == "3xtf32" or g.is_product else chosen_with_time(asked, gpu, sms)
     apart = not has_epilogue(g) and (not extras.plain or how.get("epilogue") is not None)
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize
     moved = sum(sizes[n] for n in NAMES[kind]) + prod(g.output) * item
+    other: DepthwiseConfig | UnfoldConfig | None = None
     alone = depthwise_config(g, ready.element, ready.output)
     if alone is not None:
+        other = alone
         time, config, kernel, why = 0.0, None, alone.name, "each channel has a filter of its own"
     elif found is not None:
         time, config = found
         kernel, why = config.name, "predicted to be the fastest"
+        if asked.key in tuned(gpu):
+            why = "measured to be the fastest"
     elif g.is_product:
         time, config, kernel, why, copied = 0.0, None, "a product of matrices", "there is one tap, see op.mm", []
     else:
         time, config, copied = 0.0, None, ["columns"]
         rows, kernel = (prod(g.result[:-1]) if kind != DGRAD else g.matrix[0]), "columns, and a product of matrices"
         sizes["columns"] = rows * g.taps * ready.image.shape[-1] * numpy_dtype(ready.image.dtype).itemsize
+        image = ready.image if lines_suit(ready.image) else ready.image._replace(strides=strides_of(ready.image.shape))
+        made = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
+        other = writing(g, image, made).config
         why = "no im2col load and wgmma serve its types, channels and window"
     return ConvExplanation(
         name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
-        apart, g.flops, moved,
+        apart, g.flops, moved, other,
     )  # fmt: skip
 
 

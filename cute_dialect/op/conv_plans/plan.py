@@ -217,7 +217,7 @@ class Conv2d(Settings):
     def _best(self, asked: ConvAsked) -> TileDescription | None:
         """Return the tile that is predicted to be the fastest with im2col loads."""
         where = self.where()
-        found = chosen_with_time(asked, costs_of(where["gpu"], where["sms"]))
+        found = chosen_with_time(asked, where["gpu"], where["sms"])
         return None if found is None else described(choice_of(found[1]), self.asked())
 
     def _of_columns(self, g: Geometry, x: Operands) -> TileDescription:

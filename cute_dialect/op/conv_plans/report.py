@@ -9,7 +9,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import WGRAD
-from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.conv.order import channels_first, last, strides_of, views_last
@@ -44,7 +43,7 @@ def explained(plan: Conv2d, A: Any, B: Any, D: Any, how: How, split: Split) -> C
     config = operation.config(g) if operation.im2col else None
     time = 0.0
     if config is not None and asked is not None and plan.tile_description is None:
-        found = chosen_with_time(asked, costs_of(gpu, sms))
+        found = chosen_with_time(asked, gpu, sms)
         time = 0.0 if found is None else found[0]
     name = config.name if config is not None else operation.product().name
     why = f"{algorithm}, " + ("the plan says so" if plan.iterator_algorithm else "as its operands lie")

@@ -27,7 +27,7 @@ from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Libraries, by_name, library, text_of
 from cute_dialect.op.conv.choice import choice_of
-from cute_dialect.op.conv.compiled import conv_library, unfold_library
+from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.recipe import Recipe, Share
 
@@ -183,10 +183,8 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     kernel, chip = variant.kernel, variant.chip or None
     if isinstance(kernel, Choice) and chip is None:
         return library(kernel, elsewhere=elsewhere, cpu=cpu)
-    if isinstance(kernel, ConvConfig) and chip is None:
-        return conv_library(kernel, elsewhere=elsewhere, cpu=cpu)
-    if isinstance(kernel, UnfoldConfig) and chip is None:
-        return unfold_library(kernel, elsewhere=elsewhere, cpu=cpu)
+    if isinstance(kernel, ConvConfig | UnfoldConfig) and chip is None:
+        return kernel_library(kernel, elsewhere=elsewhere, cpu=cpu)
     return _LIBRARIES.get(
         (kernel, chip, cpu), lambda: by_name(variant.name, partial(Variant.text, variant), elsewhere, cpu, chip)
     )  # fmt: skip

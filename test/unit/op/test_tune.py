@@ -139,7 +139,7 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
 def test_what_cannot_be_tuned() -> None:
     with pytest.raises(op.DeviceError, match="tune: expected a as a tensor of torch on a GPU, got Tensor"):
         op.tune(op.mm, A, B)
-    with pytest.raises(op.UnsupportedError, match=r"tune: expected op\.mm or op\.bmm, got linear"):
+    with pytest.raises(op.UnsupportedError, match=r"tune: expected op\.mm, op\.bmm or a convolution, got linear"):
         op.tune(op.linear, A, B)
     with pytest.raises(op.UnsupportedError, match="tune: expected no kernel"):
         op.tune(op.mm, A, B, kernel="f16-f16-kn-64x32-c1")

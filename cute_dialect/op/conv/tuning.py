@@ -1,0 +1,66 @@
+"""Measure which kernel is the fastest for a convolution: ``op.tune(op.conv2d, x, f, padding=1)``."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cute_dialect.op.choosing import tuning, ways
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.menu import differing
+from cute_dialect.op.choosing.model import costs_of
+from cute_dialect.op.choosing.tuning import Tuned
+from cute_dialect.op.conv.choice import Asked, choice_of, config_of, has_epilogue, kernels_for, problem_of
+from cute_dialect.op.conv.report import explained
+from cute_dialect.op.conv.wanted import plain
+from cute_dialect.op.errors import UnsupportedError
+
+__all__ = ["tuned_convolution"]
+
+_NEAR = 24
+"""Kernels that are predicted to be the fastest."""
+
+
+def tuned_convolution(
+    function: Callable[..., Any], given: Sequence[Any], call: Mapping[str, Any], until: float, save: bool,
+    say: Callable[[str], None] | None,
+) -> Tuned:  # fmt: skip
+    """Measure kernels for a call of a convolution; see :func:`cute_dialect.op.choosing.tuning.tune`.
+
+    Raises UnsupportedError where no im2col loads serve, or operands would be copied.
+    """
+    import torch
+
+    name = function.__name__
+    arrays = [x for x in given if isinstance(x, torch.Tensor)] + [x for x in given if not hasattr(x, "__iter__")]
+    tuning.check_place(*arrays[:2])
+    found = explained(name, given, call)
+    if found.config is None or found.copies:
+        what = "a convolution by im2col loads of what TMA reads where it is"
+        raise UnsupportedError(f"tune: expected {what}, got {found.kernel}: {found.why}")
+    gpu, sms = ways.gpu_of(arrays[0].get_device())
+    asked = Asked(found.geometry, found.element, found.output)
+    costs = costs_of(gpu, sms)
+    fastest = plain(found.config)
+    rule = choice_of(fastest)
+    near = differing((choice_of(config) for _, config in kernels_for(asked, costs)), _NEAR)
+    choices = tuple(dict.fromkeys((rule, *near)))
+    epilogue = found.config.base.epilogue if has_epilogue(found.geometry) else fastest.base.epilogue
+    made = {c: config_of(asked._replace(epilogue=epilogue), c) for c in choices}
+    kernels = {c: config for c, config in made.items() if config is not None}
+    first = function(*given, **call)
+
+    def memory_of() -> Any:
+        return torch.empty_like(first)
+
+    def run_of(choice: Choice, memory: Any) -> Callable[[], Any]:
+        return lambda: function(*given, out=memory, kernel=choice, **call)
+
+    measured = tuning.contest(
+        problem_of(asked), rule, kernels, first, memory_of, run_of, traffic=found.bytes, until=until, say=say
+    )
+    return tuning.kept(measured, gpu, found.flops, asked.key) if save else measured
