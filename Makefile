@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT := out/hello
 T ?= test
 
-.PHONY: help demo test unit lit lint types check gpu slow docs clean
+.PHONY: help demo test unit lit lint types check gpu slow docs dist clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -79,6 +79,10 @@ slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones 
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md
 	$(BIN)/python -m cute_dialect.tools.gen_docs
+
+PYTHONS ?= $(PYTHON)
+dist:  ## build sdist and wheel, and use the wheel in clean environments of PYTHONS, and in one without MLIR
+	.ci/dist $(PYTHONS)
 
 clean:  ## remove .venv and everything built
 	rm -rf $(VENV) out build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
