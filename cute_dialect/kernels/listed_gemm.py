@@ -120,7 +120,7 @@ class ListedConfig(NamedTuple):
                 f"expected copies of 16, 8, 4 bytes or 1 for elements (of exact f32 16 or 1), got {self.size}"
             )
         graph = c.epilogue.graph
-        if graph is not None and (graph.paired or graph.reduces or graph.whole_rows):
+        if graph is not None and not c.epilogue.by_element:
             raise ValueError("expected an epilogue of single elements in a list")
         if isinstance(c, WarpConfig):
             c.check()
@@ -149,7 +149,7 @@ class _Seen:
     def __getitem__(self, i: int) -> tuple[Any, Any]:
         (row, column), (m, n, _), first = self.ids[i], self.problem.extents, self.problem.first
         inside = (row < m) & (column < n)
-        return row + first[0] if inside else cute.Int32(_OUTSIDE), column + first[1]
+        return cute.where(inside, cute.Int32(row + first[0]), cute.Int32(_OUTSIDE)), column + first[1]
 
 
 def _matrix(

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded, sums_of
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.fused import Fused, is_exact
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
 from cute_dialect.kernels.split_tf32 import parts_of
 from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
@@ -128,9 +128,8 @@ class WarpConfig(NamedTuple):
         e = self.epilogue
         if self.array and (not self.batch or e.graph is not None):
             raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
-        if self.element == "f64" and not (
-            e.graph is None and e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
-        ):
+        plain = e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
+        if self.element == "f64" and not (plain if e.graph is None else is_exact(e.graph)):
             raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {e.name}")
 
 

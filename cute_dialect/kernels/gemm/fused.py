@@ -18,12 +18,25 @@ from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
-__all__ = ["Fused", "element_of"]
+__all__ = ["Fused", "element_of", "is_exact"]
 
 _OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
     FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
 )
 """Functions whose operands are made floats."""
+
+
+def is_exact(graph: Graph) -> bool:
+    """Tell whether a graph is computed of f64 as of f32: no function of it makes f32 of its operands.
+
+    >>> from cute_dialect.kernels.epilogue_graph import Builder
+    >>> make = Builder()
+    >>> twice = make.call("multiply", make.accum(), make.constant(2.0))
+    >>> is_exact(Graph(tuple(make.nodes), (), (Output(twice),)))
+    True
+    """
+    simple = Epilogue(graph=graph).by_element and len(graph.outputs) == 1
+    return simple and not any(node.op in _OF_FLOATS or node.op in ("cast", "hook") for node in graph.nodes)
 
 
 class Fused:
@@ -58,18 +71,21 @@ class Fused:
         found.store(values.load().to(self.compute))
         return found
 
-    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None) -> None:
+    def apply(
+        self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None
+    ) -> None:  # fmt: skip
         """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
 
-        ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch.
+        ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch; ``end``: the row before which results
+        beside D are stored, None for all.
         """
         if self.without is not None:  # one question for all loads
             if self.factor != 0.0:
-                self.whole.apply(values, columns, row, column, matrix)
+                self.whole.apply(values, columns, row, column, matrix, end)
             else:
-                self.without.apply(values, columns, row, column, matrix)
+                self.without.apply(values, columns, row, column, matrix, end)
         elif self.whole is not None:
-            self.whole.apply(values, columns, row, column, matrix)
+            self.whole.apply(values, columns, row, column, matrix, end)
 
     def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
         """Change registers one by one; ``ids``: the place of each in D, a matrix."""
@@ -98,13 +114,14 @@ class Evaluation:
             None if x.kind != "scalar" else t if x.number else t[0].to(compute) for x, t in zip(graph.inputs, operands)
         ]
 
-    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
+    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any) -> None:
         """Do as :meth:`Fused.apply`."""
         if self.graph.paired:
-            self._apply_pairs(values, columns, row, column, matrix)
+            self._apply_pairs(values, columns, row, column, matrix, end)
             return
         lane = cute.arch.lane_idx()
         rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
+        to_rows = _before(rows, end)
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
@@ -114,7 +131,7 @@ class Evaluation:
             known = wholes
             if self.graph.block:
                 known = self._blocks(values, block * width, width, rows, held, first, matrix, wholes)
-                self._store_scales(known, rows, (column + block * width) // width, matrix)
+                self._store_scales(known, to_rows, (column + block * width) // width, matrix)
             for j in range(block * width // 8, (block + 1) * width // 8):  # registers: the passes unroll it
                 at = first + j * 8
                 of_columns = self._of_columns(at, matrix)
@@ -129,7 +146,7 @@ class Evaluation:
                         values[n] = self.compute(found[i][self.graph.outputs[0].node])
                     for x, t in self.stored:
                         to = t[None, None, matrix] if x.batch else t
-                        store_two([f[x.node] for f in found], to, x, rows[half], at)
+                        store_two([f[x.node] for f in found], to, x, to_rows[half], at)
                     both.append(found)
                 for total in totals:
                     total.take([[f[total.x.node] for f in found] for found in both], at)
@@ -217,7 +234,7 @@ class Evaluation:
                     wholes[half][which] = total
         return wholes
 
-    def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any) -> None:
+    def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any) -> None:
         """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
 
         Each thread has a result for every 8 columns of the sums; four threads exchange them for two groups of 8, so
@@ -226,6 +243,7 @@ class Evaluation:
         graph, lane = self.graph, cute.arch.lane_idx()
         halves = graph.halves
         rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
+        to_rows = _before(rows, end)
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         for group in range(columns // 16):  # registers: the passes unroll it
@@ -246,9 +264,9 @@ class Evaluation:
                     for x, t in self.stored:
                         to = t[None, None, matrix] if x.batch else t
                         if halves[x.node]:
-                            store_one(found[x.node][0], to, rows[half], at // 2)
+                            store_one(found[x.node][0], to, to_rows[half], at // 2)
                         else:
-                            store_two(found[x.node], to, x, rows[half], at)
+                            store_two(found[x.node], to, x, to_rows[half], at)
             if graph.half:
                 for half in cute.range_constexpr(2):
                     both = neighbours(results[half], lane)
@@ -314,6 +332,11 @@ class Evaluation:
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
             pairs.append(both if x.kind == "row" else self._two(held, column, x) if x.kind == "aux" else [held, held])
         return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+def _before(rows: list[Any], end: Any) -> list[Any]:
+    """Return rows, and of those from ``end`` on one that no matrix has."""
+    return rows if end is None else [cute.where(r < end, cute.Int32(r), cute.Int32(1 << 30)) for r in rows]
 
 
 class _Totals:

@@ -62,6 +62,10 @@ class GroupResult(Result):
         found = (self.row(place, atom), first + column)
         return (*found, place.matrix) if cute.rank(self.C) == 3 else found
 
+    def end(self, place: Any) -> Any:
+        """Return the row where a group ends, before which results beside C are stored."""
+        return place.end if self.config.form in ("m", "rows") else None
+
     def put(
         self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int
     ) -> None:  # fmt: skip

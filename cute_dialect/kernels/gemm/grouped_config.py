@@ -61,8 +61,10 @@ class GroupedConfig(NamedTuple):
         if self.form == "k" and c.deferred:
             raise ValueError("expected no deferred store where groups share K: one of them may have no steps")
         graph = c.epilogue.graph
-        if graph is not None and len(graph.outputs) > 1:
-            raise ValueError("expected one result of an epilogue of groups: rows behind a group's end are another's")
+        if graph is not None and (graph.reduces or c.epilogue.whole_tiles):
+            raise ValueError("expected no reductions, nor what is of whole rows or blocks, in an epilogue of groups: rows behind a group's end are another's")
+        if graph is not None and len(graph.outputs) > 1 and self.form == "n":
+            raise ValueError("expected one result of an epilogue of columns: those behind a group's end are another's")
         if self.begins and self.form == "rows":
             raise ValueError("expected no beginnings of matrices of a batch")
         if self.smem_bytes > DEFAULT_TARGET.shared:

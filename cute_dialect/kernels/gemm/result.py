@@ -301,8 +301,12 @@ class Result:
             values = self.fused.taken(values)
             row, first, *_ = self.at(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
-            self.fused.apply(values, columns, row, first * self.twice, place.of[3])
+            self.fused.apply(values, columns, row, first * self.twice, place.of[3], self.end(place))
         return values
+
+    def end(self, place: Any) -> Any:
+        """Return the row before which results beside C are stored; None for all that there are."""
+        return None
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """List the chunks of a warp group: instruction, first column, columns."""

@@ -14,6 +14,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.group_rows import BoundsConfig, GatherConfig, ZeroConfig
+from cute_dialect.kernels.listed_gemm import Base
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.wanted import Wanted, kernel_for
@@ -28,9 +29,10 @@ from cute_dialect.op.dtypes import (
     result_of,
     tf32_allowed,
 )  # fmt: skip
-from cute_dialect.op.epilogue.bound import alone, traced_of
+from cute_dialect.op.epilogue.bound import Bound, alone, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.grouped.by_warps import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
@@ -38,6 +40,7 @@ from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_result, matrix
+from cute_dialect.op.overlap import overlap
 from cute_dialect.op.product import Interpreted, options_of
 from cute_dialect.op.views import copied, expanded, kernel_order, turn
 from cute_dialect.runtime import settings
@@ -233,21 +236,29 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     if result is None:
         result = library.empty(name, shape, problem.output, g.a)
         views["out"] = view_of(result)
+    after = _epilogue(call, s, g, traced, result, problem.output, wide=problem.element == "f64")
     if 0 in shape or s.groups == 0:
-        if 0 not in shape and g.rest == "zero":
-            library.native(views["out"])[...] = 0
-        return result
-    epilogue, operands = _epilogue(name, s, g, traced, result)
+        for x in (views["out"], *after.others):
+            if g.rest == "zero" and 0 not in x.shape:
+                library.native(x)[...] = 0
+        return after.returned(result)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     a, b, out = views["a"], views["b"], views["out"]
-    if (isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0:  # what a and b hold does not matter
-        a, b = _zeros(library, a, b, s)
+    wgmma = not is_of_warps(problem, g.kernel)
+    if wgmma and ((isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0):
+        a, b = _zeros(library, a, b, s)  # what they hold does not matter
     begins = "row_groups" in of_groups or g.begins is not None
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
+    problem = problem._replace(major_a=majors[0], major_b=majors[1])
+    if not wgmma:
+        nothing = isinstance(g.alpha, int | float) and g.alpha == 0.0
+        base = base_of(problem, s.form, after.epilogue or Epilogue(), g.kernel, sms)
+        _by_warps(call, base, s, views, g, of_groups, after, nothing=nothing)
+        return after.returned(result)
     if BITS[problem.element] != 16:
         majors = "k", "k"
-    problem = problem._replace(major_a=majors[0], major_b=majors[1])
-    config = _config(problem, s, begins, epilogue, g.kernel, gpu, sms)
+        problem = problem._replace(major_a=majors[0], major_b=majors[1])
+    config = _config(problem, s, begins, after.epilogue, g.kernel, gpu, sms)
     if call.planned:
         _check_readable(name, {"A": (a, majors[0] == "k"), "B": (b, majors[1] == "n"), "D": (out, True)})
     a = a if readable(a, majors[0] == "k") else copied(library, a, int(majors[0] == "k"))
@@ -263,14 +274,47 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
     if g.accumulator == "block":
         given = (*given, *(kernel_order(views[n]) for n in ("scale_a", "scale_b")))
-    call.launch(config, *given, *operands)
+    call.launch(config, *given, *after.operands)
+    _finish(call, s, g, of_groups.get("row_groups", stretches[0]), target, out, after)
+    return after.returned(result)
+
+
+def _finish(
+    call: _Call, s: Shapes, g: Given, ends: ArrayView, target: ArrayView, out: ArrayView, after: _After
+) -> None:  # fmt: skip
+    """Zero what is no group's, if that is asked for; bring the result to where it belongs."""
     if g.rest == "zero" and s.form != "k":
-        form = "groups" if "row_groups" in of_groups else s.form
-        ends = of_groups["row_groups"] if form == "groups" else stretches[0]
-        call.launch(ZeroConfig(target.dtype, form), kernel_order(target), ends)
+        form = "groups" if "row_groups" in g.groups else s.form
+        for x in (target, *after.others):
+            rows = x if x.strides[-1] == 1 else None
+            if rows is None:
+                raise LayoutError(f"{call.name}: expected results with contiguous rows where the rest is zeroed")
+            call.launch(ZeroConfig(x.dtype, form), kernel_order(x), ends)
     if target is not out:
-        library.native(out)[...] = library.native(target)
-    return result
+        call.library.native(out)[...] = call.library.native(target)
+
+
+def _by_warps(
+    call: _Call, base: Base, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_groups: Mapping[str, ArrayView],
+    after: _After, *, nothing: bool,
+) -> None:  # fmt: skip
+    """Compute a product by kernels without wgmma."""
+    library, out = call.library, views["out"]
+    target = out
+    if not matrix(out).along(1):
+        if call.planned:
+            raise LayoutError(f"{call.name}: expected D with contiguous rows, got strides {tuple(out.strides)}")
+        strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
+        target = library.strided(out.shape, strides, out.dtype, out)
+        if s.form != "k":  # what is not written stays
+            library.native(target)[...] = library.native(out)
+    ends, *begins = (*_stretches(call, s, of_groups), *([] if g.begins is None else [views["begins"]]))
+    first, (config, given) = launches_of(
+        library, base, s, views["a"], views["b"], target, ends, begins[0] if begins else None, nothing=nothing
+    )  # fmt: skip
+    call.launch(*first[:1], *first[1])
+    call.launch(config, *given, *after.operands)
+    _finish(call, s, g, of_groups.get("row_groups", ends), target, out, after)
 
 
 def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, of_torch: bool) -> Problem:
@@ -286,8 +330,8 @@ def problem_of(name: str, s: Shapes, views: Mapping[str, ArrayView], g: Given, o
     arithmetic = arithmetic_of(kind, g.math, g.accumulator, allowed)
     check_types(kind, output, arithmetic)
     element = element_of(kind, arithmetic)
-    if element in ("f32", "f64") or arithmetic == "3xtf32":
-        raise UnsupportedError(f'{name}: expected f16, bf16, f32 with math="tf32" or 8 bits, got {kind}')
+    if kind == "f32" and arithmetic != "tf32":
+        return average(s, "f32", output, ("k", "k"), MATH.get(arithmetic, MATH.get(g.math, "")))
     return average(s, element, output, ("k", "k"), "" if arithmetic == "tf32" else arithmetic)
 
 
@@ -331,21 +375,49 @@ def _on_host(library: Library, x: ArrayView) -> list[int]:
     return [int(n) for n in library.native(x).tolist()] if 0 not in x.shape else []
 
 
+class _After(NamedTuple):
+    """What becomes of the sums, what the launch takes for it, and results beside the first."""
+
+    epilogue: Epilogue | None = None
+    operands: tuple[Any, ...] = ()
+    others: tuple[ArrayView, ...] = ()
+    bound: Bound | None = None
+
+    def returned(self, result: Any) -> Any:
+        """Return all results, as an epilogue's function does."""
+        return result if self.bound is None else self.bound.traced.formed(self.bound.results)
+
+
 def _epilogue(
-    name: str, s: Shapes, g: Given, traced: Traced | None, result: Any
-) -> tuple[Epilogue | None, tuple[Any, ...]]:  # fmt: skip
-    """Return what becomes of the sums, and what the launch takes for it."""
+    call: _Call, s: Shapes, g: Given, traced: Traced | None, result: Any, output: str, *, wide: bool
+) -> _After:  # fmt: skip
+    """Return what becomes of the sums; ``wide``: all in f64.  Raises OpError."""
+    name, found = call.name, None
+    others: list[ArrayView] = []
     if traced is not None:
-        found = of_graph(name, s, traced, g.args or {}, result)
+
+        def another(shape: tuple[int, ...], kind: str) -> Any:
+            return call.library.empty(name, shape, kind or output, g.a)
+
+        found = of_graph(name, s, traced, g.args or {}, result, another)
         graph, operands = found.graph, tuple(found.operands)
+        for n in traced.results[1:]:
+            others.append(view_of(found.results[n]))
+            for other, x in (("a", g.a), ("b", g.b), ("D", result)):
+                if overlap(others[-1], view_of(x)):
+                    raise LayoutError(f"{name}: {n} shares memory with {other}")
+    elif 0 in s.result:
+        return _After()
     else:
         of_sums = {} if g.accumulator == "block" else g.scales
         made = combined(name, s, result, g.alpha, g.beta, g.c, g.bias, g.activation, of_sums)
         if made is None:
-            return None, ()
+            return _After()
         graph, operands = made
+    if wide:
+        graph = graph._replace(inputs=tuple([x._replace(element="f64") if x.number else x for x in graph.inputs]))
     given = tuple([view_of(x) if hasattr(x, "shape") else x for x in operands])
-    return Epilogue(graph=graph), given
+    return _After(Epilogue(graph=graph), given, tuple(others), found)
 
 
 def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
@@ -362,15 +434,13 @@ def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
     found = call.library.strided(shape, aligned_strides(shape, 1, item), a.dtype, a)
     if numbers.strides[0] != 1:
         numbers = call.library.copied(numbers, (1,))
-    wide = item
+    wide = min(item, 4)
     while wide < 4 and all(x * item % (2 * wide) == 0 for x in (k, a.strides[0])) and a.pointer % (2 * wide) == 0:
         wide *= 2
-    if item == 8:
-        raise DtypeError(f"{call.name}: expected elements of 8 to 32 bits to gather, got {a.dtype}")
-    words, n = f"i{8 * wide}", wide // item
+    words = f"i{8 * wide}"
 
     def as_words(x: ArrayView) -> ArrayView:
-        return x._replace(shape=(x.shape[0], k // n), strides=(x.strides[0] // n, 1), dtype=words)
+        return x._replace(shape=(x.shape[0], k * item // wide), strides=(x.strides[0] * item // wide, 1), dtype=words)
 
     call.launch(GatherConfig(words), as_words(a), numbers, as_words(found))
     return found

@@ -7,7 +7,7 @@ one each a group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from inspect import Parameter, Signature
 from types import MappingProxyType
@@ -85,17 +85,29 @@ def combined(
     return _any_column(graph._replace(inputs=tuple(inputs)), s), tuple(operands)
 
 
-def of_graph(call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], result: Any) -> Bound:
-    """Return a traced epilogue with its arrays.  Raises EpilogueError, UnsupportedError."""
-    if len(traced.results) > 1:
+def of_graph(
+    call: str, s: Shapes, traced: Traced, args: Mapping[str, Any], result: Any,
+    make: Callable[[tuple[int, ...], str], Any],
+) -> Bound:  # fmt: skip
+    """Return a traced epilogue with its arrays; ``make`` gives memory for more results.  Raises EpilogueError,
+    UnsupportedError.
+    """
+    if s.form == "n" and len(traced.results) > 1:
         raise UnsupportedError(
-            f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: rows of a tile may be "
+            f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: columns of a tile may be "
             "another group's"
         )
+    reduced = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce]
+    if reduced:
+        raise UnsupportedError(
+            f"{call}: expected results of the shape of the sums, got {reduced[0]}, which is reduced: op.mm and op.bmm "
+            "reduce rows and columns"
+        )
     refuse_arranged(call, traced)
-    if traced.graph.whole_rows:
-        raise UnsupportedError(f"{call}: expected no whole_rows in an epilogue: op.mm and op.bmm have them")
-    found = bound(traced, args, result, s.result, lambda shape, kind: result)
+    for what, there in (("whole_rows", traced.graph.whole_rows), ("quantize", traced.graph.block)):
+        if there:
+            raise UnsupportedError(f"{call}: expected no {what} in an epilogue of groups: op.mm and op.bmm have it")
+    found = bound(traced, args, result, s.result, make)
     return found._replace(graph=_any_column(found.graph, s))
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.kernels.gemm.grouped import grouped_text
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
 from cute_dialect.kernels.group_rows import BoundsConfig, GatherConfig, ZeroConfig, bounds_text, gather_text, zero_text
+from cute_dialect.kernels.listed_gemm import ListedConfig, listed_text
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.compiled import Libraries, by_name
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["Config", "kernel_of", "library_of", "name_of", "text_of"]
 
-Config: TypeAlias = "GroupedConfig | ZeroConfig | BoundsConfig | GatherConfig"
+Config: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
 
 _LIBRARIES = Libraries()
 
@@ -36,6 +38,10 @@ def text_of(config: Config) -> str:
     """Return the kernel's file."""
     if isinstance(config, GroupedConfig):
         return grouped_text(config)
+    if isinstance(config, ListedConfig):
+        return listed_text(config)
+    if isinstance(config, ProblemsConfig):
+        return problems_text(config)
     if isinstance(config, GatherConfig):
         return gather_text(config)
     return zero_text(config) if isinstance(config, ZeroConfig) else bounds_text(config)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.kernels.listed_gemm import ListedConfig
 from cute_dialect.op.choosing.choice import Problem
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.grouped.by_warps import base_of, is_of_warps, size_of
 from cute_dialect.op.grouped.call import Given, problem_of, readable
 from cute_dialect.op.grouped.choosing import ranked
 from cute_dialect.op.grouped.kernels import name_of
@@ -27,14 +30,15 @@ class GroupedExplanation(NamedTuple):
     """How a grouped product is computed; printed, it says all of this.
 
     ``shapes``: what is cut, how often, all extents; ``problem``: a group of average size; ``config``: the kernel, and
-    ``kernel`` its name; ``microseconds``: predicted for groups of that size; ``others``: the next kernels with theirs;
-    ``shared_memory``: bytes of a block; ``copies``: operands that are copied, and bytes; ``flops``: of all groups.
+    ``kernel`` its name; ``microseconds``: predicted for groups of that size, 0 of kernels without wgmma, of which
+    nothing is; ``others``: the next kernels with theirs; ``shared_memory``: bytes of a block; ``copies``: operands that
+    are copied, and bytes; ``flops``: of all groups.
     """
 
     shapes: Shapes
     problem: Problem
     gpu: str
-    config: GroupedConfig
+    config: GroupedConfig | ListedConfig
     microseconds: float
     others: tuple[tuple[float, GroupedConfig], ...]
     copies: tuple[tuple[str, int], ...]
@@ -46,8 +50,8 @@ class GroupedExplanation(NamedTuple):
 
     @property
     def shared_memory(self) -> int:
-        """Bytes of a block."""
-        return self.config.smem_bytes
+        """Bytes of a block; 0 of kernels without wgmma, which compute one tile each."""
+        return self.config.smem_bytes if isinstance(self.config, GroupedConfig) else 0
 
     @property
     def flops(self) -> int:
@@ -60,10 +64,19 @@ class GroupedExplanation(NamedTuple):
         lines = [
             f"{NAME} on {self.gpu}: {s.groups} groups of {_CUT[s.form]}, M {s.m}, N {s.n}, K {s.k}, "
             f"{p.element} to {p.output}, majors {p.major_a} and {p.major_b}",
-            f"  kernel    {self.kernel}: predicted to be the fastest for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
-            f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
-            f"  blocks    up to {self.config.base.at_once} of {self.shared_memory} bytes of shared memory",
         ]
+        if isinstance(self.config, GroupedConfig):
+            lines += [
+                f"  kernel    {self.kernel}: predicted to be the fastest for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
+                f"  predicted {self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s",
+                f"  blocks    up to {self.config.base.at_once} of {self.shared_memory} bytes of shared memory",
+            ]
+        else:
+            m, n = self.config.tile
+            lines += [
+                f"  kernel    {self.kernel}: {p.element} without wgmma, for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
+                f"  blocks    one for each tile of {m} x {n}; a kernel before makes the table of groups",
+            ]
         lines += [f"  copied    {n}, {size / 1e6:.3g} MB" for n, size in self.copies]
         lines += [f"  else      {t:.1f} us  {name_of(c)}" for t, c in self.others]
         return "\n".join(lines)
@@ -85,6 +98,14 @@ def explained_grouped(
     s = shapes_of(NAME, a.shape, b.shape, shapes, None if out is None else out.shape)
     p = problem_of(NAME, s, views, Given(a, b, groups, dtype=dtype, math=math), of_torch)
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
+    if is_of_warps(p, None):
+        p = p._replace(major_a=majors[0], major_b=majors[1])
+        gpu, sms = (gpu, 132) if gpu else here()
+        base = ListedConfig(base_of(p, s.form, Epilogue(), None, sms))
+        rows = not matrix(out).along(1) if out is not None else False
+        copies = (("out", _elements(out) * BITS[p.output] // 8),) if out is not None and rows else ()
+        config = base._replace(size=size_of(base, s, a, b, out))
+        return GroupedExplanation(s, p, gpu, config, 0.0, (), copies)
     majors = majors if BITS[p.element] == 16 else ("k", "k")
     p = p._replace(major_a=majors[0], major_b=majors[1])
     copied = [("a", a, majors[0] == "k"), ("b", b, majors[1] == "n")] + ([] if out is None else [("out", out, True)])

@@ -130,11 +130,14 @@ def cut_arguments(
     math = {"tf32": "tf32", "f32": _MATH.get(MathOperation(asked.math), "exact")}.get(of_a, "default")
     if of_a == "f32" and asked.element_a == "tf32":
         math = "tf32"
+    tile = plan.tile_description
+    if tile is None and plan.chip < 90:
+        tile = plan.tile_descriptions()[0]
     sums = "f16" if asked.accumulator == "f16" else None
     given = Given(
         a, b, groups, d, c if beta != 0.0 else None, bias, alpha, beta, plan.activation, visitor,
         visitor_args if visitor is not None else None, rest, dtype=None if d is not None else kinds.d.element,
-        math=math, accumulator=sums, kernel=plan.tile_description,
+        math=math, accumulator=sums, kernel=tile,
     )  # fmt: skip
     found = planned(call, given, options.get("device"), stream)
     return CutArguments(found.result, found.launches, stream, options)

@@ -124,6 +124,43 @@ def test_steps_of_bytes() -> None:
     assert all(np.array_equal(found[g], wide(a[p]).T @ wide(b[p])) for g, p in enumerate(parts))
 
 
+@pytest.mark.parametrize("kind", ["f64", "f32", "3xtf32"])
+def test_types_without_wgmma(kind: str) -> None:
+    dtype: Any = np.float64 if kind == "f64" else np.float32
+    how: dict[str, Any] = {"device": "cpu", "checks": CHECKS, **({"math": kind} if kind == "3xtf32" else {})}
+    ends, parts = np.array([4, 4, 21], np.int32), [slice(0, 4), slice(4, 4), slice(4, 21)]
+    a, b, c = numbers(24, 16, dtype=dtype), numbers(3, 16, 12, dtype=dtype), numbers(24, 12, dtype=dtype)
+    a[21:], bias = np.nan, numbers(3, 12, dtype=dtype)
+    kept = np.full((24, 12), np.nan, dtype)
+    op.grouped_mm(a, b, ends, out=kept, alpha=0.1, c=c, beta=2.0, bias=bias, activation="relu", **how)
+    want = 0.1 * rows(a, b, parts) + 2 * wide(c)
+    for g, part in enumerate(parts):
+        want[part] += wide(bias[g])
+    worst = np.nanmax(abs(kept - np.maximum(want, 0)))
+    assert worst <= (0 if kind == "f64" else 1e-5) and (np.isnan(kept) == np.isnan(want)).all()
+    if kind != "f64":
+        return
+    grad = c.copy()
+    grad[21:] = np.inf
+    found = op.grouped_mm(a.T, grad, ends, **how)
+    assert all(np.array_equal(found[g], wide(a[p]).T @ wide(grad[p])) for g, p in enumerate(parts))
+    found = op.grouped_mm(b.transpose(0, 2, 1), a.T, ends, rest="zero", **how)
+    assert np.array_equal(found, np.nan_to_num(rows(a, b, parts)).T)
+    which, groups = np.array([5, 5, 1, 0], np.int32), np.array([-1, 0, 2, 2], np.int32)
+    found = op.grouped_mm(a, b, row_groups=groups, gather=which, rest="zero", **how)
+    assert np.array_equal(found, [np.zeros(12), *(wide(a[r]) @ wide(b[g]) for r, g in ((5, 0), (1, 2), (0, 2)))])
+
+
+def test_a_tile_of_mma_sync() -> None:
+    a, b = experts()
+    plan = op.GroupedGemm(element="f16", layout="row", element_C="void", kernel_cc=80)
+    plan.tile_description = TILE
+    done = plan.run(a, b, offs=ENDS.tolist(), rest="zero", device="cpu", checks=CHECKS)
+    assert done.kernels[0].startswith("group-problems-m") and np.array_equal(done.D, np.nan_to_num(rows(a, b)))
+    with pytest.raises(op.UnsupportedError, match="kernel: expected a TileDescription for groups of f64, got 'x'"):
+        of(a=a.astype(np.float64), b=b.astype(np.float64), kernel="x")
+
+
 def test_nothing() -> None:
     a, b = experts()
     none = np.zeros(G, np.int32)
@@ -174,13 +211,61 @@ def test_errors(given: dict[str, Any], error: type[Exception], said: str) -> Non
         of(**given)
 
 
-def test_an_epilogue_of_several_results() -> None:
+TILE = op.TileDescription((64, 64, 32), 3, (2, 2, 1), op.MathInstruction((16, 8, 16), "f16", "f16", "f32"))
+"""A tile of ``mma.sync``."""
+
+
+@pytest.mark.parametrize("kernel", [None, TILE], ids=["wgmma", "mma.sync"])
+def test_an_epilogue_of_several_results(kernel: Any) -> None:
+    def both(accum: Any, bias: Any) -> Any:
+        E = accum + bias
+        D = op.epilogue.relu(E)
+        return D, E
+
+    a, b = experts()
+    bias, E = numbers(N), np.full((T, N), np.nan, np.float32)
+    want = rows(a, b) + wide(bias)
+    given: dict[str, Any] = {"epilogue": both, "kernel": kernel, "device": "cpu"}
+    out = np.full((T, N), np.nan, np.float16)
+    found, also = op.grouped_mm(a, b, ENDS, args={"bias": bias, "E": E}, out=out, checks=CHECKS, **given)
+    assert found is out and also is E and np.array_equal(E, want, equal_nan=True)
+    assert np.array_equal(out, np.maximum(want, 0), equal_nan=True)
+    _, also = op.grouped_mm(a, b, ENDS, args={"bias": bias}, rest="zero", **given)
+    assert also.dtype == np.float16 and np.array_equal(also, np.nan_to_num(want))
+    x, kept = numbers(3, 40, K), np.full((3, 40, N), 7, np.float16)
+    op.grouped_mm(x, b[:3], lengths=[0, 7, 40], args={"bias": bias, "E": kept}, **given)
+    assert (kept[0] == 7).all() and (kept[1, 7:] == 7).all()
+    assert np.array_equal(kept[1, :7], wide(x[1, :7]) @ wide(b[1]) + wide(bias))
+
+
+def test_what_epilogues_have_not() -> None:
+    a, b = experts()
+
     def both(accum: Any) -> Any:
         D = E = accum * 2
         return D, E
 
-    with pytest.raises(op.UnsupportedError, match="expected an epilogue of one result, got D, E"):
-        of(epilogue=both)
+    with pytest.raises(
+        op.UnsupportedError, match="grouped_mm: expected an epilogue of one result, got D, E: columns of"
+    ):
+        op.grouped_mm(b.transpose(0, 2, 1), a.T, ENDS, epilogue=both, device="cpu")
+    with pytest.raises(op.LayoutError, match="grouped_mm: E shares memory with a"):
+        of(a=a, epilogue=both, args={"E": a[:, :N]})
+    turned = np.zeros((N, T), np.float16).T
+    with pytest.raises(
+        op.LayoutError, match="grouped_mm: expected results with contiguous rows where the rest is zeroed"
+    ):
+        of(epilogue=both, args={"E": turned}, rest="zero")
+
+    def reduced(accum: Any) -> Any:
+        D = accum
+        total = op.epilogue.sum(accum, -1)
+        return D, total
+
+    with pytest.raises(
+        op.UnsupportedError, match="expected results of the shape of the sums, got total, which is reduced"
+    ):
+        of(epilogue=reduced)
 
     def as_it_is(accum: Any) -> Any:
         return accum
@@ -246,6 +331,8 @@ def test_explained() -> None:
     a, b = experts()
     found = op.explain(op.grouped_mm, a, b[:, :, :33].copy(), row_groups=(T,), gpu="NVIDIA H200")
     assert found.copies == (("b", G * K * 33 * 2),) and "copied    b" in str(found)
+    found = op.explain(op.grouped_mm, a.astype(np.float64), b.astype(np.float64), offs=(6,), gpu="NVIDIA H200")
+    assert found.kernel.endswith("-list16") and "f64 without wgmma" in str(found) and found.shared_memory == 0
     with pytest.raises(op.ShapeError, match="expected offs of"):
         op.explain(op.grouped_mm, a, b, offs=[1, 2])
 
