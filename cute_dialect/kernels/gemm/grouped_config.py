@@ -62,7 +62,9 @@ class GroupedConfig(NamedTuple):
             raise ValueError("expected no deferred store where groups share K: one of them may have no steps")
         graph = c.epilogue.graph
         if graph is not None and (graph.reduces or c.epilogue.whole_tiles):
-            raise ValueError("expected no reductions, nor what is of whole rows or blocks, in an epilogue of groups: rows behind a group's end are another's")
+            raise ValueError(
+                "expected an epilogue of groups whose results are of elements, or pairs, of the sums alone"
+            )
         if graph is not None and len(graph.outputs) > 1 and self.form == "n":
             raise ValueError("expected one result of an epilogue of columns: those behind a group's end are another's")
         if self.begins and self.form == "rows":

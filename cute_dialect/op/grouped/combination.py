@@ -97,6 +97,9 @@ def of_graph(
             f"{call}: expected an epilogue of one result, got {', '.join(traced.results)}: columns of a tile may be "
             "another group's"
         )
+    for what, there in (("whole_rows", traced.graph.whole_rows), ("blocks", traced.graph.block)):
+        if there:
+            raise UnsupportedError(f"{call}: expected no {what} in an epilogue: op.mm and op.bmm have them")
     reduced = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce]
     if reduced:
         raise UnsupportedError(
@@ -104,9 +107,6 @@ def of_graph(
             "reduce rows and columns"
         )
     refuse_arranged(call, traced)
-    for what, there in (("whole_rows", traced.graph.whole_rows), ("quantize", traced.graph.block)):
-        if there:
-            raise UnsupportedError(f"{call}: expected no {what} in an epilogue of groups: op.mm and op.bmm have it")
     found = bound(traced, args, result, s.result, make)
     return found._replace(graph=_any_column(found.graph, s))
 

@@ -267,6 +267,13 @@ def test_what_epilogues_have_not() -> None:
     ):
         of(epilogue=reduced)
 
+    def quantized(accum: Any) -> Any:
+        D, scales = op.epilogue.quantize(accum, "i8", 32)
+        return D, scales
+
+    with pytest.raises(op.UnsupportedError, match="grouped_mm: expected no blocks in an epilogue: "):
+        of(epilogue=quantized)
+
     def as_it_is(accum: Any) -> Any:
         return accum
 
