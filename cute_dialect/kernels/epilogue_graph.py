@@ -5,6 +5,9 @@ A graph is data.  Its nodes are in an order in which each comes after its operan
     accum                  the sums
     constant               ``value``: a number, as a text that is exact
     load                   ``value``: the number of an input
+    random                 of a seed and an offset, integers: a number of [0, 1), see
+                           :mod:`cute_dialect.kernels.counted_random`; ``value``: half, of what lies over (M, N / 2);
+                           turned, of the transposed result; or none
     row, column, matrix    where the element lies (i32), of the sums
     cast                   ``value``: the type that it is rounded to
     even, odd              of two neighbours of a row, columns 2 j and 2 j + 1, the first and the second: what is
@@ -36,6 +39,7 @@ from hashlib import sha256
 from math import inf
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.counted_random import drawn_of_arrays
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS, NUMPY, cast_of_arrays
 
 __all__ = ["Builder", "Graph", "Input", "Node", "Output", "evaluate", "parts_of"]
@@ -135,6 +139,7 @@ class Graph(NamedTuple):
         found: list[bool] = []
         for node in self.nodes:
             here = node.op in ("even", "odd") or (node.op == "load" and self.inputs[node.value].half)
+            here = here or (node.op == "random" and node.value == "half")
             here = here or any(found[i] for i in node.operands)
             found.append(here and node.op != "interleave")
         return tuple(found)
@@ -178,7 +183,13 @@ class Graph(NamedTuple):
     @property
     def places(self) -> bool:
         """Tell whether it asks where an element lies."""
-        return any(n.op in ("row", "column", "matrix") for n in self.nodes)
+        return any(n.op in ("row", "column", "matrix", "random") for n in self.nodes)
+
+    @property
+    def whole_inputs(self) -> set[int]:
+        """The inputs that are integers, as seeds and offsets are."""
+        seeds = [self.nodes[i] for n in self.nodes if n.op == "random" for i in n.operands]
+        return {n.value for n in seeds if n.op == "load"}
 
     @property
     def by_row(self) -> bool:
@@ -221,6 +232,8 @@ class Graph(NamedTuple):
         """Return the same of the transposed result: rows are its columns."""
         other = {"row": "column", "column": "row"}
         nodes = tuple([n._replace(op=other.get(n.op, n.op)) for n in self.nodes])
+        turned = {"": "turned", "turned": ""}
+        nodes = tuple([n._replace(value=turned.get(n.value, n.value)) if n.op == "random" else n for n in nodes])
         inputs = tuple([x.transposed() for x in self.inputs])
         return Graph(nodes, inputs, tuple([x.transposed() for x in self.outputs]))
 
@@ -304,6 +317,10 @@ class Builder:
     def block(self, x: int, width: int) -> int:
         """Return the greatest of each ``width`` columns of a row."""
         return self._add(Node("block", (x,), width))
+
+    def random(self, seed: int, offset: int, half: bool = False) -> int:
+        """Return a number of [0, 1) of each element; ``half``: of those of (M, N / 2)."""
+        return self._add(Node("random", (seed, offset), "half" if half else ""))
 
     def interleave(self, x: int, y: int) -> int:
         """Return the value whose even and odd columns two others are."""
@@ -414,6 +431,9 @@ def evaluate(
             elif node.op == "whole":
                 x = values[node.operands[0]]
                 found = of_rows(arrays.where(accum == accum, x, x), node.value)
+            elif node.op == "random":
+                like = accum[..., ::2] if node.value == "half" else accum
+                found = drawn_of_arrays(like, *[values[i] for i in node.operands])
             elif node.op == "block":
                 x = values[node.operands[0]]
                 found = greatest_of_blocks(arrays.where(accum == accum, x, x), node.value)

@@ -245,6 +245,8 @@ def _product(
         _combine(call, found, parts, views["out"])
         return _returned(found, result)
     known = call.known if library.name == "torch" and not call.where.cpu and not nothing and copy is None else None
+    if found is not None and any([x.number and x.element == "i64" for x in found.graph.inputs]):
+        known = None  # each seed would be a call of its own
     if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
         known = None  # copies would have to be copied again; torch's switch says how f32 is multiplied
     if known is not None and in_place:

@@ -309,7 +309,7 @@ def _annotation(x: Input | Output) -> Any:
             return cute.Tensor[kind, "(?,?,?):(?,?,?)" if x.batch else "(?,?):(?,?)", f"align<{kind.width // 8}>"]
         x = Input("aux", x.element, False, x.batch, x.order, x.pairs)
     if x.number:
-        return kind(0.0)
+        return kind(0) if kind.is_integer else kind(0.0)
     if x.kind == "aux":
         d = "?{div=2}" if x.pairs else "?"
         strides = {"n": f"{d},1", "m": f"1,{d}", "": "?,?"}[x.order]

@@ -12,6 +12,7 @@ column, for two neighbours at once, as are elements of matrices, where their mem
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.counted_random import drawn, number_of, words_of
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
 from cute_dialect.kernels.gemm.elements import number, rounded
@@ -110,9 +111,11 @@ class Evaluation:
         self.stored = [(x, t) for x, t in outputs if not x.reduce and not x.block]
         self.scales = [(x, t) for x, t in outputs if x.block]
         self.reduced = [(x, t) for x, t in outputs if x.reduce]
+        whole = graph.whole_inputs
         self.scalars = [
-            None if x.kind != "scalar" else t if x.number else t[0].to(compute) for x, t in zip(graph.inputs, operands)
-        ]
+            None if x.kind != "scalar" else cute.Int64(t if x.number else t[0]) if i in whole else
+            t if x.number else t[0].to(compute) for i, (x, t) in enumerate(zip(graph.inputs, operands))
+        ]  # fmt: skip
 
     def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any) -> None:
         """Do as :meth:`Fused.apply`."""
@@ -136,11 +139,13 @@ class Evaluation:
                 at = first + j * 8
                 of_columns = self._of_columns(at, matrix)
                 both: list[Any] = []
+                drawn_here = self._drawn(rows, at, matrix)
                 for half in cute.range_constexpr(2):
                     elements = self._elements(held[half], of_columns, at)
                     found: list[Any] = []
                     for i in cute.range_constexpr(2):
                         place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
+                        place |= {which: words[2 * half + i] for which, words in drawn_here.items()}
                         n = j * 4 + (2 * half + i)
                         found.append(evaluated(self.graph, values[n], elements[i], place))
                         values[n] = self.compute(found[i][self.graph.outputs[0].node])
@@ -152,6 +157,24 @@ class Evaluation:
                     total.take([[f[total.x.node] for f in found] for found in both], at)
         for total in totals:
             total.store(column // columns)
+
+    def _drawn(self, rows: list[Any], column: Any, matrix: Any) -> dict[int, list[Any]]:
+        """Return the random numbers of two neighbours in each of two rows, by the number of the node, where these share
+        a counter: none where they do not.
+        """
+        found: dict[int, list[Any]] = {}
+        if self.lanes.half != 8:
+            return found
+        for i, node in enumerate(self.graph.nodes):
+            if node.op == "random" and node.value == "":
+                seeds = [self._whole(k) for k in node.operands]
+                found[i] = [number_of(word) for word in words_of(rows[0], column, matrix, *seeds)]
+        return found
+
+    def _whole(self, which: int) -> Any:
+        """Return a seed or an offset."""
+        node = self.graph.nodes[which]
+        return constant_of(node) if node.op == "constant" else self.scalars[node.value]
 
     def _blocks(
         self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], first: Any, matrix: Any,
@@ -468,6 +491,10 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
         else:
             found = []
             for i in range(1 if half else 2):
+                if node.op == "random":
+                    here = {**place, "column": place["column"] // 2 if half else place["column"] + i}
+                    found.append(value_of(node, None, None, [values[k][0] for k in node.operands], here))
+                    continue
                 operands = [values[k][min(i, len(values[k]) - 1)] for k in node.operands]
                 loaded = inputs[i][node.value] if node.op == "load" else None
                 found.append(value_of(node, accum[i], loaded, operands, place))
@@ -499,6 +526,9 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return loaded
     if node.op in place:
         return place[node.op]
+    if node.op == "random":
+        row, column = (place[n] for n in (("column", "row") if node.value == "turned" else ("row", "column")))
+        return drawn(row, column, place["matrix"], *operands)
     if node.op == "hook":
         return node.value(*operands)
     if node.op == "cast":

@@ -63,12 +63,19 @@ class Making(Builder):
         self.sums = sums
         self.arguments: list[Argument] = []
         self._halves: list[bool] = []
+        self._integers: dict[str, int] = {}
 
     def argument(self, name: str, input: Input, view: View | None = None) -> int:
         """Return the values of an argument."""
         node = self.load(input)
         self.arguments.append(Argument(name, len(self.inputs) - 1, input.kind, input.batch, view))
         return node
+
+    def integer(self, name: str) -> int:
+        """Return the value of an integer that is an argument of the launch."""
+        if name not in self._integers:
+            self._integers[name] = self.argument(name, Input("scalar", "i64", number=True))
+        return self._integers[name]
 
     def is_half(self, node: int) -> bool:
         """Tell whether a node lies over half of the columns of the sums."""

@@ -17,6 +17,7 @@ from cute_dialect.op.dtypes import element_name, torch_name
 from cute_dialect.op.epilogue.arranging import Argument
 from cute_dialect.op.epilogue.functions import combined
 from cute_dialect.op.epilogue.modes import View, as_array, as_sums, laid
+from cute_dialect.op.epilogue.proxy import INTEGERS
 from cute_dialect.op.epilogue.reducing import Reduced
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
 from cute_dialect.op.errors import DeviceError, EpilogueError
@@ -92,6 +93,8 @@ class Bound(NamedTuple):
 
         def spread(x: Input, t: Any, of: tuple[Any, View | None]) -> Any:
             given, view = of
+            if x.number and x.element == "i64":
+                return int(t)
             if x.number:
                 return sums[(0,) * sums.ndim] * 0 + float(t)
             if view is not None:
@@ -236,7 +239,7 @@ def bound(
         stored.append(view)
     graph = Graph(traced.graph.nodes, tuple(inputs), tuple(outputs))
     for i in reversed(range(len(inputs))):  # what 0 leaves of is not read
-        zero = inputs[i].number and float(arrays[i]) == 0.0
+        zero = inputs[i].number and inputs[i].element != "i64" and float(arrays[i]) == 0.0
         if zero and any(n.op == "scaled" and graph.nodes[n.operands[0]] == Node("load", (), i) for n in graph.nodes):
             graph, kept = graph.with_zero(i)
             arrays, reads, given = [arrays[k] for k in kept], [reads[k] for k in kept], [given[k] for k in kept]
@@ -329,6 +332,10 @@ def _input(
             raise EpilogueError(
                 f"{what}: {argument.name} is a number here and {_SHAPES[x.kind]} in the trace: trace again"
             )
+        if argument.number in traced.graph.whole_inputs:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+                raise EpilogueError(f"{what}: expected an integer of 0 to 2**63 - 1 for {argument.name}, got {value!r}")
+            return Input("scalar", "i64", number=True), value
         return Input("scalar", number=True), float(value)
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         raise EpilogueError(f"{what}: {argument.name}: expected a number or an array, got {type(value).__name__}")
@@ -351,6 +358,8 @@ def _input(
     element = element_name(value.dtype)
     if x.kind in ("scalar", "matrix"):
         flat = value.reshape(-1)
+        if argument.number in traced.graph.whole_inputs and element not in INTEGERS:
+            raise EpilogueError(f"{what}: expected integers for {argument.name}, got {element}")
         if x.kind == "matrix" and matrices > 1 and flat.shape[0] == 1:
             raise EpilogueError(f"{what}: {argument.name} is one element here and (L, 1, 1) in the trace: trace again")
         return Input(x.kind, element, order="n" if _strides(flat)[0] == 1 else ""), flat

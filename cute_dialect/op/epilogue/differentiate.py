@@ -65,7 +65,7 @@ RULES: Mapping[str, Callable[..., Sequence[Any]]] = {
 
 _WITHOUT = {
     "floor_divide", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
-    "logical_not", "row", "column", "matrix", "constant",
+    "logical_not", "row", "column", "matrix", "constant", "random",
 }  # fmt: skip
 """What changes by steps, or not at all."""
 
@@ -120,7 +120,8 @@ def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: 
         n = sums[-1] // 2 if x.half else sums[-1]
         shape = {"aux": (sums[-2], n), "row": (1, n), "column": (sums[-2], 1)}.get(x.kind, (1, 1))
         several = (sums[0],) if (x.batch or x.kind == "matrix") and len(sums) == 3 else ()
-        examples[a.name] = 0.5 if x.number else FakeTensor(element, (*several, *shape))
+        whole = x.number and x.element == "i64"
+        examples[a.name] = 1 if whole else 0.5 if x.number else FakeTensor(element, (*several, *shape))
     examples |= {f"grad_{n}": FakeTensor("f32", traced.shape_of(sums, n)) for n in given}
     return trace(backward, examples, runtime=[a.name for a in traced.arguments])
 
@@ -212,6 +213,9 @@ def _forward(traced: Traced, values: Mapping[str, Any]) -> list[Any]:
             found.append(values["accum"].place(node.op))
         elif node.op == "cast":
             found.append(operands[0].cast(node.value))
+        elif node.op == "random":
+            like = values["accum"].pair()[0] if node.value == "half" else values["accum"]
+            found.append(like.random(*operands))
         elif node.op in ("even", "odd"):
             found.append(operands[0].pair()[node.op == "odd"])
         elif node.op == "interleave":

@@ -10,10 +10,12 @@ trace, so that a function written with them is its own reference.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
+from cute_dialect.kernels.counted_random import drawn_of_arrays
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
 from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
 from cute_dialect.op.dtypes import element_name
@@ -23,10 +25,10 @@ from cute_dialect.op.errors import EpilogueError
 __all__ = [
     "ACTIVATIONS", "abs", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
     "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
-    "d_tanh", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity", "leaky_relu",
-    "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum", "mish",
-    "multiply_add", "pairs", "permute", "prelu", "quantize", "relu", "relu6", "reshape", "row", "rsqrt", "sigmoid",
-    "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
+    "d_tanh", "dropout", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity",
+    "leaky_relu", "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum",
+    "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6", "reshape", "row",
+    "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
 ]  # fmt: skip
 
 
@@ -170,6 +172,35 @@ def pairs(x: Any) -> tuple[Any, Any]:
     if isinstance(x, proxy.Proxy):
         return x.pair()
     return x[..., 0::2], x[..., 1::2]
+
+
+def random(x: Any, seed: Any, offset: Any = 0) -> Any:
+    """Return a number of [0, 1) for each element of a matrix or a batch, multiples of 2 ** -24: by Philox of the seed,
+    the offset and the element's place (:mod:`cute_dialect.kernels.counted_random`), so that each kernel, and numpy and
+    torch, give the same.
+
+    ``seed``, ``offset``: integers, arguments of the launch where they are arguments of the function, or arrays of one;
+    of the offset the lower 32 bits count.
+
+    >>> import numpy as np
+    >>> random(np.zeros((1, 4)), 7).round(3).tolist()
+    [[0.133, 0.606, 0.593, 0.43]]
+    """
+    return x.random(seed, offset) if isinstance(x, proxy.Proxy) else drawn_of_arrays(x, seed, offset)
+
+
+def dropout(x: Any, p: Any, seed: Any, offset: Any = 0) -> Any:
+    """Return elements that are 0 with a probability of ``p``, a number of [0, 1], and else ``x / (1 - p)``; which, say
+    the seed and the offset (:func:`random`): give each call an offset, or a seed, of its own.
+    """
+    if isinstance(p, int | float):
+        if not 0.0 <= p <= 1.0:
+            raise EpilogueError(f"dropout: expected a probability of 0 to 1, got {p}")
+        p = struct.unpack("f", struct.pack("f", p))[0]  # as a kernel compares it
+        scale = 0.0 if p == 1.0 else 1.0 / (1.0 - p)
+    else:
+        scale = 1.0 / (1.0 - p)
+    return where(random(x, seed, offset) >= p, x * scale, 0.0)
 
 
 def quantize(x: Any, element: str = "f8E4M3FN", block: int | Sequence[int] = 128, scales: str = "f32") -> Any:

@@ -28,6 +28,28 @@ class Needed(Exception):
         self.names = sorted(names)
 
 
+class Integer:
+    """An integer among the arguments: an argument of the launch as long as it is a seed or an offset of random numbers,
+    else its value is asked for.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def _needed(self, *others: Any) -> NoReturn:
+        raise Needed(frozenset((self.name,)))
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _needed
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __abs__ = __invert__ = __round__ = _needed
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = _needed
+    __lshift__ = __rshift__ = __rlshift__ = __rrshift__ = __divmod__ = __rxor__ = __pos__ = _needed
+    __bool__ = __int__ = __float__ = __index__ = __str__ = __repr__ = __format__ = __hash__ = _needed  # type: ignore[assignment]
+    __array__ = __array_ufunc__ = __array_function__ = __torch_function__ = __complex__ = _needed
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._needed()
+
+
 class NoSuchAttribute(EpilogueError, AttributeError):
     """Report an attribute that values of a trace do not have."""
 
@@ -151,6 +173,33 @@ class Proxy:
             raise EpilogueError(f"{self.what}: expected cast() of what is computed of accum, got an argument alone")
         node = self.make.cast(self.node, element)
         return Proxy(self.what, self.make, node, self.shape, self.needs, "", self.modes)
+
+    def random(self, seed: Any, offset: Any) -> Proxy:
+        """Return numbers of [0, 1), one for each element.  Raises EpilogueError."""
+        self._as_sums("random")
+        make = self.make
+        if not isinstance(make, arranging.Making) or len(self.shape) < 2:
+            raise EpilogueError(f"{self.what}: expected random numbers of a matrix or a batch, got shape {self.shape}")
+        nodes = [self._whole(make, name, x) for name, x in (("seed", seed), ("offset", offset))]
+        half = make.is_half(self.node)
+        shape = (*make.sums[:-1], make.sums[-1] // 2) if half else make.sums
+        if self.shape != shape:
+            raise EpilogueError(f"{self.what}: expected random numbers of all of {shape}, got shape {self.shape}")
+        return Proxy(self.what, make, make.random(nodes[0], nodes[1], half), shape)
+
+    def _whole(self, make: Any, name: str, x: Any) -> int:
+        """Return the value of a seed or an offset.  Raises EpilogueError."""
+        if isinstance(x, Integer):
+            return make.integer(x.name)
+        if isinstance(x, int) and not isinstance(x, bool):
+            return make.constant(x)
+        node = make.nodes[x.node] if isinstance(x, Proxy) and x.node >= 0 else None
+        read = make.inputs[node.value] if node is not None and node.op == "load" else None
+        if not isinstance(x, Proxy) or read is None or read.kind != "scalar" or read.element not in INTEGERS:
+            raise EpilogueError(
+                f"{self.what}: expected a {name} that is an integer, or an array of one, got another one"
+            )
+        return x.node
 
     def quantized(self, element: str, width: int, scales: str) -> tuple[Proxy, Scales]:
         """Return it as numbers of 8 bits, and their scales; see :func:`.functions.quantize`.  Raises EpilogueError."""
@@ -315,6 +364,8 @@ class Proxy:
         return call("remainder", other, self)
 
     def __pow__(self, other: Any) -> Any:
+        if isinstance(other, Integer):
+            raise Needed(frozenset((other.name,)))
         if not isinstance(other, int) or not 1 <= other <= 8:
             raise EpilogueError(f"{self.what}: expected a power of 1 to 8, got {other!r}")
         found: Any = self
@@ -360,6 +411,9 @@ class Proxy:
         return call("logical_not", self)
 
 
+INTEGERS = ("i32", "i64", "ui8")
+"""Types of seeds in memory."""
+
 _LEAST = 2.0**-110
 """Where no value of a block is larger their scale is 1, and they are 0."""
 
@@ -393,6 +447,9 @@ def unknown(what: str, name: str) -> EpilogueError:
 def call(name: str, *operands: Any) -> Any:
     """Return the value of a function, of stand-ins and numbers."""
     proxies = [x for x in operands if isinstance(x, Proxy)]
+    for x in operands:
+        if isinstance(x, Integer):
+            raise Needed(frozenset((x.name,)))
     what, make = proxies[0].what, proxies[0].make
     origin = proxies[0].origin if len(proxies) == 1 and all([_plain(x) for x in operands]) else None
     if origin is not None:

@@ -29,7 +29,7 @@ from cute_dialect.kernels.epilogue_graph import Graph, Input, Node, Output, eval
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.arranging import Argument, Making, Origin, own_modes, view_of_result
 from cute_dialect.op.epilogue.modes import View
-from cute_dialect.op.epilogue.proxy import Needed, Proxy, Reduced, Scales
+from cute_dialect.op.epilogue.proxy import Integer, Needed, Proxy, Reduced, Scales
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["FakeTensor", "Traced", "trace"]
@@ -229,8 +229,9 @@ def trace(
     ``examples``: an array, a :class:`FakeTensor` or a number for each parameter; only shapes matter of arrays: (N,) or
     (1, N) is a value a column, (M, 1) one a row, (M, N) one an element, one element one for all; of a batch with L
     before them, or one for all matrices.  Python's numbers are arguments of the kernel where it only computes with
-    them, and constants of it where the function asks for their value (``if``, ``range``, ``math.sqrt``); ``runtime``:
-    the names of those that are arguments, all others are constants.
+    them, and constants of it where the function asks for their value (``if``, ``range``, ``math.sqrt``), and where they
+    are integers, but for seeds and offsets of :func:`.functions.random`; ``runtime``: the names of those that are
+    arguments, all others are constants.
 
     Raises EpilogueError for what cannot be traced.
     """
@@ -242,14 +243,20 @@ def trace(
     ]  # fmt: skip
     if runtime is not None:
         constants = [name for name in constants if name not in runtime]
+    whole = [n for n, x in examples.items() if isinstance(x, int) and not isinstance(x, bool)]
+    if runtime is not None:
+        whole = [n for n in whole if n in runtime]
     while True:
         try:
-            return _traced(function, examples, constants)
+            return _traced(function, examples, [n for n in constants if n not in whole], whole)
         except Needed as e:
-            constants += e.names
+            constants += [n for n in e.names if n not in whole and n not in constants]
+            whole = [n for n in whole if n not in e.names]
 
 
-def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants: Sequence[str]) -> Traced:
+def _traced(
+    function: Callable[..., Any], examples: Mapping[str, Any], constants: Sequence[str], whole: Sequence[str]
+) -> Traced:
     what = f"epilogue {name_of(function)}"
     parameters = list(inspect.signature(function).parameters)
     missing = [n for n in parameters if n not in examples]
@@ -269,6 +276,9 @@ def _traced(function: Callable[..., Any], examples: Mapping[str, Any], constants
             arguments[name] = Proxy(what, make, make.accum(), sums.shape)
             continue
         x = given(examples[name], f"{what}: {name}")
+        if name in whole:
+            arguments[name] = Integer(name)
+            continue
         if name in constants and x.shape is None:
             arguments[name] = x.number
             continue

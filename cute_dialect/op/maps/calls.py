@@ -243,7 +243,7 @@ class Elementwise:
                 )
         if not outputs:
             raise EpilogueError(f"{self.name}: expected at least one result")
-        wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block")]
+        wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block", "random")]
         if wrong:
             raise EpilogueError(f"{self.name}: expected functions of elements, got {wrong[0]}()")
         graph = make.graph(outputs)

@@ -1,0 +1,111 @@
+"""Random numbers by counting: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3"), of the
+place of an element, so that any kernel, a gradient and a reference draw the same one.
+
+Four elements share a counter: rows r and r + 8 of each 16, r < 8, of columns 2 c and 2 c + 1, which are what a thread
+of ``wgmma`` has of 8 columns.
+
+    counter  = (column // 2, row // 16 * 8 + row % 8, matrix, offset mod 2^32)
+    key      = (seed mod 2^32, seed // 2^32)
+    number   = (word[2 * (row // 8 % 2) + column % 2] // 2^8) / 2^24
+
+>>> import numpy as np
+>>> [f"{int(x):08x}" for x in philox([np.int64(0)] * 4, [np.int64(0)] * 2)]
+['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
+"""
+
+# Operators are those of values in a trace, or of arrays of any library.
+# pyright: basic
+
+from typing import Any
+
+import cute_dialect.lang as cute
+
+__all__ = ["drawn", "drawn_of_arrays", "philox", "words_of"]
+
+_FACTORS = (0xD2511F53, 0xCD9E8D57)
+_STEPS = (0x9E3779B9, 0xBB67AE85)
+_WORD = 0xFFFFFFFF
+
+
+def philox(counter: Any, key: Any) -> list[Any]:
+    """Return the four words of a counter, of arrays of int64 that hold words; products wrap, as 64 bits do."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        first, second = c[0] * _FACTORS[0], c[2] * _FACTORS[1]
+        c = [
+            ((second >> 32) & _WORD) ^ c[1] ^ k[0], second & _WORD,
+            ((first >> 32) & _WORD) ^ c[3] ^ k[1], first & _WORD,
+        ]  # fmt: skip
+        k = [(x + step) & _WORD for x, step in zip(k, _STEPS)]
+    return c
+
+
+def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
+    """Return a number of [0, 1) for each element of a matrix, or of a batch, of numpy or torch: of its type."""
+    shape = tuple(like.shape)
+    rank = len(shape)
+    if hasattr(like, "data_ptr"):
+        import torch  # pyright: ignore[reportMissingImports]
+
+        def place(axis: int) -> Any:
+            full = [1] * rank
+            full[axis] = -1
+            return torch.arange(shape[axis], device=like.device, dtype=torch.int64).reshape(full)
+
+        def whole(x: Any) -> Any:
+            return torch.as_tensor(x, device=like.device).to(torch.int64).reshape(())
+    else:
+        import numpy as np
+
+        def place(axis: int) -> Any:
+            full = [1] * rank
+            full[axis] = -1
+            return np.arange(shape[axis], dtype=np.int64).reshape(full)
+
+        def whole(x: Any) -> Any:
+            return np.asarray(x).astype(np.int64).reshape(-1)[:1]
+
+    row, column = place(-2), place(-1)
+    matrix = place(-3) if rank > 2 else row * 0
+    seed, offset = whole(seed), whole(offset)
+    pairs, strips, zero = column // 2, row // 16 * 8 + row % 8, (row + column + matrix) * 0
+    words = philox(
+        [pairs + zero, strips + zero, matrix + zero, (offset & _WORD) + zero], [seed & _WORD, (seed >> 32) & _WORD]
+    )  # fmt: skip
+    which = row // 8 % 2 * 2 + column % 2
+    word: Any = sum(w * (which == i) for i, w in enumerate(words))
+    number = word >> 8
+    number = number.to(like.dtype) if hasattr(like, "data_ptr") else number.astype(like.dtype)
+    return number * 2.0**-24
+
+
+# --------------------------------------------------------------------------------------------------------- in kernels
+
+
+def words_of(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> list[Any]:
+    """Return the four words of the counter of an element."""
+    seed, offset = cute.Int64(seed), cute.Int64(offset)
+    c = [cute.Uint32(x) for x in (column // 2, row // 16 * 8 + row % 8, 0 if matrix is None else matrix, 0)]
+    c[3] = (offset & _WORD).to(cute.Uint32)
+    k = [(seed & _WORD).to(cute.Uint32), ((seed >> 32) & _WORD).to(cute.Uint32)]
+    for _ in cute.range_constexpr(10):
+        first, second = c[0].to(cute.Uint64) * _FACTORS[0], c[2].to(cute.Uint64) * _FACTORS[1]
+        c = [
+            (second >> 32).to(cute.Uint32) ^ c[1] ^ k[0], second.to(cute.Uint32),
+            (first >> 32).to(cute.Uint32) ^ c[3] ^ k[1], first.to(cute.Uint32),
+        ]  # fmt: skip
+        k = [x + step for x, step in zip(k, _STEPS)]
+    return c
+
+
+def number_of(word: Any) -> Any:
+    """Return a word as a number of [0, 1): its 24 upper bits."""
+    return (word >> 8).to(cute.Float32) * 2.0**-24
+
+
+def drawn(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> Any:
+    """Return the number of an element."""
+    words = words_of(row, column, matrix, seed, offset)
+    lower, odd = row // 8 % 2 == 1, column % 2 == 1
+    first, second = cute.where(odd, words[1], words[0]), cute.where(odd, words[3], words[2])
+    return number_of(cute.where(lower, second, first))
