@@ -68,6 +68,7 @@ from cute_dialect.front.errors import NotCompiled as NotCompiled
 from cute_dialect.front.errors import StaticError as StaticError
 from cute_dialect.front.errors import SyntaxErrorInKernel as SyntaxErrorInKernel
 from cute_dialect.front.errors import UnboundError as UnboundError
+from cute_dialect.front.examples import example as example
 from cute_dialect.front.explain import explain as explain
 from cute_dialect.front.expressions import const_expr as const_expr
 from cute_dialect.front.expressions import dsl_user_op as dsl_user_op

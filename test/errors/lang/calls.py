@@ -98,3 +98,17 @@ trace(f)
 #: called from calls.py:4:12  fact(a)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an example whose arguments are not returned by a function
+cute.example((1, 2))
+#: KernelTypeError
+#: error F112: cute.example takes a function that returns the arguments, got (1, 2)
+#: hint: cute.example(lambda: (x, y))
+
+# ===== an example on what is not decorated
+@cute.example(lambda: (1,))
+def f(x):
+    pass
+#: CompileError
+#: error F102: cute.example goes above @cute.jit or @cute.kernel, not on <function f at 0x…>
+#: hint: put it first

@@ -1,0 +1,51 @@
+"""``cute-check`` of ``.mlir`` files: parsed, verified, taken through a pipeline as ``cute-opt`` does it."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, limit_message, render
+from cute_dialect.tools.check_report import Finding, Related
+
+__all__ = ["check_mlir", "finding_of"]
+
+
+def check_mlir(file: str, pipeline: str) -> list[Finding]:
+    """Return what is wrong with a file; ``pipeline``: which passes it goes through, "none" for none."""
+    from cute_dialect.passes.outside import OutsideError
+    from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
+    from cute_dialect.tools.opt_chunk import process
+    from cute_dialect.tools.opt_options import parse_arguments
+
+    words = [file] if pipeline == "none" else [file, f"--pipeline={pipeline}"]
+    try:
+        with open(file, encoding="utf-8") as f:
+            source = Source(file, f.read())
+    except (OSError, UnicodeDecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
+        return [finding_of(Diagnostic("error", f"cannot read it: {why}", Position(file)), {})]
+    sources = {file: source}
+    engine = DiagnosticEngine(None, file)
+    try:
+        job = Job(parse_arguments(words), words, perf_counter())
+        process(job, engine, source, sources, Chunk(source.text, 0, None))
+    except (CommandLineError, OutsideError) as e:
+        return [finding_of(Diagnostic("error", str(e), Position(file)), sources)]
+    except Failure as e:
+        return [finding_of(e.diagnostic, sources)]
+    except Exception as e:
+        message = limit_message(e)
+        if message is None:
+            raise
+        engine.error(message, source.position(0))
+    return [finding_of(d, sources) for d in engine.seen]
+
+
+def finding_of(d: Diagnostic, sources: dict[str, Source]) -> Finding:
+    """Return a diagnostic of IR as a finding."""
+    p = d.position
+    related = tuple(Related(n.message, n.position.file, n.position.line, n.position.col) for n in d.notes)
+    text = render(d, sources)
+    return Finding(
+        d.severity, "mlir", d.message, p.file, p.line, p.col, p.line if p.end else 0, p.end, related, "", text
+    )

@@ -1,0 +1,154 @@
+"""``cute-check`` of Python files: each function under ``@cute.jit`` and ``@cute.kernel`` with an example is traced."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, cast
+
+from cute_dialect.front.errors import CuteError
+from cute_dialect.front.examples import examples_of
+from cute_dialect.front.jit import Traced
+from cute_dialect.pipelines.compilation import CompileError as PassError
+from cute_dialect.tools.check_mlir import finding_of
+from cute_dialect.tools.check_report import Finding, Related
+
+__all__ = ["check_python"]
+
+
+def check_python(file: str, chip: str | None, remarks: bool, verbose: bool) -> tuple[list[Finding], int]:
+    """Return what is wrong with the functions of a file, and how many were checked."""
+    module, wrong = _imported(file)
+    if module is None:
+        return wrong, 0
+    found: list[Finding] = []
+    checked = 0
+    for name, function in _functions(module):
+        try:
+            examples = examples_of(function)
+        except CuteError as e:
+            found.append(_of_error(e, file))
+            continue
+        if not examples and verbose:
+            print(f"{file}: {name}: not checked, it has no example and too few annotations", file=sys.stderr)
+        for n, one in enumerate(examples):
+            checked += 1
+            told = _check(file, name, function, one.arguments, one.launch, chip, remarks)
+            found += [f for f in told if not any(f[:8] == g[:8] for g in found)]  # a kernel that two functions launch
+            if verbose:
+                which = f", example {n + 1}" if len(examples) > 1 else ""
+                state = "checked" if not any(f.severity == "error" for f in told) else "wrong"
+                print(f"{file}: {name}{which}: {state}", file=sys.stderr)
+    return found, checked
+
+
+def _imported(file: str) -> tuple[ModuleType | None, list[Finding]]:
+    """Run a file as a module; what it raises is a finding at its line."""
+    name = f"cute_check_{os.path.splitext(os.path.basename(file))[0]}"
+    spec = importlib.util.spec_from_file_location(name, os.path.abspath(file))
+    if spec is None or spec.loader is None or not os.path.isfile(file):
+        return None, [_plain(file, 0, 0, "cannot read it: there is no such file")]
+    module = importlib.util.module_from_spec(spec)
+    folder = os.path.dirname(os.path.abspath(file))
+    sys.path.insert(0, folder)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except CuteError as e:
+        return None, [_of_error(e, file)]
+    except SyntaxError as e:
+        return None, [_plain(e.filename or file, e.lineno or 0, e.offset or 0, f"SyntaxError: {e.msg}")]
+    except (Exception, SystemExit) as e:
+        frames = [f for f in traceback.extract_tb(e.__traceback__) if os.path.abspath(f.filename) == spec.origin]
+        line = (frames[-1].lineno or 0) if frames else 0
+        col = (frames[-1].colno or 0) + 1 if frames else 0
+        return None, [_plain(file, line, col, f"it cannot be imported: {type(e).__name__}: {e}")]
+    finally:
+        sys.path.remove(folder)
+        sys.modules.pop(name, None)
+    return module, []
+
+
+def _functions(module: ModuleType) -> Iterator[tuple[str, Traced]]:
+    """Return the decorated functions that a module defines, those of its classes too, in the order of the file."""
+    seen: set[int] = set()
+    found: list[tuple[int, str, Traced]] = []
+
+    def add(name: str, value: Any) -> None:
+        own = getattr(value, "__module__", None) == module.__name__
+        if isinstance(value, Traced) and own and id(value) not in seen:
+            seen.add(id(value))
+            code = getattr(value.function, "__code__", None)
+            found.append((code.co_firstlineno if code is not None else 0, name, value))
+
+    for name, value in list(vars(module).items()):
+        add(name, value)
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            for inner, method in list(vars(value).items()):
+                add(f"{name}.{inner}", method)
+    yield from ((name, value) for _, name, value in sorted(found, key=lambda f: f[0]))
+
+
+def _check(
+    file: str, name: str, function: Traced, arguments: Any, launch: dict[str, Any], chip: str | None, remarks: bool
+) -> list[Finding]:
+    from cute_dialect.front.compiling import trace
+
+    try:
+        given = arguments()
+        args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+    except CuteError as e:
+        return [_of_error(e, file)]
+    except Exception as e:
+        return [_plain(*_place(function, file), f"the example of {name} raises {type(e).__name__}: {e}")]
+    called: Any = function
+    if "." in name:  # a method: its receiver comes first
+        if not args:
+            return [_plain(*_place(function, file), f"the example of {name} has no receiver: it is the first argument")]
+        called, args = getattr(args[0], name.rpartition(".")[2]), args[1:]
+    try:
+        made = trace(called, *args, chip=chip, **launch)
+        made.kernel(cpu=True)
+    except CuteError as e:
+        return [_of_error(e, file)]
+    except PassError as e:
+        if e.diagnostics:
+            return [finding_of(d, {}) for d in e.diagnostics]
+        return [_plain(*_place(function, file), str(e))]
+    if not remarks:
+        return []
+    return [_remark(text, *_place(function, file)) for text in made.remarks]
+
+
+def _remark(text: str, file: str, line: int, col: int) -> Finding:
+    """Return a remark as a finding, at the place that it names, else at its function."""
+    named = re.match(r"(.*?):(\d+):(\d+): remark (.*)", text, re.DOTALL)
+    if named is None:
+        return _plain(file, line, col, text, "remark")
+    return _plain(named[1], int(named[2]), int(named[3]), named[4], "remark")
+
+
+def _place(function: Traced, file: str) -> tuple[str, int, int]:
+    code = getattr(function.function, "__code__", None)
+    return (file, code.co_firstlineno, 1) if code is not None else (file, 0, 0)
+
+
+def _plain(file: str, line: int, col: int, message: str, severity: str = "error") -> Finding:
+    at = f"{file}:{line}:{col}" if line else file
+    code = "python" if severity == "error" else "remark"
+    return Finding(severity, code, message, file, line, col, 0, 0, (), "", f"{at}: {severity}: {message}")
+
+
+def _of_error(e: CuteError, file: str) -> Finding:
+    """Return an error of the language as a finding; without a place it is at the file."""
+    place = e.place
+    related = [Related(text, p.file, p.line, p.col) if p is not None else Related(text) for text, p in e.notes]
+    related += [Related("called from here", p.file, p.line, p.col) for p in e.calls]
+    at = place[:5] if place is not None else (file, 0, 0, 0, 0)
+    text = str(e) if place is not None else f"{file}: {e}"
+    return Finding("error", e.code, e.message, *at, tuple(related), e.hint, text)

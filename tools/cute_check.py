@@ -1,0 +1,108 @@
+"""``cute-check``: trace kernels of Python files and verify ``.mlir`` files, without a GPU; for editors, hooks and CI.
+
+cute-check kernels.py gemm.mlir
+cute-check --json src/*.py
+cute-check --sarif -o report.sarif src/*.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
+from cute_dialect.tools.once import Once
+
+__all__ = ["main"]
+
+EPILOG = """\
+Python: the file is run as a module (what stands below `if __name__ == "__main__"` is not), then each function under
+@cute.jit or @cute.kernel is traced and lowered that has an example
+
+    @cute.example(lambda: (cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(),)), 2.0))
+    @cute.jit
+    def scale(x, by): ...
+
+or annotations that say enough (cute.Tensor["f32", "m", "n"], cute.Int32); a kernel's example also says
+grid= and block=.  Of methods the receiver is the first argument.
+
+.mlir: the file is parsed, verified and taken through a pipeline (--pipeline, default base).
+
+Exit status: 0 if nothing is wrong, 1 if something is, 2 for a wrong command line.
+As a hook of pre-commit:  - {id: cute-check, name: cute-check, entry: cute-check, language: system, types: [python]}
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    p = argparse.ArgumentParser(
+        prog="cute-check",
+        description="Trace kernels of Python files and verify .mlir files; print what is wrong as FILE:LINE:COL.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.register("action", None, Once)
+    p.add_argument("files", nargs="+", metavar="FILE", help=".py or .mlir")
+    forms = p.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print a JSON list, an object a diagnostic")
+    forms.add_argument("--sarif", action="store_true", help="print SARIF 2.1.0, as code hosts read it")
+    p.add_argument("-o", "--output", metavar="FILE", help="write the diagnostics there instead of standard output")
+    p.add_argument("--chip", metavar="sm_90a", help="what kernels in Python are traced for (default: $CUTE_CHIP)")
+    p.add_argument("--pipeline", default="base", metavar="NAME", help="for .mlir; 'none' verifies only (default: base)")
+    p.add_argument("--remarks", action="store_true", help="tell what slows kernels down as well; the status stays")
+    p.add_argument("-v", "--verbose", action="store_true", help="name each function that was checked, and what was not")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``cute-check``; give the exit status."""
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    if options.chip is not None:
+        from cute_dialect.arch.targets import TARGETS
+
+        if options.chip not in TARGETS:
+            parser.error(f"--chip: expected one of {', '.join(TARGETS)}, got {options.chip!r}")
+    found: list[Finding] = []
+    checked = 0
+    for file in options.files:
+        if file.endswith(".py"):
+            from cute_dialect.tools.check_python import check_python
+
+            told, count = check_python(file, options.chip, options.remarks, options.verbose)
+        elif file.endswith(".mlir"):
+            from cute_dialect.tools.check_mlir import check_mlir
+
+            told, count = check_mlir(file, options.pipeline), 1
+        else:
+            parser.error(f"expected files that end in .py or .mlir, got '{file}'")
+        found += told
+        checked += count
+    text = as_json(found) if options.json else as_sarif(found) if options.sarif else as_text(found)
+    if options.output is not None:
+        try:
+            with open(options.output, "w", encoding="utf-8") as f:
+                f.write(text)
+        except OSError as e:
+            print(f"cute-check: error: {options.output}: {e.strerror}", file=sys.stderr)
+            return 2
+    else:
+        sys.stdout.write(text)
+    errors = sum(f.severity == "error" for f in found)
+    if not (options.json or options.sarif):
+        what = f"{errors} error{'s' * (errors != 1)}" if errors else "nothing wrong"
+        files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
+        print(f"{what} in {files}, {checked} functions and modules checked", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def as_program() -> None:
+    """Run ``cute-check`` as the program it is, from the folder where the user is: files may import what lies there."""
+    sys.path.insert(0, os.getcwd())
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    as_program()
