@@ -167,6 +167,8 @@ def fitting(choice: Choice, shape: tuple[int, int, int]) -> tuple[int, int, int]
     if choice.parts > 1 or choice.skinny is not None:
         rows = (choice.skinny.live if choice.skinny is not None else 0) or 128
         m, n, k = m % rows + 1, n * 4, k + 2048 + 256 * choice.parts
+        if choice.skinny is not None and choice.swapped:
+            m, n = n, max(8, m // 8 * 8)
     m, k = -(-m // 8) * 8 if choice.majors[0] == "m" else m, -(-k // 16) * 16 if choice.config.bits == 8 else k
     while not suits(choice, Problem(m, n, k)):
         n = n // 16 * 8

@@ -6,6 +6,8 @@ of it and sends sums to the block that finishes them, through distributed shared
 are the first to leave the L2 (``hint``): they neither drive out what is used again nor have to wait until modified
 lines of others are written back.
 
+Few columns are the swapped problem's few rows, whose C has contiguous columns.
+
 A and B have rings of their own, filled by a warp each.  Of each ring
 
     full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
@@ -24,21 +26,22 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.host import elements_of, layouts_of, store_map
+from cute_dialect.kernels.gemm.lanes import lanes_of
 from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.gemm.parts import Operand
-from cute_dialect.kernels.gemm.result import ChunkStore
+from cute_dialect.kernels.gemm.result import ColumnStore, RowStore
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.lang import hopper, pipeline
+from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
 __all__ = ["few_rows", "few_rows_text", "launch"]
 
 DEFAULT = SkinnyConfig()
 SW128 = cute.make_swizzle(3, 4, 3)
-"""The swizzle of rows of 128 bytes in shared memory; 64 bytes have ``S<2,4,3>``."""
+"""The swizzle of lines of 128 bytes in shared memory."""
 
 
 @cute.jit
@@ -49,9 +52,10 @@ def launch(
 ):  # fmt: skip
     """Launch a block a tile; what stands behind C are the arguments of the epilogue."""
     c = config
-    for x in (A, B, C):
-        if x.leading_dim == 0:
-            raise ValueError(f"expected matrices with contiguous rows, got {x}")
+    along = (("A", A, c.major_a == "k"), ("B", B, c.major_b == "k"), ("C", C, c.major_c == "n"))
+    for name, x, row_major in along:
+        if x.leading_dim != row_major:
+            raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
     k_tiles = cute.ceil_div(A.shape[1], c.depth)
     check_extents(A, B, C)
     if c.parts > 1:
@@ -63,41 +67,50 @@ def launch(
     if c.epilogue.reduces:
         addends = addends._replace(extents=(C.shape[0], C.shape[1]))
         c.epilogue.check_parts(C.shape[1], addends, c.columns // c.pieces)
-    k = warpgroup.OperandMajorMode.K
     mma = hopper.make_trivial_tiled_mma(
-        A.element_type, B.element_type, k, k, cute.Float32, (c.consumers, 1, 1), (64, c.columns)
-    )
+        A.element_type, B.element_type, hopper.major(A), hopper.major(B), cute.Float32, (c.consumers, 1, 1),
+        (64, c.columns),
+    )  # fmt: skip
     load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
-    tma_a = _tma(load, A, (c.part_a, c.depth), SW128, 128)
-    tma_b = _tma(cpasync.G2S(), B, (c.columns, c.depth), SW128, c.l2)
-    to = C if c.direct else _tma(cpasync.S2G(), C, (16, c.chunk), c.swizzle, 128)
+    tma_a, tma_b = _tma(load, A, (c.part_a, c.depth), 128), _tma(cpasync.G2S(), B, (c.columns, c.depth), c.l2)
+    rings = _stages(A, (c.rows, c.depth), c.stages_a), _stages(B, (c.columns, c.depth), c.stages)
+    to = C if c.direct else store_map(c.base, C, c.chunk)
     grid = (cute.ceil_div(C.shape[0], c.rows), cute.ceil_div(C.shape[1], c.columns * c.share) * c.cluster, 1)
-    few_rows(tma_a, tma_b, to, mma, k_tiles, addends, c).launch(
+    few_rows(tma_a, tma_b, to, mma, rings, k_tiles, addends, c).launch(
         grid=grid, block=c.threads, cluster=(1, c.cluster, 1)
     )  # fmt: skip
 
 
-def _tma(op: Any, matrix: Any, tile: tuple[int, int], swizzle: Any, l2: int) -> Any:
-    """Return the TMA atom of row-major tiles of a matrix, and its coordinates."""
-    layout = cute.make_composed_layout(swizzle, 0, cute.make_layout(tile, stride=(tile[1], 1)))
-    return cpasync.make_tiled_tma_atom(op, matrix, layout, tile, l2_promotion=l2)
+def _stages(matrix: Any, tile: tuple[int, int], stages: int) -> Any:
+    """Return the layout of stages of tiles of a matrix in shared memory, (rows, K, stages): swizzled lines of 128 bytes
+    along K, or what ``wgmma`` reads of rows that lie side by side.
+    """
+    rows, depth = tile
+    if matrix.leading_dim == 1:
+        layout = cute.make_layout((rows, depth, stages), stride=(depth, 1, rows * depth))
+        return cute.make_composed_layout(SW128, 0, layout)
+    order = utils.LayoutEnum.from_tensor(matrix)
+    return hopper.make_smem_layout_a(order, (rows, None, depth), matrix.element_type, stages)
+
+
+def _tma(op: Any, matrix: Any, tile: tuple[int, int], l2: int) -> Any:
+    """Return the TMA atom that brings tiles of a matrix, and its coordinates."""
+    stages = _stages(matrix, tile, 1)
+    stage = cute.make_composed_layout(stages.inner, 0, cute.slice_(stages.outer, (None, None, 0)))
+    return cpasync.make_tiled_tma_atom(op, matrix, stage, tile, l2_promotion=l2)
 
 
 @cute.kernel(name="gemm", min_blocks=1)
 def few_rows(
-    tma_a: Any, tma_b: Any, to: Any, mma: cute.TiledMma, k_tiles: cute.Int32, addends: Addends,
+    tma_a: Any, tma_b: Any, to: Any, mma: cute.TiledMma, rings: Any, k_tiles: cute.Int32, addends: Addends,
     config: cute.Constexpr[SkinnyConfig],
 ):  # fmt: skip
     """Compute a tile, or the block's part of it."""
     c = config
     tile = _Tile(c, k_tiles)
-    a = _Stages(c, tma_a, c.rows, c.rows_a, c.stages_a, c.share, (tile.row, tile))
-    b = _Stages(c, tma_b, c.columns, c.columns, c.stages, 1, (tile.column, tile), first_out=c.hint)
+    a = _Stages(c, tma_a, rings[0], c.rows_a, c.share, (tile.row, tile), k_major=c.major_a == "k")
+    b = _Stages(c, tma_b, rings[1], c.columns, 1, (tile.column, tile), k_major=c.major_b == "k", first_out=c.hint)
     exchange = _Exchange(c, tile) if c.parts > 1 else None
-    staging = None
-    if c.staging:
-        size = cute.make_layout(64 * c.chunk * c.consumers * c.staging)
-        staging = cute.smem_tensor(type_of_mlir(c.output), size, 1024, c.swizzle).iterator
 
     # The threads that load make the barriers, and start what needs no other block while the blocks meet.
     thread, group = cute.arch.thread_idx().x, cute.arch.warpgroup_idx()
@@ -128,7 +141,8 @@ def few_rows(
             exchange.meet()
     else:
         sums = _multiply(c, mma, a, b, tile, group)
-        store = _Store(c, to, Fused(c.epilogue, addends), tile, group, a.smem.iterator if staging is None else staging)
+        fused = Fused(c.epilogue, addends, pairs=c.major_c == "n")
+        store = _Store(c, to, fused, tile, group, a.smem.iterator)
         if exchange is None:
             store(sums, 0, c.columns)
         else:
@@ -151,21 +165,24 @@ class _Tile:
 
 
 class _Stages(pipeline.PipelineAsync):
-    """The ring of an operand: TMA brings rows of 128 bytes to its stages in shared memory, ``loaded`` of a tile's
-    ``rows``; ``blocks`` of the cluster share them.
+    """The ring of an operand: TMA brings lines of 128 bytes to its stages in shared memory, ``loaded`` of a tile's
+    rows; ``blocks`` of the cluster share them.
     """
 
     def __init__(
-        self, c: SkinnyConfig, tma: Any, rows: int, loaded: int, stages: int, blocks: int, place: tuple[Any, _Tile], *,
-        first_out: bool = False,
+        self, c: SkinnyConfig, tma: Any, ring: Any, loaded: int, blocks: int, place: tuple[Any, _Tile], *,
+        k_major: bool, first_out: bool = False,
     ):  # fmt: skip
-        strides = (c.depth, 1, rows * c.depth)
-        layout = cute.make_layout((rows, c.depth, stages), stride=strides)
-        self.smem = cute.smem_tensor(tma[0].value_type, layout, 1024, SW128)
+        self.smem = cute.smem_tensor(tma[0].value_type, ring.outer, 1024, ring.inner)
+        rows, _, stages = cute.product_each(cute.shape(self.smem))
         super().__init__(cute.arch.alloc_smem(cute.Int64, 2 * stages, alignment=8), stages, 1, c.consumers * blocks)
-        here = cute.make_tensor(self.smem.iterator, cute.make_layout((loaded, c.depth, stages), stride=strides))
+        here = self.smem
+        if loaded < rows:
+            strides = (c.depth, 1, rows * c.depth)
+            here = cute.make_tensor(here.iterator, cute.make_layout((loaded, c.depth, stages), stride=strides))
         self.row, self.tile = place
-        self.operand = Operand(tma, here, (loaded, c.depth), blocks, self.tile.neighbour, first_out=first_out)
+        shape, rank = (loaded, c.depth), self.tile.neighbour
+        self.operand = Operand(tma, here, shape, blocks, rank, k_major=k_major, first_out=first_out)
         if blocks > 1:  # the blocks of the cluster that have the same part of K
             self.operand.mask = sum(1 << i * c.parts for i in range(blocks)) << self.tile.part
         self.bytes = 128 * loaded
@@ -312,70 +329,74 @@ class _Exchange:
 
 
 class _Store:
-    """Stores the sums of a warp group, some columns at a time."""
+    """Stores the sums of a warp group, some columns at a time.
 
-    def __init__(self, c: SkinnyConfig, to: Any, fused: Fused, tile: _Tile, group: Any, buffers: Any):
-        self.c, self.to, self.fused, self.group, self.buffers = c, to, fused, group, buffers
+    ``memory``: the stages of A, which are free now.  One begins with the rows of the first consumer, 64 lines of 128
+    bytes, a buffer, which only it has read, then those of the next one.
+    """
+
+    def __init__(self, c: SkinnyConfig, to: Any, fused: Fused, tile: _Tile, group: Any, memory: Any):
+        self.c, self.to, self.fused, self.group = c, to, fused, group
         self.warp, self.lane = cute.arch.warp_idx() % 4, cute.arch.lane_idx()
-        self.row, self.column = tile.row * c.rows + group * 64 + self.warp * 16, tile.column * c.columns
+        self.row, self.column = tile.row * c.rows + group * 64, tile.column * c.columns
         self.kind = type_of_mlir(c.output)
+        self.store = None
+        if not c.direct:
+            kind = RowStore if c.major_c == "n" else ColumnStore
+            self.store = kind(to, c.chunk, memory, c.stages_a * c.consumers, group, lanes_of(0))
 
     def __call__(self, sums: Any, first: int, columns: int) -> None:
         """Store registers: ``columns`` columns from ``first`` on."""
         values = cute.make_tensor(sums.iterator, cute.make_layout(columns // 2))
-        self.fused.apply(values, columns, self.row, self.column + first)
+        self.fused.apply(values, columns, self.row + self.warp * 16, self.column + first)
         out = values
         if self.kind is not cute.Float32:
             out = cute.make_rmem_tensor(columns // 2, self.kind)
             for i in range(columns // 4):  # in pairs, which the machine converts at once
                 two, narrow = (cute.make_tensor(x.iterator + i * 2, cute.make_layout(2)) for x in (values, out))
                 narrow.store(two.load().to(self.kind))
-        if self.c.direct:
-            self.directly(out, self.column + first, columns)
+        if self.store is not None:
+            self.by_chunks(self.store, out, self.column + first, columns)
         else:
-            self.by_chunks(out, self.column + first, columns)
+            for half in cute.range_constexpr(2):
+                row = self.row + self.warp * 16 + self.lane // 4 + 8 * half
+                if row < self.to.shape[0]:
+                    directly = self.along_a_row if self.c.major_c == "n" else self.across
+                    directly(out, row, half, self.column + first, columns)
 
-    def directly(self, out: Any, first: Any, columns: int) -> None:
+    def along_a_row(self, out: Any, row: Any, half: int, first: Any, columns: int) -> None:
         """Store registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
-        rows, width = self.to.shape
+        width = self.to.shape[1]
         column = first + self.lane % 4 * 2
         pairs = cute.make_layout((2, columns // 8), stride=(1, 8))
-        for half in cute.range_constexpr(2):
-            row = self.row + self.lane // 4 + 8 * half
-            if row < rows:
-                start = (self.to[row, None].iterator + column).align(2 * self.kind.width // 8)
-                line = cute.make_tensor(start, pairs)
-                for j in range(columns // 8):  # registers: the passes unroll it
-                    if column + j * 8 + 1 < width:
-                        two = cute.make_tensor(out.iterator + (j * 2 + half) * 2, cute.make_layout(2))
-                        line[None, j].store(two.load())
-                if width % 2 == 1:  # the last column has no neighbour
-                    for j in range(columns // 8):
-                        if column + j * 8 + 1 == width:
-                            line[0, j] = out[(j * 2 + half) * 2]
+        start = (self.to[row, None].iterator + column).align(2 * self.kind.width // 8)
+        line = cute.make_tensor(start, pairs)
+        for j in range(columns // 8):  # registers: the passes unroll it
+            if column + j * 8 + 1 < width:
+                two = cute.make_tensor(out.iterator + (j * 2 + half) * 2, cute.make_layout(2))
+                line[None, j].store(two.load())
+        if width % 2 == 1:  # the last column has no neighbour
+            for j in range(columns // 8):
+                if column + j * 8 + 1 == width:
+                    line[0, j] = out[(j * 2 + half) * 2]
 
-    def by_chunks(self, out: Any, first: Any, columns: int) -> None:
-        """Store registers to shared memory, and from there by TMA; a warp stores its 16 rows.
+    def across(self, out: Any, row: Any, half: int, first: Any, columns: int) -> None:
+        """Store registers to memory, whose columns are contiguous: eight lanes have neighbours."""
+        column = first + self.lane % 4 * 2
+        line = self.to[row, None]
+        for j in cute.range_constexpr(columns // 8):
+            for i in cute.range_constexpr(2):
+                if column + (j * 8 + i) < self.to.shape[1]:
+                    line[column + (j * 8 + i)] = out[(j * 2 + half) * 2 + i]
 
-        The buffers are stages of A, which are free now: one begins with the rows of this consumer, 64 rows of 128
-        bytes, which only it has read.
-        """
+    def by_chunks(self, store: Any, out: Any, first: Any, columns: int) -> None:
+        """Store registers to shared memory, and from there by TMA."""
         c, chunk = self.c, self.c.chunk
-        size, stage = 64 * chunk, c.rows * chunk
-        buffers = c.staging or c.stages_a
-        start = cute.recast_ptr(self.buffers, c.swizzle, self.kind)
-        staged = cute.make_tensor(
-            start, cute.make_layout((16, chunk, 4, c.consumers, buffers), stride=(chunk, 1, 16 * chunk, size, stage))
-        )
-        by_tma = ChunkStore(self.to, chunk)
         for i in cute.range_constexpr(columns // chunk):
-            if i >= buffers:
-                by_tma.wait(buffers - 1)
-                cute.arch.sync_warp()
-            here = staged[None, None, self.warp, self.group, i % buffers]
-            registers = by_tma.registers(out, chunk // 2 * i)
-            by_tma.store(registers, here, lambda i=i: (self.row, first + chunk * i))
-        by_tma.wait(0)
+            buffer = i % c.stages_a * c.consumers + self.group
+            at = (self.row, first + chunk * i)
+            store.put(store.registers(out, chunk // 2 * i), buffer, at, c.stages_a - 1)
+        store.wait(0)
 
 
 def few_rows_text(config: SkinnyConfig | None = None) -> str:
@@ -386,9 +407,9 @@ def few_rows_text(config: SkinnyConfig | None = None) -> str:
     config = config or DEFAULT
     config.check()
 
-    def matrix(element: str) -> Any:
-        return cute.Tensor[type_of_mlir(element), f"(?,?):(?{{div={128 // BITS[element]}}},1)", "align<16>"]
-
-    more = config.epilogue.arguments(config.output)
-    a, c = matrix(config.element), matrix(config.output)
-    return cute.trace(launch, a, a, c, **more, config=config).mlir(aliases=True, comments=True)
+    c = config.base
+    matrices = [
+        cute.Tensor[type_of_mlir(e), layout, "align<16>"] for e, layout in zip(elements_of(c), layouts_of(c))
+    ]  # fmt: skip
+    more = c.epilogue.arguments(c.output, row_major=c.major_c == "n")
+    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True, comments=True)

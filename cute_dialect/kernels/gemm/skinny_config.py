@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.algebra.values import Swizzle
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
@@ -25,6 +24,9 @@ class SkinnyConfig(NamedTuple):
     B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
     ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros);
     ``l2``: bytes of B that the L2 fetches at once, 64, 128 or 256; ``epilogue``: what becomes of the sums.
+    ``major_a``: ``k`` or ``m``, ``major_b``: ``k`` or ``n``, the contiguous modes of A and B (of elements that are not
+    of 16 bits ``k``); ``major_c``: ``n``, or ``m``, which also serves few columns, the swapped problem
+    ``C^T = B A^T``.
     """
 
     element: str = "f16"
@@ -40,6 +42,9 @@ class SkinnyConfig(NamedTuple):
     live: int = 0
     l2: int = 128
     epilogue: Epilogue = Epilogue()
+    major_a: str = "k"
+    major_b: str = "k"
+    major_c: str = "n"
 
     @property
     def depth(self) -> int:
@@ -57,6 +62,10 @@ class SkinnyConfig(NamedTuple):
             cluster_m=1,
             cluster_n=self.share,
             deferred=False,
+            major_a=self.major_a,
+            major_b=self.major_b,
+            major_c=self.major_c,
+            epilogue=self.epilogue,
         )
 
     @property
@@ -85,15 +94,13 @@ class SkinnyConfig(NamedTuple):
         return self.rows_a // self.share
 
     @property
-    def swizzle(self) -> Swizzle:
-        """The swizzle of a chunk in shared memory."""
-        return Swizzle(3 if self.chunk * BITS[self.output] == 1024 else 2, 4, 3)
-
-    @property
     def chunk(self) -> int:
-        """Columns of C that are stored at once: 128 or 64 bytes."""
+        """Columns of C that are stored at once: 128 or 64 bytes of rows; 64 elements of 64, 32 or 16 columns."""
+        piece = self.columns // self.pieces
+        if self.major_c == "m":
+            return next((width for width in (64, 32) if piece % width == 0), 16)
         whole = 1024 // BITS[self.output]
-        return whole if self.columns // self.pieces % whole == 0 else whole // 2
+        return whole if piece % whole == 0 else whole // 2
 
     @property
     def pieces(self) -> int:
@@ -106,26 +113,26 @@ class SkinnyConfig(NamedTuple):
         return 64 * self.columns // self.pieces * max(1, self.consumers // self.parts), self.parts - 1
 
     @property
-    def staging(self) -> int:
-        """Buffers for chunks of C of their own, of a consumer: those of 128 bytes go into stages of A."""
-        return 2 if not self.direct and self.chunk * BITS[self.output] < 1024 else 0
-
-    @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block, bytes: the rings, staging, the sums of others, the barriers."""
+        """Shared memory of a block, bytes: the rings, the sums of others, the barriers."""
         values, senders = self.inbox
-        rings = 128 * (self.stages_a * self.rows + self.stages * self.columns) + 64 * self.rows * self.staging
+        rings = 128 * (self.stages_a * self.rows + self.stages * self.columns)
         return rings + 4 * values * senders + 16 * (self.stages_a + self.stages)
 
     @property
     def name(self) -> str:
-        """Names the kernel: types, tile, what is shared."""
+        """Names the kernel: types, majors (of the problem), tile, what is shared; ``w``: few columns."""
+        majors = self.major_a + self.major_b
+        if self.major_c == "m":
+            majors = ("k" if self.major_b == "k" else "m") + ("k" if self.major_a == "k" else "n")
         options = f"-a{self.share}" * (self.share > 1) + f"-p{self.parts}" * (self.parts > 1)
         more = f"-q{self.stages_a}.{self.stages}{'-h' * self.hint}{'-e' * self.direct}"
         more += f"-l{self.live}" if self.live else ""
         more += f"-f{self.l2}" if self.l2 != 128 else ""
-        more += f"-{self.epilogue.name}" if self.epilogue.active else ""
-        return f"{self.element}-{self.output}-kk-{self.rows}x{self.columns}-y{options}{more}"
+        of_problem = self.epilogue.transposed() if self.major_c == "m" else self.epilogue
+        more += f"-{of_problem.name}" if self.epilogue.active else ""
+        way = "yw" if self.major_c == "m" else "y"
+        return f"{self.element}-{self.output}-{majors}-{self.rows}x{self.columns}-{way}{options}{more}"
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -144,6 +151,14 @@ class SkinnyConfig(NamedTuple):
             raise ValueError(f"expected two stages or more, got {self.stages_a} and {self.stages}")
         if self.l2 not in (64, 128, 256):
             raise ValueError(f"expected 64, 128 or 256 bytes that the L2 fetches at once, got {self.l2}")
+        if self.major_a not in ("k", "m") or self.major_b not in ("k", "n") or self.major_c not in ("n", "m"):
+            raise ValueError(f"expected A along k or m, B along k or n, C along n or m, got {self}")
+        if (self.major_a, self.major_b) != ("k", "k") and BITS[self.element] != 16:
+            raise ValueError(f"expected A and B along K of {self.element}: only 16-bit elements can be transposed")
+        if self.major_a == "m" and (self.live or self.share > 1):
+            raise ValueError(f"expected whole tiles of A, of one block each, where it is not along K, got {self}")
+        if self.major_b == "n" and self.columns % 16:
+            raise ValueError(f"expected columns in multiples of 16 where B is not along K, got {self.columns}")
         if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
             raise ValueError(f"expected live rows in groups of 8 of a tile that is not shared, got {self}")
         if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
@@ -153,7 +168,8 @@ class SkinnyConfig(NamedTuple):
             raise ValueError(f"expected parts that divide {self.consumers} warp groups, or the reverse, got {self}")
         piece = self.columns // self.pieces
         if not self.direct and (piece % self.chunk or self.output == "f32"):
-            raise ValueError(f"expected chunks of 64 bytes of 16-bit output for TMA stores, got {self}")
+            chunks = "16 columns" if self.major_c == "m" else "64 bytes"
+            raise ValueError(f"expected chunks of {chunks} of 16-bit output for TMA stores, got {self}")
         if self.smem_bytes > _SMEM:
             raise ValueError(f"expected at most {_SMEM} bytes of shared memory, got {self.smem_bytes}: fewer stages")
 

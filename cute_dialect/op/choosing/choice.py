@@ -112,7 +112,7 @@ class Choice(NamedTuple):
     @property
     def swapped(self) -> bool:
         """Tell whether it computes ``C^T = B A^T``, of row-major A, B and C; its configuration is of that problem."""
-        return self.skinny is None and self.config.major_c == "m"
+        return self.config.major_c == "m"
 
     @property
     def majors(self) -> tuple[str, str]:

@@ -78,11 +78,14 @@ _FLAGS = {"swapped", "deferred", "direct"}
 
 
 class Menu:
-    """Kernels of one type of operands, and a column of numbers for each field of :class:`Kernel`."""
+    """Kernels of one type of operands, and a column of numbers for each field of :class:`Kernel`; ``kept``: what the
+    model has computed of them.
+    """
 
     def __init__(self, kernels: Sequence[Sequence[float]], base: GemmConfig):
         self._kernels, self.base = kernels, base
         self.table: NDArray[np.float64] = np.array(kernels, np.float64).T
+        self.kept: object = None
 
     def __len__(self) -> int:
         return len(self._kernels)
@@ -99,7 +102,7 @@ class Menu:
         found = Menu.__new__(Menu)
         indices: list[int] = which.tolist()
         found._kernels, found.base = [self._kernels[i] for i in indices], self.base
-        found.table = self.table[:, which]
+        found.table, found.kept = self.table[:, which], None
         return found
 
     def __getattr__(self, name: str) -> NDArray[Any]:
@@ -113,11 +116,8 @@ class Menu:
         """Return one of the kernels."""
         x, base = self.kernel(index), self.base
         if x.way == FEW:
-            made = SkinnyConfig(
-                base.element, base.output, x.rows, x.columns, parts=x.parts, live=x.live if x.live < x.rows else 0,
-                direct=x.direct,
-            )  # fmt: skip
-            return few_rows(deepest(made))
+            live = x.live if x.live < x.rows else 0
+            return few_rows(_of_few_rows(base, x.rows, x.columns, x.parts, live, direct=x.direct, swapped=x.swapped))
         majors = base.major_a, base.major_b
         major_a, major_b = swapped_majors(*majors) if x.swapped else majors
         config = base._replace(
@@ -154,8 +154,9 @@ def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sm
         for rows, most in ((64, 256), (128, 256), (192, 192), (256, 192)):
             for columns in range(step, most + 1, step):
                 found += _of_tile(base, rows, columns, swapped)
-    if (major_a, major_b) == ("k", "k") and not batch and not sums:
-        found += _few_rows(element, output)
+    if not batch and not sums:
+        for swapped in (False, True):
+            found += _few_rows(base, swapped)
     return Menu(found, base)
 
 
@@ -233,41 +234,56 @@ def _ring(lines: int, consumers: int) -> tuple[int, int]:
     return (stages[1], 1) if stages[0] < 4 <= stages[1] else (min(stages[0], _MOST_STAGES), 2)
 
 
-def _few_rows(element: str, output: str) -> list[Sequence[float]]:
-    """Return the kernels for few rows; 32-bit results and odd pieces of columns go to memory directly."""
+def _of_few_rows(
+    base: GemmConfig, rows: int, columns: int, parts: int, live: int, *, direct: bool, swapped: bool
+) -> SkinnyConfig:  # fmt: skip
+    """Return a kernel for few rows, or (``swapped``) columns; its rings are as deep as fit.  Raises ValueError."""
+    majors = base.major_a, base.major_b
+    major_a, major_b = swapped_majors(*majors) if swapped else majors
+    made = SkinnyConfig(
+        base.element, base.output, rows, columns, parts=parts, live=live, direct=direct, major_a=major_a,
+        major_b=major_b, major_c="m" if swapped else "n",
+    )  # fmt: skip
+    return deepest(made)
+
+
+def _few_rows(base: GemmConfig, swapped: bool) -> list[Sequence[float]]:
+    """Return the kernels for few rows, or columns; 32-bit results and odd pieces of rows go to memory directly."""
     found: list[Sequence[float]] = []
     for rows, live in ((64, 0), (64, 16), (64, 32), (128, 0)):
         for columns in _FEW_COLUMNS:
             for parts in (1, 2, 4):
                 piece = columns // max(1, parts // (rows // 64))
-                direct = BITS[output] == 32 or piece % 32 != 0
-                if direct and rows == 128 and parts > 1 and columns >= 160:
+                direct = BITS[base.output] == 32 or (piece % 32 != 0 and not swapped)
+                if rows == 128 and parts > 1 and columns >= (160 if direct else 224):
                     continue  # its registers spill
                 try:
-                    made = deepest(SkinnyConfig(element, output, rows, columns, parts=parts, live=live, direct=direct))
+                    made = _of_few_rows(base, rows, columns, parts, live, direct=direct, swapped=swapped)
                     made.check()
                 except ValueError:
                     continue
                 if min(made.stages_a, made.stages) >= 3:  # fewer hide no latency, and their registers spill
-                    found.append(
-                        Kernel(rows, columns, live or rows, made.stages, parts, way=FEW, direct=direct)
+                    kernel = Kernel(
+                        rows, columns, live or rows, made.stages, parts, way=FEW, swapped=swapped, direct=direct
                     )  # fmt: skip
+                    found.append(kernel)
     return found
 
 
 def blocks(choice: Choice, problem: Problem) -> int:
     """Return the blocks of a launch where each has one tile, or a part of one."""
     p, c, s = problem, choice.config, choice.skinny
-    if s is not None:
-        return -(-p.m // s.rows) * -(-p.n // (s.columns * s.share)) * s.cluster
     m, n = (p.n, p.m) if choice.swapped else (p.m, p.n)
+    if s is not None:
+        return -(-m // s.rows) * -(-n // (s.columns * s.share)) * s.cluster
     across, along = -(-m // (c.tile[0] * c.cluster_m)), -(-n // (c.tile[1] * c.cluster_n))
     return across * along * c.cluster * choice.parts * p.matrices
 
 
 def suits(choice: Choice, problem: Problem) -> bool:
     """Tell whether a kernel can compute a problem: those whose blocks wait for each other run all at once, and each
-    part of K has two stages or more.  Those for few rows have at most two tiles of them, or as many rows as they load.
+    part of K has two stages or more.  Those for few rows (or columns) have at most two tiles of them, or as many as
+    they load.
     """
     return bool(suiting(one(choice), problem)[0])
 
@@ -289,7 +305,8 @@ def of_choices(choices: Sequence[Choice]) -> Menu:
 def _kernel_of(choice: Choice) -> Kernel:
     c, s = choice.config, choice.skinny
     if s is not None:
-        return Kernel(s.rows, s.columns, s.live or s.rows, s.stages, s.parts, way=FEW, direct=s.direct)
+        live = s.live or s.rows
+        return Kernel(s.rows, s.columns, live, s.stages, s.parts, way=FEW, swapped=choice.swapped, direct=s.direct)
     way = STREAM if c.stream_k else TURNS if c.schedule == "pingpong" else SPLIT if choice.parts > 1 else WHOLE
     finishers = SplitConfig.finishers_of(c.tile[1], c.chunk, choice.parts) if choice.parts > 1 else 1
     return Kernel(
@@ -325,5 +342,5 @@ def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:
     m, n = np.where(x.swapped, p.n, p.m), np.where(x.swapped, p.m, p.n)
     running = np.ceil(m / (x.rows * x.cluster_m)) * np.ceil(n / (x.columns * x.cluster_n))
     at_once = running * (x.cluster_m * x.cluster_n * x.parts) <= found.base.sms
-    rows = p.m <= np.where(x.live < x.rows, x.live, 2 * x.rows)
+    rows = m <= np.where(x.live < x.rows, x.live, 2 * x.rows)
     return np.where(few, rows & enough, ~split | (at_once & enough))

@@ -71,7 +71,10 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
             )
         changes = {"batch": asked.batch, "array": asked.array, "saturate": saturate}
         choice = td.kernel._replace(config=td.kernel.config._replace(**changes))
-        _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
+        if choice.skinny is not None:
+            _check(choice.skinny.check)
+        else:
+            _check(choice.config.check if choice.parts == 1 else SplitConfig(choice.config, choice.parts).check)
         return choice
     instruction = td.math_instruction
     if instruction is None:
@@ -148,13 +151,9 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
     element = swapped(element) if transposed else element
     major_a, major_b = asked.kernel_majors(transposed)
     if td.kernel_schedule == "few_rows":
-        if (major_a, major_b, transposed, asked.batch) != ("k", "k", asked.flipped, False):
-            batches = ", a batch" * asked.batch
-            raise UnsupportedError(
-                "Gemm: expected single matrices for few_rows, A and B along K, D along the columns of its tile, got A "
-                f"{asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{batches}"
-            )
-        return _few_rows(td, element, asked.output)
+        if asked.batch:
+            raise UnsupportedError("Gemm: expected single matrices for few_rows, got a batch")
+        return _few_rows(td, element, asked.output, (major_a, major_b, "n" if transposed == asked.flipped else "m"))
     config = GemmConfig(
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
         td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
@@ -222,9 +221,13 @@ def most_stages(config: GemmConfig) -> int:
     return max(1, min(16, (DEFAULT_TARGET.shared - rest) // (config.stage_bytes + 16)))
 
 
-def _few_rows(td: TileDescription, element: str, output: str) -> Choice:
+def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str, str, str]) -> Choice:
     m, n, _ = td.threadblock_shape
-    made = SkinnyConfig(element, output, m, n, parts=td.parts, direct=BITS[output] == 32)
+    major_a, major_b, major_c = majors
+    made = SkinnyConfig(
+        element, output, m, n, parts=td.parts, direct=BITS[output] == 32, major_a=major_a, major_b=major_b,
+        major_c=major_c,
+    )  # fmt: skip
     _check(made._replace(stages=2, stages_a=2).check)
     return few_rows(made._replace(stages=td.stages, stages_a=td.stages) if td.stages else deepest(made))
 

@@ -6,8 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect import op
 from cute_dialect.kernels.gemm.skinny import few_rows_text, launch
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.menu import menu
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 
@@ -41,7 +44,21 @@ CASES = {
         BASE._replace(element="tf32", output="f32", direct=True, rows=64, columns=96, live=16),
         (11, 200, 172),
     ),
-}
+    "A along M": (BASE._replace(major_a="m", rows=64), (40, 72, 200)),
+    "B along N, in lines of 64 bytes": (BASE._replace(major_b="n", columns=96), (100, 104, 344)),
+    "B along N, 16 rows": (BASE._replace(major_b="n", rows=64, live=16), (11, 136, 200)),
+    "neither along K, four parts": (BASE._replace(major_a="m", major_b="n", columns=128, parts=4), (104, 136, 344)),
+    "few columns": (BASE._replace(major_c="m"), (104, 200, 344)),
+    "few columns, four parts": (
+        BASE._replace(major_a="m", major_b="n", major_c="m", rows=64, parts=4, stages_a=4), (56, 136, 344)
+    ),
+    "few columns, tf32": (
+        BASE._replace(major_c="m", rows=64, parts=2, element="tf32", output="f32", direct=True), (60, 136, 172)
+    ),
+    "few columns, fp8, 16 of them": (
+        BASE._replace(major_c="m", rows=64, parts=2, live=16, element="f8E4M3FN", output="bf16"), (16, 136, 336)
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -50,10 +67,11 @@ def test_product(name: str) -> None:
     module = compile(few_rows_text(c), filename=f"{c.name}.mlir", emit="base")
     rng = np.random.default_rng(m + n + k)
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[c.element]) for rows in (m, n))
-    out = np.full((m, n), np.nan, DTYPES[c.output])
+    out = np.full((m, n), np.nan, DTYPES[c.output], order="C" if c.major_c == "n" else "F")
+    x, y = (v if major == "k" else np.asfortranarray(v) for v, major in ((a, c.major_a), (b, c.major_b)))
     # What is not loaded of a stage is multiplied, to rows that are not stored.
     checks = ("race", "sync", "oob") if c.live else ("race", "sync", "oob", "uninit")
-    module.kernel("launch")(a, b, out, device="cpu", checks=checks)
+    module.kernel("launch")(x, y, out, device="cpu", checks=checks)
     assert (out == (a.astype(np.float64) @ b.astype(np.float64).T).astype(out.dtype)).all()
 
 
@@ -95,7 +113,7 @@ def test_arrays_are_taken_as_they_are() -> None:
     out = np.full((40, 72), np.nan, np.float16)
     launch(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
     assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
-    with pytest.raises(ValueError, match="expected matrices with contiguous rows"):
+    with pytest.raises(ValueError, match="expected B contiguous along mode 1"):
         launch(a, np.asfortranarray(b), out, device="cpu")
 
 
@@ -111,8 +129,28 @@ def test_arrays_are_taken_as_they_are() -> None:
         ({"live": 12}, "live rows in groups of 8"),
         ({"columns": 72}, "chunks of 64 bytes"),
         ({"columns": 256, "stages": 9}, "at most 232448 bytes"),
+        ({"major_b": "m"}, "A along k or m, B along k or n"),
+        ({"major_a": "m", "element": "tf32", "output": "f32"}, "A and B along K of tf32"),
+        ({"major_a": "m", "live": 16}, "whole tiles of A"),
+        ({"major_b": "n", "columns": 40, "direct": True}, "multiples of 16 where B is not along K"),
+        ({"major_c": "m", "columns": 40}, "chunks of 16 columns"),
     ],
 )
 def test_bad_configurations(change: dict[str, object], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         few_rows_text(BASE._replace(**change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("m", "n", "kernel"), [(20, 264, "y"), (264, 40, "yw")])
+def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
+    """Of ``op.mm``: A along M, B along N, few rows or few columns."""
+    rng = np.random.default_rng(m)
+    a, b = rng.integers(-2, 3, (328, m)).astype(np.float16).T, rng.integers(-2, 3, (328, n)).astype(np.float16)
+    a = np.asfortranarray(np.pad(a, ((0, -m % 8), (0, 0))))
+    c, bias = rng.integers(-9, 9, (len(a), n)).astype(np.float16), rng.integers(-9, 9, n).astype(np.float32)
+    found = menu(Problem(len(a), n, 328, major_a="m", major_b="n"))
+    choice = next(x for x in found if x.skinny is not None and x.swapped == (kernel == "yw") and x.skinny.parts == 2)
+    assert f"-{kernel}-" in choice.name
+    checks = ("race", "sync", "oob", "uninit")
+    d = op.mm(a, b, alpha=2.0, beta=-1.0, c=c, bias=bias, kernel=choice, device="cpu", checks=checks)
+    assert (d == 2 * (a.astype(np.float64) @ b) - c + bias).all()
