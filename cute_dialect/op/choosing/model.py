@@ -183,87 +183,132 @@ def _lines(p: Problem) -> tuple[tuple[str, int], tuple[str, int]]:
     return (p.major_a, p.m), (p.major_b, p.n)
 
 
+class _Fixed:
+    """What of the times of a menu's kernels no problem changes; a menu keeps it for the costs that were asked last."""
+
+    def __init__(self, k: Menu, x: Costs):
+        self.costs, cycle, s = x, 1e-3 / x.ghz, x.sharpness
+        self.few, self.turns, self.stream, self.split = (k.way == way for way in (FEW, TURNS, STREAM, SPLIT))
+        self.streams, self.swapped = bool(self.stream.any()), k.swapped
+        self.cluster_m, self.cluster_n, self.parts, self.deferred = k.cluster_m, k.cluster_n, k.parts, k.deferred
+        self.cluster = k.cluster_m * k.cluster_n
+        self.down, self.wide = k.rows * k.cluster_m, k.columns * k.cluster_n  # of a cluster's tile
+        # A kernel launches as many clusters as usually run at once; those that do not run wait until others end.
+        self.slots = _at_once(x.sms, at_once(x.sms, 4), at_once(x.sms, 8), self.cluster)
+        self.together = _at_once(x.sms, x.fours, x.eights, self.cluster)
+        self.few_together = _at_once(x.sms, x.fours, x.eights, k.parts)
+        self.at_once = self.slots * self.cluster
+        self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
+        self.reads = (k.rows * (1 + k.columns / 64) * x.shared * cycle) ** s
+        self.stages = k.stages ** (-s)
+        self.narrow = k.columns % 64 != 0
+        self.rows, self.columns = k.live / k.cluster_n, k.columns / k.cluster_m
+        self.raster = k.cluster_m * 8
+        self.tile = tile = k.rows * k.columns / 32768
+        self.stored = np.where(k.swapped, x.store_columns, 1.0)
+        added = x.split_add * (k.parts * tile / k.finishers)
+        self.shared = x.split + x.split_tile * tile + added
+        self.exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
+        # Loads that a cluster shares wait until all of it is there.
+        both = np.minimum(k.cluster_m, k.cluster_n) > 1
+        meet = np.where(self.cluster == 1, 0.0, np.where(both, x.clusters_share, x.clusters_meet))
+        self.begin = np.where(self.few, x.few_launch, x.launch + x.first_loads * meet) + x.first_loads
+
+    def by_order(self, of_a: Any, of_b: Any) -> Any:
+        """Return what belongs to the rows of a kernel: of A, or of B where the problem is swapped."""
+        if not isinstance(of_a, np.ndarray) and not isinstance(of_b, np.ndarray) and of_a == of_b:
+            return of_a
+        return np.where(self.swapped, of_b, of_a)
+
+
+def _fixed(found: Menu, costs: Costs) -> _Fixed:
+    """Return what no problem changes."""
+    kept = found.kept
+    if not isinstance(kept, _Fixed) or kept.costs != costs:
+        found.kept = kept = _Fixed(found, costs)
+    return kept
+
+
+def _either(which: Any, yes: float, no: float) -> Any:
+    """Return one of two numbers; of arrays an entry for each."""
+    if isinstance(which, np.ndarray):
+        return np.where(which, yes, no)
+    return yes if which else no
+
+
 def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArray[np.float64]:
     """Return the microseconds that each kernel of a menu takes for a problem: :func:`predict` of all at once."""
     p = problem if isinstance(problem, Asked) else Asked.of(problem)
-    x, k = costs, found
-    few, turns, stream, split = (k.way == way for way in (FEW, TURNS, STREAM, SPLIT))
-    m, n = np.where(k.swapped, p.n, p.m), np.where(k.swapped, p.m, p.n)
-    tiles = np.ceil(m / (k.rows * k.cluster_m)) * np.ceil(n / (k.columns * k.cluster_n)) * p.matrices
-    cluster = k.cluster_m * k.cluster_n
+    x, f = costs, _fixed(found, costs)
+    m, n = f.by_order(p.m, p.n), f.by_order(p.n, p.m)
+    down, wide = np.ceil(m / f.down), np.ceil(n / f.wide)
+    tiles = down * wide * p.matrices
     steps = np.ceil(p.k * p.bits / 1024)
-    told = x.sms, x.fours, x.eights
-    # A kernel launches as many clusters as usually run at once; those that do not run wait until others end.
-    slots = _at_once(x.sms, at_once(x.sms, 4), at_once(x.sms, 8), cluster)
-    together, few_together = _at_once(*told, cluster), _at_once(*told, k.parts)
-    running = tiles * k.parts * cluster  # blocks, if all ran at once
-    over = running % (slots * cluster)
-    last = np.where(over > 0, over, slots * cluster)  # blocks of the last wave
-    down = np.ceil(m / (k.rows * k.cluster_m)) * k.cluster_m
-    wide = np.ceil(n / (k.columns * k.cluster_n)) * k.cluster_n
-    busy = np.where(stream | (running > last), slots * cluster, last)
+    running = tiles * f.parts * f.cluster  # blocks, if all ran at once
+    over = running - np.floor(running / f.at_once) * f.at_once  # numpy's remainder of floats is slow
+    last = np.where(over > 0, over, f.at_once)  # blocks of the last wave
+    several = running > last
+    busy = np.where(f.stream | several if f.streams else several, f.at_once, last)
 
     # A step of K: products, what is read of shared memory for them, what comes through the L2, its latency.
-    cycle = 1e-3 / x.ghz
-    kind = np.where(p.bits == 32, x.mma_tf32, np.where(p.bits == 8, x.mma_8, 1.0))
-    products = k.rows * k.columns / 32 * x.mma * kind
-    reads = k.rows * (1 + k.columns / 64) * x.shared
+    cycle, sharp = 1e-3 / x.ghz, x.sharpness
+    kind = _either(p.bits == 32, x.mma_tf32, _either(p.bits == 8, x.mma_8, 1.0))
     torn_a, torn_b = (
-        np.where(torn, x.torn, 1.0) * np.where(odd, x.odd, 1.0)
+        _either(torn, x.torn, 1.0) * _either(odd, x.odd, 1.0)
         for torn, odd in ((p.torn_a, p.odd_a), (p.torn_b, p.odd_b))
     )
-    torn_rows, torn_columns = np.where(k.swapped, torn_b, torn_a), np.where(k.swapped, torn_a, torn_b)
     # Lines of columns that are no multiple of 64 are 64 bytes and shorter, where they go along N.
-    short = ~np.where(k.swapped, p.straight_a, p.straight_b) & (k.columns % 64 != 0)
-    rows, columns = k.live / k.cluster_n, k.columns / k.cluster_m * np.where(short, x.halves, 1.0)
-    rows, columns = rows * torn_rows, columns * torn_columns
-    alone = (rows * torn_rows ** (x.torn_sm - 1) + columns * torn_columns ** (x.torn_sm - 1)) * 128 / x.sm_bytes * cycle
+    halves = np.where(
+        f.narrow, f.by_order(_either(p.straight_b, 1.0, x.halves), _either(p.straight_a, 1.0, x.halves)), 1.0
+    )
+    columns = f.columns * halves
+    rows_alone, columns_alone = (
+        f.by_order(*y) for y in ((torn_a**x.torn_sm, torn_b**x.torn_sm), (torn_b**x.torn_sm, torn_a**x.torn_sm))
+    )
+    alone = (f.rows * rows_alone + columns * columns_alone) * (128 / x.sm_bytes * cycle)
+    rows, columns = f.rows * f.by_order(torn_a, torn_b), columns * f.by_order(torn_b, torn_a)
+    down, wide = down * f.cluster_m, wide * f.cluster_n
+    most_down, of_rows, of_columns = np.minimum(down, f.raster), rows * f.cluster_n, columns * f.cluster_m
 
     def loads(busy: Any) -> Any:
         # Lines that blocks ask for at the same time the L2 is asked for once, in part.
-        of_all = busy / k.parts
-        across = np.minimum(wide, np.ceil(of_all / np.minimum(down, k.cluster_m * 8)))
+        of_all = busy / f.parts
+        across = np.minimum(wide, np.ceil(of_all / most_down))
         along = np.minimum(down, np.ceil(of_all / across))
-        several = np.maximum(1.0, of_all / (across * along))
-        once = k.parts * several * (along * rows * k.cluster_n + across * columns * k.cluster_m)
+        again = np.maximum(1.0, of_all / (across * along))
+        once = f.parts * again * (along * of_rows + across * of_columns)
         lines = x.together * once + (1 - x.together) * busy * (rows + columns)
-        return np.maximum(lines * 128 / x.sms / x.l2_bytes * cycle, alone)
+        return np.maximum(lines * (128 / x.sms / x.l2_bytes * cycle), alone)
 
-    latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency / k.stages
+    latency = x.latency * np.maximum(torn_a, torn_b) ** x.torn_latency
     along_k = np.logical_and(p.straight_a, p.straight_b)
-    registers = np.where(np.logical_and(~along_k, np.not_equal(p.bits, 16)), x.through, 0.0)
-    others = (products + x.step_cycles + registers) * cycle, reads * cycle, latency
-    major = np.where(along_k, 1.0, x.other_major)
-    step, last_step = (_longest(x.sharpness, *others, loads(n)) * major for n in (busy, last))
+    registers = _either(np.logical_and(~along_k, np.not_equal(p.bits, 16)), x.through * cycle, 0.0)
+    # A sum of powers is the longest one, rounded where two are near.
+    others = (f.mma * kind + (f.step_cycles + registers)) ** sharp + f.reads + latency**sharp * f.stages
+    major = _either(along_k, 1.0, x.other_major)
+    step, last_step = ((others + loads(n) ** sharp) ** (1 / sharp) * major for n in (busy, last))
 
-    tile = k.rows * k.columns / 32768
-    odd_store = np.where(p.odd_out, x.odd_store, 1.0)
-    store = (x.store + x.store_tile * tile * odd_store * p.out_bits / 16) * np.where(k.swapped, x.store_columns, 1.0)
-    part = np.ceil(steps / k.parts) * last_step + store
-    waves = np.ceil(tiles / slots)
-    waves = waves * np.where(np.ceil(tiles / waves) > together, 2, 1)
+    odd_store = _either(p.odd_out, x.odd_store, 1.0)
+    store = (x.store + x.store_tile * odd_store * p.out_bits / 16 * f.tile) * f.stored
+    part_steps = np.ceil(steps / f.parts)
+    waves = np.ceil(tiles / f.slots)
+    waves = waves * np.where(np.ceil(tiles / waves) > f.together, 2, 1)
     product, last_product = steps * step, steps * last_step
     products = (waves - 1) * product + last_product
     # Each way to share the work.
-    between = store * np.where(k.deferred, x.not_hidden, 1.0) + x.wave
-    whole = products + (waves - 1) * between + store
+    between = store * np.where(f.deferred, x.not_hidden, 1.0) + x.wave
+    body = products + (waves - 1) * between + store
     again = np.maximum(0.0, store - product) / 2 + x.wave
     in_turns = np.where(waves > 1, products * x.turns + store + (waves - 1) * again, last_product * x.alone + store)
-    added = k.parts * tile / k.finishers
-    shared = part + x.split + x.split_tile * tile + x.split_add * added
-    exchanged = np.where(k.parts > 1, x.few_split * (1 + 0.2 * k.parts) + x.few_tile * tile, 0.0)
-    of_few = np.ceil(tiles / few_together) * (np.ceil(steps / k.parts) * step + store) + exchanged
-    streamed = _shared_last_wave(x, k, tiles, slots, steps, step, store)
-    body = np.select([turns, stream, split, few], [in_turns, streamed, shared, of_few], whole)
-    # Loads that a cluster shares wait until all of it is there.
-    meet = np.where(
-        cluster == 1, 0.0, np.where(np.minimum(k.cluster_m, k.cluster_n) > 1, x.clusters_share, x.clusters_meet)
-    )
-    begin = np.where(few, x.few_launch, x.launch + x.first_loads * meet) + x.first_loads
+    body = np.where(f.turns, in_turns, body)
+    body = np.where(f.split, part_steps * last_step + store + f.shared, body)
+    body = np.where(f.few, np.ceil(tiles / f.few_together) * (part_steps * step + store) + f.exchanged, body)
+    if f.streams:
+        body = np.where(f.stream, _shared_last_wave(x, found, tiles, f.slots, steps, step, store), body)
     scattered = x.torn_dram - 1
     read = p.k * (p.m * (1 + scattered * p.torn_a) + p.n * (1 + scattered * p.torn_b)) * p.bits / 8
     moved = (read + p.m * p.n * p.out_bits / 8) * p.matrices
-    return begin + _longest(x.sharpness, body, moved / x.dram / 1e6)
+    return f.begin + (body**sharp + (moved / x.dram / 1e6) ** sharp) ** (1 / sharp)
 
 
 def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, step: Any, store: Any) -> Any:
@@ -278,18 +323,12 @@ def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, ste
     return np.where(left * steps < slots, as_ever, body)
 
 
-def _longest(sharpness: float, *times: Any) -> Any:
-    """Return the longest of some times, rounded where they are near."""
-    longest = np.maximum.reduce(np.broadcast_arrays(*times))
-    return longest * sum((t / longest) ** sharpness for t in times) ** (1 / sharpness)
-
-
 def ranked(problem: Problem, costs: Costs = COSTS, count: int | None = None) -> list[tuple[float, Choice]]:
     """Return the kernels that suit a problem (or the first ``count`` of them) with their predicted microseconds, the
     fastest first.
     """
     found, taken = _suiting(problem, costs)
-    order = np.argsort(taken, kind="stable")[:count]
+    order = np.argsort(taken, kind="stable")[: np.count_nonzero(np.isfinite(taken))][:count]
     return [(float(taken[i]), found.choice(int(i))) for i in order]
 
 
@@ -301,10 +340,9 @@ def best(problem: Problem, costs: Costs = COSTS) -> Choice:
 
 
 def _suiting(problem: Problem, costs: Costs) -> tuple[Menu, NDArray[np.float64]]:
-    """Return the kernels that suit a problem, and their times."""
+    """Return a menu, and the times of its kernels: of those that do not suit the problem infinite ones."""
     found = menu(problem, costs.sms)
-    found = found.some(np.flatnonzero(suiting(found, problem)))
-    return found, times(found, problem, costs)
+    return found, np.where(suiting(found, problem), times(found, problem, costs), np.inf)
 
 
 def forget() -> None:
