@@ -28,7 +28,7 @@ from typing import Any
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.ways import Way, way_of
-from cute_dialect.op.compiled import AnyConfig, Runner, any_text, text_of
+from cute_dialect.op.compiled import AnyConfig, Runner, any_text, run_any, text_of
 from cute_dialect.op.fused import Matrix
 from cute_dialect.tools.bench_gemm import checked, chosen, copied_for_torch, measured
 
@@ -146,10 +146,11 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], coun
     rows: list[dict[str, object]] = []
     for number, problem in enumerate(problems(count, seed)):
         way = way_for(problem)
-        name = _kernel_of(way).name
+        kernel = _kernel_of(way)
+        name = kernel.name
         if name not in kernels:
             module = load(os.path.join(folder, name))
-            kernels[name] = module.kernel("launch") if way.choice is None else Runner(way.choice, module)
+            kernels[name] = run_any(kernel, module) if not isinstance(kernel, Choice) else Runner(kernel, module)
         ours = partial(computed, way, kernels[name])
         m, n, k = problem[:3]
         if 2.0 * m * n * k <= EXACT:

@@ -12,15 +12,21 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
-__all__ = ["Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy", "tile_layout"]
+__all__ = [
+    "BlocksOfK", "Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy",
+    "tile_layout",
+]  # fmt: skip
 
 
 class Staged:
     """A or B in a kernel: its tiles in global memory, its ring in shared memory, what this thread copies.
 
     ``shape``: (rows, K) of a tile, of which there are ``stages`` in shared memory, from ``buffer`` on; ``tile``: which
-    rows; copies move ``vector`` elements at once, asynchronously where these are 4 bytes or more.
+    rows; copies move ``vector`` elements at once, asynchronously where these are 4 bytes or more.  ``begins``: the tile
+    of K that counts as the first one.
     """
+
+    begins: Any = 0
 
     def __init__(
         self, matrix: Any, shape: tuple[int, int], tile: Any, buffer: Any, stages: int, vector: int, thread: Any,
@@ -77,13 +83,17 @@ class Staged:
                 flags[0, i, j] = self.flags[0, i, 0] & (self.ids[0, i, j][1] < left)
         return flags
 
+    def of_k(self, tile: Any) -> Any:
+        """Return what this thread copies of a tile of K."""
+        return self.source[None, None, None, tile + self.begins]
+
     def move(self, tile: Any, stage: Any, flags: Any) -> None:
         """Move a tile of K into a stage; zeros where a flag is false."""
         if self.direct:
-            cute.copy(self.copy, self.source[None, None, None, tile], self.target[None, None, None, stage], pred=flags)
+            cute.copy(self.copy, self.of_k(tile), self.target[None, None, None, stage], pred=flags)
         else:
             held = self.held()
-            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=flags)
+            cute.copy(self.copy, self.of_k(tile), held, pred=flags)
             self.end(stage, held)
 
     def held(self) -> Any:
@@ -99,7 +109,7 @@ class Staged:
         if held is None:
             self.move(tile, stage, self.flags)
         else:
-            cute.copy(self.copy, self.source[None, None, None, tile], held, pred=self.flags)
+            cute.copy(self.copy, self.of_k(tile), held, pred=self.flags)
 
     def end(self, stage: Any, held: Any) -> None:
         """Write what registers hold to a stage."""
@@ -140,6 +150,54 @@ class WarpsOfK:
             if self.group == 0:
                 for i in range(cute.size(acc)):  # registers: the passes unroll it
                     acc[i] = acc[i] + shared[i, self.lane]
+
+
+class BlocksOfK:
+    """Blocks that share the K of a tile: each writes its sums, and the last one to come adds up all in their order, so
+    that results do not depend on who that is.  Nobody waits.
+
+    ``workspace``: the sums of all blocks; ``counters``: how many have come, of each tile, zero before and after;
+    ``parts``: blocks of a tile; ``tile``: which one, ``part``: which block of it this is; ``thread`` of ``threads``.
+    """
+
+    def __init__(
+        self, workspace: Any, counters: Any, parts: int, tile: Any, part: Any, thread: Any, threads: int
+    ):  # fmt: skip
+        self.workspace, self.counters, self.parts = workspace, counters, parts
+        self.tile, self.part, self.thread, self.threads = tile, part, thread, threads
+
+    def begin(self, k: Any, depth: int) -> tuple[Any, Any]:
+        """Return the first tile of K, ``depth`` each, of this block, and how much of K it has; it may be nothing."""
+        tiles = cute.ceil_div(k, depth)
+        begin, end = self.part * tiles // self.parts, (self.part + 1) * tiles // self.parts
+        return begin, cute.min(k, end * depth) - begin * depth
+
+    def add_up(self, acc: Any) -> Any:
+        """Write this block's sums; returns whether it is the last one, which has the sums of all then."""
+        kind, size = acc.element_type, cute.size(acc)
+        values = cute.make_layout((size, self.parts), stride=(self.threads, size * self.threads))
+        start = cute.recast_ptr(self.workspace.iterator, dtype=kind)
+        sums = cute.make_tensor(start + (self.tile * (size * self.threads * self.parts) + self.thread), values)
+        for i in range(size):  # registers: the passes unroll it
+            sums[i, self.part] = acc[i]
+        come = cute.smem_tensor(cute.Int32, cute.make_layout(1), 4)
+        cute.arch.sync_threads()
+        if self.thread == 0:
+            cute.arch.fence_acq_rel_gpu()  # after the barrier: it passes on what all have written
+            counter = self.counters.iterator + self.tile
+            found = cute.arch.atomic_add(counter, 1, sem="acq_rel")
+            if found == self.parts - 1:
+                cute.arch.atomic_exch(counter, 0)
+            come[0] = found
+        cute.arch.sync_threads()
+        last = come[0] == self.parts - 1
+        if last:
+            cute.arch.fence_acq_rel_gpu()
+            acc.fill(0)
+            for part in range(self.parts):
+                for i in range(size):  # registers: the passes unroll it
+                    acc[i] = acc[i] + sums[i, part]
+        return last
 
 
 def plain_shape(matrix: Any) -> Any:

@@ -27,8 +27,9 @@ from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused, is_exact
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
+from cute_dialect.kernels.gemm.parts import Shared
 from cute_dialect.kernels.split_tf32 import parts_of
-from cute_dialect.kernels.staged import Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
+from cute_dialect.kernels.staged import BlocksOfK, Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -47,7 +48,8 @@ class WarpConfig(NamedTuple):
     K; ``math``: of f32, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of
     integers stick at the ends of i32; ``simt``: f64 without tensor cores; ``step``: K of an instruction, 0 for the
     usual one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``:
-    columns of A, B (N, K) and C, of 8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any).
+    columns of A, B (N, K) and C, of 8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any);
+    ``parts``: blocks that share the K of a tile; their launch takes a workspace of :meth:`workspace` behind C.
     """
 
     element: str = "f64"
@@ -68,6 +70,15 @@ class WarpConfig(NamedTuple):
     step: int = 0
     ahead: bool = False
     interleaved: bool = False
+    parts: int = 1
+
+    def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
+        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        if self.parts == 1:
+            return 0, 0
+        tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * matrices
+        words = BITS[sums_of(self.element)] // 32 if self.element != "f64" else 2
+        return tiles * self.parts * self.tile[0] * self.tile[1] * words, tiles
 
     @property
     def threads(self) -> int:
@@ -91,7 +102,7 @@ class WarpConfig(NamedTuple):
             shape = "x".join(map(str, (*self.tile, self.depth)))
             more = f"-{shape}-{'x'.join(map(str, warps[: 2 + (self.warps_k > 1)]))}-q{self.stages}{more}"
         more += f"-{self.math}" * bool(self.math) + "-s" * self.saturate + "-simt" * self.simt
-        more += f"-k{self.step}" * bool(self.step) + "-i" * self.interleaved
+        more += f"-k{self.step}" * bool(self.step) + "-i" * self.interleaved + f"-p{self.parts}" * (self.parts > 1)
         return f"{self.element}-{self.output}-{majors}-warps{more}"
 
     def check(self) -> None:
@@ -124,6 +135,11 @@ class WarpConfig(NamedTuple):
         steps = self.depth // _instruction(self).depth
         if self.warps_k < 1 or steps % self.warps_k:
             raise ValueError(f"expected as many steps of K for each warp along K, got {steps} for {self.warps_k}")
+        if self.parts < 1 or (self.parts > 1 and (self.warps_k > 1 or self.saturate or self.interleaved)):
+            raise ValueError(
+                "expected no warps along K, no sums that saturate and no interleaved matrices where blocks share K, "
+                f"got {self.parts} parts"
+            )
         self.epilogue.check()
         e = self.epilogue
         if self.array and (not self.batch or e.graph is not None):
@@ -139,38 +155,60 @@ TILES = (((128, 128), (4, 2)), ((64, 128), (2, 2)), ((64, 64), (2, 2)))
 """Tiles, and the warps of each."""
 
 
-def tile_for(m: int, n: int, matrices: int = 1, sms: int = 132) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the tile of a problem and its warps: the largest that keeps all multiprocessors busy.
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
 
-    A tile takes as long as its elements, and what a tile of 32 x 64 takes more for each step of K (a guess: what waits
-    for loads and barriers does not depend on the tile).
 
-    >>> tile_for(513, 513), tile_for(4096, 4096)
-    (((64, 64), (2, 2)), ((128, 128), (4, 2)))
+class Taken(NamedTuple):
+    """How a problem is cut: a tile, its warps, blocks that share its K."""
+
+    tile: tuple[int, int]
+    warps: tuple[int, int]
+    parts: int = 1
+
+
+def tile_for(m: int, n: int, steps: int = 1, matrices: int = 1, sms: int = 132) -> Taken:
+    """Return the tile of a problem, its warps, and how many blocks share its K, ``steps`` of stages: what keeps all
+    multiprocessors busy the shortest.
+
+    A step of a tile takes as long as its elements, and what a tile of 32 x 64 takes more (a guess: what waits for loads
+    and barriers does not depend on the tile).  Where blocks share K they take what those of the Hopper GEMM do
+    (:class:`cute_dialect.op.choosing.model.Costs`: ``split``, ``split_tile``, ``split_add``; not measured here).
+
+    >>> tile_for(513, 513), tile_for(4096, 4096, 64)
+    (Taken(tile=(64, 64), warps=(2, 2), parts=1), Taken(tile=(128, 128), warps=(4, 2), parts=1))
+    >>> tile_for(128, 128, 256).parts
+    16
     """
 
-    def time(tile: tuple[int, int]) -> int:
-        tiles = -(-m // tile[0]) * -(-n // tile[1]) * matrices
-        return -(-tiles // sms) * (tile[0] * tile[1] + 2048)
+    def time(taken: Taken) -> float:
+        area = taken.tile[0] * taken.tile[1]
+        blocks = -(-m // taken.tile[0]) * -(-n // taken.tile[1]) * matrices * taken.parts
+        meet = 92000 + (3.06 + 2.39 * taken.parts) * area if taken.parts > 1 else 0.0
+        return -(-blocks // sms) * (-(-steps // taken.parts) * (area + 2048.0) + meet)
 
-    return min(TILES, key=lambda x: time(x[0]))
+    # Of as many steps each block has two or more.
+    return min((Taken(*x, parts) for x in TILES for parts in _PARTS if parts == 1 or 2 * parts <= steps), key=time)
 
 
 @cute.jit
 def launch(
-    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
+    counters: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
     alpha: Any = None, beta: Any = None, operands: Any = None, places: cute.Tensor | None = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
+    """Launch a block a tile of C, or a part of its K; behind C stands what blocks share, then the arguments of the
+    epilogue.
+    """
     c, addends = config, Addends(source, bias, alpha, beta, operands)
+    shared = Shared(workspace, counters)
     if c.interleaved:
         A, B, C = (cute.group_modes(x, 1, 3) for x in (A, B, C))
         assert cute.size(A, mode=[1]) == cute.size(B, mode=[1]), "A and B must have the same K"
         assert A.shape[0] == C.shape[0], "A and C must have the same M"
         assert B.shape[0] == cute.size(C, mode=[1]), "B and C must have the same N"
         tiles = utils.GroupedRaster(cute.ceil_div(plain_shape(C), c.tile))
-        gemm_16(A, B, C, tiles, addends, places, c).launch(grid=tiles.count(), block=c.threads)
+        gemm_16(A, B, C, tiles, addends, places, shared, c).launch(grid=tiles.count(), block=c.threads)
         return
     c.epilogue.check_shapes(C, addends, pairs=False, array=c.array)
     if C.leading_dim == 0:
@@ -183,46 +221,46 @@ def launch(
         vector = max(1, size * 8 // A.element_type.width)
         promised = [cute.promise_vectors(x, vector) for x in (A, B)]
         if all(x is not None for x in promised):
-            launches.append(kernels[size](*promised, C, tiles, addends, places, c))
+            launches.append(kernels[size](*promised, C, tiles, addends, places, shared, c))
             if all(x is y for x, y in zip(promised, (A, B))):
                 break  # it takes them all
-    launches[0].launch(grid=tiles.count(), block=c.threads, fallback=launches[1:])
+    launches[0].launch(grid=tiles.count() * c.parts, block=c.threads, fallback=launches[1:])
 
 
 @cute.kernel
 def gemm_16(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 16 bytes."""
-    _multiply(config, A, B, C, tiles, addends, places, 16)
+    _multiply(config, A, B, C, tiles, addends, places, shared, 16)
 
 
 @cute.kernel
 def gemm_8(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 8 bytes."""
-    _multiply(config, A, B, C, tiles, addends, places, 8)
+    _multiply(config, A, B, C, tiles, addends, places, shared, 8)
 
 
 @cute.kernel
 def gemm_4(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply matrices of whole vectors of 4 bytes."""
-    _multiply(config, A, B, C, tiles, addends, places, 4)
+    _multiply(config, A, B, C, tiles, addends, places, shared, 4)
 
 
 @cute.kernel
 def gemm(
-    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any,
+    A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
     config: cute.Constexpr[WarpConfig],
 ):  # fmt: skip
     """Multiply any matrices."""
-    _multiply(config, A, B, C, tiles, addends, places, 1)
+    _multiply(config, A, B, C, tiles, addends, places, shared, 1)
 
 
 class _Instruction(NamedTuple):
@@ -323,22 +361,28 @@ class _Narrowed(_Ring):
 
 
 def _multiply(
-    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, size: int
+    c: WarpConfig, A: Any, B: Any, C: Any, tiles: utils.GroupedRaster, addends: Addends, places: Any, shared: Shared,
+    size: int,
 ) -> None:  # fmt: skip
-    """Compute one tile of a raster; copies move ``size`` bytes, or an element."""
-    row, column, *matrix = tiles.place(cute.arch.block_idx().x)
+    """Compute one tile of a raster, or a part of its K; copies move ``size`` bytes, or an element."""
+    tile, blocks = cute.arch.block_idx().x, None
+    if c.parts > 1:
+        tile, mine = tile // c.parts, tile % c.parts
+        thread = cute.arch.thread_idx().x
+        blocks = BlocksOfK(shared.workspace, shared.flags, c.parts, tile, mine, thread, c.threads)
+    row, column, *matrix = tiles.place(tile)
     A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
-    compute_tile(c, A, B, C, addends, (row, column), size, matrix[0] if matrix else None)
+    compute_tile(c, A, B, C, addends, (row, column), size, matrix[0] if matrix else None, blocks=blocks)
 
 
 def compute_tile(
     c: WarpConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], size: int, matrix: Any = None,
-    seen: Callable[[Any], Any] | None = None,
+    seen: Callable[[Any], Any] | None = None, blocks: BlocksOfK | None = None,
 ) -> None:  # fmt: skip
-    """Compute the tile in row and column ``where``; copies move ``size`` bytes, or an element.
+    """Compute the tile in row and column ``where``, or a part of its K; copies move ``size`` bytes, or an element.
 
     ``matrix``: of a batch, for the epilogue; ``seen``: gives the places of elements that the epilogue sees, of those in
-    C, where they differ.
+    C, where they differ; ``blocks``: share the K of the tile.
     """
     (m, n), thread, instruction = c.tile, cute.arch.thread_idx().x, _instruction(c)
     vector = max(1, size * 8 // A.element_type.width)
@@ -362,6 +406,10 @@ def compute_tile(
         ring(x, (rows, depth), tile, memory + at, c.stages, vector, thread, c.threads)
         for (x, rows, tile), at in zip(given, (0, first))
     )
+    extent = plain_shape(A)[1]
+    if blocks is not None:
+        begins, extent = blocks.begin(extent, depth)
+        a.begins = b.begins = begins
     part = mma.get_slice(of_k.lane)
     from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc.fill(0)
@@ -397,10 +445,11 @@ def compute_tile(
     steps = depth // instruction.depth
     if c.ahead and steps % 2 == 0:
         held = [fragments() for _ in range(2)]
-        over_k_ahead(a, b, A.shape[1], depth, c.stages, steps, fetch, multiply_held)
+        over_k_ahead(a, b, extent, depth, c.stages, steps, fetch, multiply_held)
     else:
-        over_k(a, b, plain_shape(A)[1], depth, c.stages, multiply)
+        over_k(a, b, extent, depth, c.stages, multiply)
     of_k.add_up(acc, memory)
+    leads = of_k.leads if blocks is None else blocks.add_up(acc)
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(plain_shape(C)), (m, n), (row, column)))
     target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
@@ -408,11 +457,11 @@ def compute_tile(
         whole = acc.element_type.is_integer and kind.is_integer
         fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
         acc = fused.taken(acc)
-        if of_k.leads:
+        if leads:
             fused.apply_each(acc, ids if seen is None else seen(ids), matrix)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
-    if of_k.leads:
+    if leads:
         for i in range(cute.size(acc)):  # registers: the passes unroll it
             if cute.elem_less(ids[i], plain_shape(C)):
                 target[i] = out[i]
@@ -433,7 +482,11 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
         cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
         for e, major in zip(factors(c.element), c.majors)
     )
-    behind = c.epilogue.arguments(c.output, batch=c.batch, vectors=False, array=c.array)
+    behind: dict[str, Any] = {}
+    if c.parts > 1:
+        behind["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
+        behind["counters"] = cute.Tensor[cute.Int32, "?:1"]
+    behind |= c.epilogue.arguments(c.output, batch=c.batch, vectors=False, array=c.array)
     behind |= {"places": PLACES} if c.array else {}
     traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)
     return traced.mlir(aliases=True, comments=True)

@@ -32,8 +32,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
-    "AnyConfig", "Libraries", "Runner", "any_config", "any_rows", "any_rows_library", "any_text", "by_name", "combiner",
-    "in_order", "library", "padder", "prepared_launch", "runner", "splitter", "text_of", "transposed", "turned_extras",
+    "AnyConfig", "Libraries", "RunKernel", "Runner", "any_config", "any_rows", "any_rows_library", "any_text",
+    "by_name", "combiner", "in_order", "library", "padder", "prepared_launch", "run_any", "runner", "splitter",
+    "text_of", "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -106,16 +107,20 @@ def by_name(
     return compiled_text(text, f"{name}.mlir", chip=chip, elsewhere=elsewhere)
 
 
-class Runner:
+class RunKernel:
     """A kernel with the memory that its blocks share; call it with A (M, K), B (N, K) and C (M, N), of batches with a
     third mode: arrays of any library, or their views.
+
+    ``workspace``: how many floats and counters a C of such a shape needs, None where blocks share nothing;
+    ``epilogue``: of the problem; ``swapped``: it computes ``C^T = B A^T``.
     """
 
-    def __init__(self, choice: Choice, module: CompiledModule):
-        self.choice = choice
+    def __init__(
+        self, module: CompiledModule, workspace: Callable[..., tuple[int, int]] | None, epilogue: Epilogue,
+        swapped: bool = False,
+    ):  # fmt: skip
         self._kernel: Kernel = module.kernel("launch")
-        self._alone = choice.parts == 1 and not choice.config.stream_k
-        self._swapped, self._epilogue = choice.swapped, choice.config.epilogue.transposed()
+        self._workspace, self._epilogue, self._swapped = workspace, epilogue, swapped
         self._shared: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
     def __call__(self, a: Any, b: Any, c: Any, *more: object, stream: object = None, **options: Any) -> Any:
@@ -123,7 +128,7 @@ class Runner:
         those of a kernel.  Gives what the kernel gives: the interpreter's report.
         """
         given, more = self._given(a, b, c), self._extras(more)
-        if not self._alone:
+        if self._workspace is not None:
             view = view_of(c)
             raw = stream_of(stream, (view,))
             given = (*given, *self._memory(raw, view.device, view.shape, view.library == "torch"))
@@ -141,7 +146,8 @@ class Runner:
         """Return the memory for a launch on a stream, which keeps it; a launch that a graph captures has its own, since
         only the graph's replay sets its counters to zero.  On the CPU (``device`` -1) it is fresh.
         """
-        size, counters = self.choice.workspace(*shape)
+        assert self._workspace is not None
+        size, counters = self._workspace(*shape)
         if device < 0:
             import numpy as np
 
@@ -167,7 +173,7 @@ class Runner:
         arguments.
         """
         given, extras = self._given(a, b, c), self._extras(extras)
-        if self._alone:
+        if self._workspace is None:
             found = prepared_launch(self._kernel, *given, *extras)
         else:
             view = view_of(c)
@@ -179,6 +185,17 @@ class Runner:
             memory = self._memory(current_stream_of_torch()(view.device), view.device, view.shape, True)
             found = prepared_launch(self._kernel, *given, *memory, *extras, more=more)
         return in_order(found) if self._swapped and found is not None else found
+
+
+class Runner(RunKernel):
+    """A kernel of the menu, ready to be called."""
+
+    def __init__(self, choice: Choice, module: CompiledModule):
+        self.choice = choice
+        alone = choice.parts == 1 and not choice.config.stream_k
+        super().__init__(
+            module, None if alone else choice.workspace, choice.config.epilogue.transposed(), choice.swapped
+        )
 
 
 def transposed(x: Any, split: str = "") -> Any:
@@ -243,10 +260,10 @@ AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
 
 def any_config(
     element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue,
-    size: tuple[int, int, int] | None = None, sms: int = 132,
+    size: tuple[int, int, int, int] | None = None, sms: int = 132,
 ) -> AnyConfig:  # fmt: skip
     """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads; ``size``:
-    M, N and matrices, for which its tile is good on ``sms`` multiprocessors.
+    M, N, K and matrices, for which its tile is good, and as many blocks as share its K, on ``sms`` multiprocessors.
     """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.exact_gemm import ExactConfig
@@ -262,8 +279,9 @@ def any_config(
     usual = WarpConfig(element, output, of_any, batch, ahead=element == "f64")
     if size is None:
         return usual
-    tile, warps = tile_for(*size, sms)
-    return usual._replace(tile=tile, warps=warps)
+    m, n, k, matrices = size
+    taken = tile_for(m, n, -(-k // usual.depth), matrices, sms)
+    return usual._replace(tile=taken.tile, warps=taken.warps, parts=taken.parts)
 
 
 def any_text(config: AnyConfig) -> str:
@@ -278,11 +296,20 @@ def any_text(config: AnyConfig) -> str:
 
 
 @cache
-def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel:
+def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
     """Return the kernel for rows that TMA cannot read: ``cp.async`` where it can serve them, else
     element by element; ``cpu``: to be called on the interpreter.
     """
-    return any_rows_library(config, cpu=cpu).kernel("launch")
+    return run_any(config, any_rows_library(config, cpu=cpu))
+
+
+def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
+    """Return a compiled kernel without TMA, with the memory that its blocks share where they do."""
+    from cute_dialect.kernels.warp_gemm import WarpConfig
+
+    if isinstance(config, WarpConfig) and config.parts > 1:
+        return RunKernel(module, config.workspace, config.epilogue)
+    return module.kernel("launch")
 
 
 def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:

@@ -17,7 +17,7 @@ from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
 from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
-from cute_dialect.op.compiled import Runner, combiner, in_order, prepared_launch, splitter, turned_extras
+from cute_dialect.op.compiled import RunKernel, combiner, in_order, prepared_launch, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import Bound, arranged, bound, in_place_of, stored_as, traced_of
 from cute_dialect.op.epilogue.known import KnownGraphs
@@ -250,7 +250,7 @@ def _product(
     if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
         known = None  # copies would have to be copied again; torch's switch says how f32 is multiplied
     if known is not None and in_place:
-        prepared = kernel.prepared(*given) if isinstance(kernel, Runner) else prepared_launch(kernel, *given)
+        prepared = kernel.prepared(*given) if isinstance(kernel, RunKernel) else prepared_launch(kernel, *given)
         if prepared is not None:
             prepared = in_order(prepared) if flipped else prepared
             of = (arrays["a"], arrays["b"], arrays["out"], dtype)
@@ -332,7 +332,7 @@ def _epilogue(
 def _launch(
     call: _Call, views: Mapping[str, ArrayView], way: Way, epilogue: Epilogue | None,
     operands: Mapping[str, float] | tuple[Any, ...],
-) -> tuple[Runner | Kernel, bool, tuple[Any, ...]]:  # fmt: skip
+) -> tuple[RunKernel | Kernel, bool, tuple[Any, ...]]:  # fmt: skip
     """Launch the kernel of a way, on copies of what it cannot read or write.
 
     ``operands``: numbers by name, or the arguments of a graph.  Returns the kernel, whether nothing was copied, and

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from type_kernels import EXACT, REGISTERS, THREE, WARP  # noqa: E402
+from type_kernels import EXACT, FEW, REGISTERS, THREE, WARP  # noqa: E402
 
 from cute_dialect.kernels.exact_gemm import ExactConfig  # noqa: E402
 from cute_dialect.kernels.gemm.elements import factors  # noqa: E402
@@ -74,12 +74,20 @@ def test_by_warps(kernels: Any, config: WarpConfig) -> None:
 
         of_a, of_b = factors(config.element)
         a, b = matrix(of_a, m, config.majors[0]), matrix(of_b, n, config.majors[1])
-        c = torch.full((matrices, m, n), 77, device="cuda").to(DTYPES[config.output])
-        launch(*(x.permute(1, 2, 0) if config.batch else x[0] for x in (a, b, c)))
         exact = a.double() @ b.double().mT
         if config.output == "i8":
             exact = exact.clamp(-128, 127)
-        assert torch.equal(c.double(), exact.to(c.dtype).double()), (m, n, k)
+        size, counters = config.workspace(m, n, matrices)
+        memory = (
+            torch.full((size,), float("nan"), device="cuda"),
+            torch.zeros(counters, device="cuda", dtype=torch.int32),
+        )
+        for _ in range(5 if size else 1):
+            c = torch.full((matrices, m, n), 77, device="cuda").to(DTYPES[config.output])
+            given = [x.permute(1, 2, 0) if config.batch else x[0] for x in (a, b, c)]
+            launch(*given, *(memory if size else ()))
+            assert torch.equal(c.double(), exact.to(c.dtype).double()), (m, n, k)
+            assert not bool(memory[1].any())
 
 
 @pytest.mark.parametrize("name", REGISTERS)
@@ -103,6 +111,29 @@ def test_through_registers(kernels: Any, name: str) -> None:
         launch(*(t.permute(1, 2, 0) if c.batch else t[0] for t in (x, y, out)))
         exact = a.double() @ b.double().mT
         assert torch.equal(out.double(), exact.to(out.dtype).double()), (m, n, k)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_rows_and_columns(kernels: Any, name: str) -> None:
+    """Integers whose products are exact; few rows, or columns, of the tile and of two tiles; runs alike."""
+    launch, c = kernels(name), FEW[name]
+    generator = torch.Generator("cuda").manual_seed(0)
+    for m, n, k in ((c.live or 128, 4096, 4096), (16, 1032, 1008), (16 if c.live else 136, 264, 8192), (8, 8, 512)):
+        x, y = (
+            with_major(
+                torch.randint(-1, 2, (rows, k), device="cuda", generator=generator).float().to(DTYPES[c.element]),
+                major == "k",
+            )
+            for rows, major in ((m, c.major_a), (n, c.major_b))
+        )
+        exact, before = x.double() @ y.double().mT, None
+        for _ in range(10):
+            out = torch.full((m, n) if c.major_c == "n" else (n, m), 77, device="cuda").to(DTYPES[c.output])
+            out = out if c.major_c == "n" else out.mT
+            launch(x, y, out)
+            assert torch.equal(out.double(), exact.to(out.dtype).double()), (m, n, k)
+            assert before is None or torch.equal(out, before)
+            before = out
 
 
 @pytest.mark.parametrize("name", THREE)

@@ -8,6 +8,8 @@ from cute_dialect.kernels.exact_gemm import ExactConfig, exact_gemm_text
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.skinny import few_rows_text
+from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.kernels.split_tf32 import split_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 
@@ -19,6 +21,8 @@ WARP = [
     for a, b in (("k", "mn"), ("mn", "k"))
 ]
 WARP += [WarpConfig(batch=True), WarpConfig("i8", "i8")]
+WARP += [WarpConfig(element, output, ("k", "mn"), parts=4) for element, output in (("f64", "f64"), ("tf32", "f32"))]
+WARP += [WarpConfig("i8", "i32", batch=True, tile=(64, 64), warps=(2, 2), parts=3)]
 TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=False)
 THREE = {"three": TF32._replace(promote=True, tile=(128, 192, 32)), "three_at_once": TF32._replace(tile=(128, 256, 32))}
 """GEMMs of three parts: in two levels, and in one."""
@@ -42,10 +46,25 @@ REGISTERS: dict[str, GemmConfig] = {
 }
 """Hopper GEMMs whose A goes through registers, and that store to any rows."""
 
+_FEW = SkinnyConfig(columns=128, stages_a=4, stages=6)
+FEW: dict[str, SkinnyConfig] = {
+    "few_a_along_m": _FEW._replace(major_a="m"),
+    "few_b_along_n": _FEW._replace(major_b="n", rows=64, live=32, columns=96, parts=2, direct=True),
+    "few_neither_along_k": _FEW._replace(major_a="m", major_b="n", parts=4, element="bf16", output="bf16"),
+    "few_columns": _FEW._replace(major_c="m"),
+    "few_columns_of_any": _FEW._replace(major_c="m", major_a="m", major_b="n", rows=64, parts=4),
+    "few_columns_words": _FEW._replace(
+        major_c="m", rows=64, live=16, parts=2, element="tf32", output="f32", direct=True
+    ),
+    "few_columns_bytes": _FEW._replace(major_c="m", parts=2, element="f8E4M3FN", output="bf16"),
+}  # fmt: skip
+"""Kernels for few rows of other majors, and for few columns."""
+
 KERNELS: dict[str, Callable[[], str]] = {
     **{c.name: lambda c=c: exact_gemm_text(c) for c in EXACT},
     **{c.name: lambda c=c: warp_gemm_text(c) for c in WARP},
     **{name: lambda c=c: gemm_text(c) for name, c in THREE.items()},
     **{name: lambda c=c: gemm_text(c) for name, c in REGISTERS.items()},
+    **{name: lambda c=c: few_rows_text(c) for name, c in FEW.items()},
     "split_a": lambda: split_text("a"), "split_b": lambda: split_text("b"),
 }  # fmt: skip

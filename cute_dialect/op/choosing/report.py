@@ -285,7 +285,7 @@ def explained_way(
             why = "TMA reads and writes addresses, rows and matrices of whole 16 bytes"
         return Explanation(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
-            kernel or _NAMES.get(p.element, ANY_ROWS), way.other,
+            kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(way.other), way.other,
         )  # fmt: skip
     plain = way.choice if why else ways.choose(p, sms, gpu)
     rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
@@ -295,6 +295,14 @@ def explained_way(
         (plain.skinny or plain.config).smem_bytes, copies, way.folded, way.by_torch, flops, moved, bound,
         way.choice.name, None, way.parts,
     )  # fmt: skip
+
+
+def _in_parts(config: AnyConfig | None) -> str:
+    """Return what is told of a kernel without TMA whose blocks share K."""
+    from cute_dialect.kernels.warp_gemm import WarpConfig
+
+    parts = config.parts if isinstance(config, WarpConfig) else 1
+    return f", K in {parts} parts" if parts > 1 else ""
 
 
 def _blocks(choice: Choice, problem: Problem) -> tuple[int, float]:

@@ -21,7 +21,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.choosing.choice import Choice, Problem, tuned
 from cute_dialect.op.choosing.model import Costs, best, costs_of, ranked, tell_clusters
-from cute_dialect.op.compiled import AnyConfig, Runner, any_config, any_rows, runner
+from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
 from cute_dialect.op.fused import Matrix, folds
@@ -90,7 +90,7 @@ class Way(NamedTuple):
     other: AnyConfig | None = None
     parts: bool = False
 
-    def kernel(self, cpu: bool = False) -> Runner | Kernel:
+    def kernel(self, cpu: bool = False) -> RunKernel | Kernel:
         """Return the compiled kernel; ``cpu``: for the interpreter."""
         if self.choice is not None:
             return runner(self.choice, cpu)
@@ -190,7 +190,7 @@ def _without_tma(
         p = p._replace(major_a="k", major_b="n")
     inside = Epilogue() if epilogue is None or by_torch else epilogue
     config = any_config(
-        p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, (p.m, p.n, p.matrices), sms
+        p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, (p.m, p.n, p.k, p.matrices), sms
     )
     return Way(p, None, tuple(copied), folded, by_torch, config)
 

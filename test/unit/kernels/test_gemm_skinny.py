@@ -9,8 +9,9 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.gemm.skinny import few_rows_text, launch
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import menu
+from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.binding import LaunchError
 
@@ -154,3 +155,15 @@ def test_what_becomes_of_the_sums(m: int, n: int, kernel: str) -> None:
     checks = ("race", "sync", "oob", "uninit")
     d = op.mm(a, b, alpha=2.0, beta=-1.0, c=c, bias=bias, kernel=choice, device="cpu", checks=checks)
     assert (d == 2 * (a.astype(np.float64) @ b) - c + bias).all()
+
+
+def test_a_description_of_a_tile_for_few_rows() -> None:
+    """Of matrices of any layout, not of a batch."""
+    instruction = op.MathInstruction([64, 16, 16], "f16", "f16", "f32", op.OpcodeClass.TensorOp)
+    tile = op.TileDescription([64, 16, 64], 4, None, instruction, kernel_schedule="few_rows")
+    asked = Asked("f16", "f16", "f32", "f32", "row", "row", "row", batch=False)
+    found = configured(tile, asked)
+    assert isinstance(found, Choice) and found.skinny is not None
+    assert (found.skinny.major_a, found.skinny.major_b, found.skinny.major_c) == ("k", "n", "n")
+    with pytest.raises(op.UnsupportedError, match="Gemm: expected single matrices for few_rows, got a batch"):
+        configured(tile, asked._replace(batch=True))

@@ -9,9 +9,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_dialect import op
 from cute_dialect.kernels.gemm.elements import BITS, factors
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
+from cute_dialect.kernels.warp_gemm import WarpConfig, tile_for, warp_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.on_demand import compile_on_demand
 from cute_dialect.runtime.launch import CompiledModule
@@ -64,6 +65,72 @@ def test_products_are_exact(element: str, output: str, majors: tuple[str, str]) 
         chosen.add(kernel.plan(a, b, out[:, :n]).kernel)
     eights = element not in ("f64", "tf32")
     assert chosen == {"gemm_16", "gemm_8", *(["gemm_4", "gemm"] if eights else ["gemm_4"] * (element == "tf32"))}
+
+
+def shared(config: WarpConfig, m: int, n: int, matrices: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Memory of blocks that share K: what is not written of it is no number."""
+    size, counters = config.workspace(m, n, matrices)
+    return np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WarpConfig(majors=("k", "mn"), tile=(32, 32), warps=(1, 2), vectors=(16, 1), parts=3, ahead=True),
+        WarpConfig("i8_ui8", "i32", batch=True, tile=(32, 32), warps=(2, 2), vectors=(16, 1), k=64, parts=2),
+    ],
+    ids=lambda c: c.name,
+)
+def test_blocks_that_share_k(config: WarpConfig) -> None:
+    """K of fewer tiles than blocks, and with a part of a tile at its end; runs alike, counters are zero again."""
+    kernel = compiled(config).kernel("launch")
+    of_a, of_b = factors(config.element)
+    unit, matrices = 128 // BITS[of_a], 2 if config.batch else 1
+    for m, n, k in ((20, 48, 4 * config.depth + unit), (12, 32, unit)):
+        a, b = matrix(of_a, m, k, config.majors[0], 0, 1), matrix(of_b, n, k, config.majors[1], 0, 2)
+        given = [x[:, :, None] for x in (a, b)] if config.batch else [a, b]
+        size, counters = config.workspace(m, n, matrices)
+        memory = np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
+        exact = (a.astype(np.float64) @ b.astype(np.float64).T).astype(DTYPES[config.output])
+        for seed in range(2):
+            out = np.full((matrices, m, n), 55, DTYPES[config.output])
+            c = out.transpose(1, 2, 0) if config.batch else out[0]
+            kernel(*given, c, *memory, device="cpu", schedule="random", seed=seed, checks=CHECKS)
+            assert (out == exact).all() and not memory[1].any()
+
+
+def test_sums_of_blocks_that_share_k_are_added_in_one_order() -> None:
+    epilogue = Epilogue(alpha="arg", bias="n")
+    c = WarpConfig("tf32", "f32", tile=(32, 32), warps=(2, 2), vectors=(16, 1), k=16, parts=3, epilogue=epilogue)
+    kernel = compiled(c).kernel("launch")
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((rows, 100)).astype(np.float32) for rows in (20, 32))
+    bias, results = rng.standard_normal(32).astype(np.float32), set[bytes]()
+    out = np.empty((20, 32), np.float32)
+    for seed in range(3):
+        out.fill(np.nan)
+        size, counters = c.workspace(20, 32)
+        memory = np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)
+        kernel(a, b, out, *memory, bias, 0.5, device="cpu", schedule="random", seed=seed)
+        results.add(out.tobytes())
+    exact = 0.5 * (a.astype(np.float64) @ b.astype(np.float64).T) + bias
+    assert len(results) == 1 and np.abs(out - exact).max() < 0.05
+
+
+def test_a_small_problem_with_much_k_is_shared() -> None:
+    """By ``op.mm``, whose kernel is given memory; rows that TMA cannot read."""
+    a, b = matrix("f64", 20, 900, "k", 1, 1), matrix("f64", 900, 24, "k", 1, 2)
+    found = op.explain(op.mm, a, b)
+    assert isinstance(found.other, WarpConfig) and found.other.parts > 1
+    assert f"K in {found.other.parts} parts" in str(found)
+    assert (op.mm(a, b, device="cpu") == a @ b).all()
+    assert tile_for(4096, 4096, 64).parts == 1 and tile_for(64, 64, 2).parts == 1
+
+
+@pytest.mark.parametrize("change", [{"warps_k": 2}, {"parts": 0}, {"saturate": True, "element": "i8", "output": "i32"}])
+def test_what_blocks_cannot_share(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no warps along K, no sums that saturate"):
+        WarpConfig(parts=2)._replace(**change).check()
 
 
 @pytest.mark.parametrize("shared", ["", "a", "b"])

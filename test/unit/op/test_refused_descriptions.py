@@ -283,14 +283,6 @@ TILES: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        (
-            "Gemm: expected single matrices for few_rows, A and B along K, D along the columns of its tile, got "
-            "A row, B row, D row"
-        ),
-        tiled([64, 16, 64], 4, None, instruction([64, 16, 16], "f16", "f32"), kernel_schedule="few_rows"),
-    ),
-    (
-        op.UnsupportedError,
         "Gemm: expected a cluster_shape of (M, N, 1), got (1, 1, 2)",
         tiled([128, 128, 64], 4, None, HALF, cluster_shape=(1, 1, 2)),
     ),
