@@ -1,4 +1,6 @@
-"""``cute-bench op --groups grouped``: layers of experts in bf16, forward and the gradient of their matrices."""
+"""``cute-bench op --groups grouped``: layers of experts in bf16, forward and the gradient of their matrices; of 8-bit
+floats, by rows in use, and lists (:mod:`cute_dialect.tools.bench_grouped_more`).
+"""
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -16,6 +18,7 @@ from cute_dialect.op.grouped.choosing import average, choose
 from cute_dialect.op.grouped.kernels import name_of, text_of
 from cute_dialect.op.grouped.shapes import Shapes
 from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_grouped_more import CASES as MORE
 from cute_dialect.tools.bench_op import Trial
 
 __all__ = ["CASES", "Grouped"]
@@ -119,4 +122,5 @@ CASES = (
     Grouped(256, 4096, 4096, 7168),
     Grouped(8, 8192, 14336, 4096, steps=True), Grouped(128, 65536, 1536, 2048, steps=True),
     Grouped(128, 65536, 1536, 2048, "zipf", steps=True),
+    *MORE,
 )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from grouped_calls import CASES, ENDS, Case  # noqa: E402
+from grouped_calls import CASES, ENDS, LIST_KINDS, LISTS, OTHERS, Case, list_plan, lists_of  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.grouped import functions  # noqa: E402
@@ -90,3 +90,46 @@ def test_a_call_like_an_earlier_one() -> None:
         found, exact = case.call(x, y), wanted(case, x, y)
         assert torch.equal(found.double(), exact.to(found.dtype).double()), turn
     assert len(functions.KNOWN) == 1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_calls(name: str) -> None:
+    case = OTHERS[name]("cuda")
+    found, exact = case.call(), case.wanted()
+    assert torch.equal(found.double(), exact.to(found.dtype).double())
+    again = case.call()  # what is known of it by now computes it, too
+    assert torch.equal(found, again)
+
+
+@pytest.mark.parametrize(("kind", "mode"), LIST_KINDS, ids=str)
+def test_lists(kind: Any, mode: str) -> None:
+    a, b = lists_of("cuda", kind)
+    done = list_plan(a, b, mode).run()
+    wanted = [x.double() @ y.double() for x, y in zip(a, b)]
+    assert all(torch.equal(d.double(), w.to(d.dtype).double()) for d, w in zip(done.D, wanted))
+    if kind == torch.int8:
+        return
+    found = op.grouped_mm(a, b, schedule=mode, math="exact" if kind == torch.float32 else "default")
+    assert all(torch.equal(x, y) for x, y in zip(found, done.D))
+
+
+def test_a_list_is_bound_and_replayed() -> None:
+    a, b = lists_of("cuda", torch.float16)
+    out = [torch.full((m, n), float("nan"), dtype=torch.float16, device="cuda") for m, n, _ in LISTS]
+    call = list_plan(a, b, "host").bind(D=out)
+    for _ in range(2):
+        for x in a:
+            x.copy_(torch.roll(x, 1, 0))
+        for d in out:
+            d.fill_(float("nan"))
+        call()
+        torch.cuda.synchronize()
+        assert all(torch.equal(d.double(), x.double() @ y.double()) for d, x, y in zip(out, a, b))
+
+
+def test_a_list_in_numpy_comes_back() -> None:
+    a, b = ([x.numpy() for x in y] for y in lists_of("cpu", torch.float16))
+    plan = list_plan(a, b, "device")
+    done = plan.run(sync=False)
+    done.sync()
+    assert all((d.astype(float) == x.astype(float) @ y.astype(float)).all() for d, x, y in zip(done.D, a, b))

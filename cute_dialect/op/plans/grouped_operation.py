@@ -74,7 +74,9 @@ class GemmOperationGrouped:
                 "GemmOperationGrouped: expected a tile of mma.sync, or the first without tensor cores, for problems of "
                 f"any sizes, got {what}"
             )
-        self.base: AmpereConfig | WarpConfig | ExactConfig = found
+        # As where TMA does not read f64: a block has one multiprocessor to itself (any_config).
+        ahead = isinstance(found, WarpConfig) and found.element == "f64" and not found.simt and found.warps_k == 1
+        self.base: AmpereConfig | WarpConfig | ExactConfig = found._replace(ahead=True) if ahead else found
         self.variants()  # what cannot be is refused now
 
     # What every operation has, for the arguments.
