@@ -29,6 +29,9 @@ _HOVER = (
 )
 """What a page does where the pointer goes: all cells with the key of that one are outlined, its text is shown."""
 
+_SAYS = "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em"
+"""How the line below a picture looks that says what the pointer is on."""
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -131,7 +134,7 @@ class Drawing:
     def _repr_html_(self) -> str:
         return (
             f'<div class="cute-viz" style="overflow:auto" onmouseover="{_HOVER}">\n{self.svg}'
-            '<output style="display:block;font:13px monospace;min-height:1.4em">&#160;</output></div>\n'
+            f'<output style="{_SAYS}">&#160;</output></div>\n'
         )
 
 

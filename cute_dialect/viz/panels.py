@@ -31,6 +31,15 @@ class Cell(NamedTuple):
     key: str = ""
 
 
+class _Word(NamedTuple):
+    """A word, centred at a place, and its size in pixels."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+
+
 class Border(NamedTuple):
     """A line between cells of which one is in a set of (row, column) and the other is not, or is in another set."""
 
@@ -161,7 +170,7 @@ def _panel(p: Panel, x: float, y: float, side: float) -> list[str]:
     out += _axes(p, x, y, side)
     out.append('<g class="cells">')
     sizes = _font_sizes(p, side)
-    words: list[str] = []
+    words: list[_Word] = []
     for i, row in enumerate(p.cells):
         for j, cell in enumerate(row):
             at_x, at_y = x + j * side, y + i * side
@@ -175,13 +184,12 @@ def _panel(p: Panel, x: float, y: float, side: float) -> list[str]:
                 first = at_y + side / 2 + size * (0.36 - 0.58 * (len(cell.lines) - 1))
                 for k, line in enumerate(cell.lines):
                     if line:
-                        words.append(text(at_x + side / 2, round(first + 1.16 * size * k, 1), line, size))
+                        words.append(_Word(at_x + side / 2, round(first + 1.16 * size * k, 1), line, size))
     out.append("</g>")
     out += _lines(p, x, y, side)
     if not words:
         words = _regions(p, x, y, side)
-    if words:
-        out += ['<g class="n" pointer-events="none">', *words, "</g>"]
+    out += _written(words)
     if p.more[1]:
         out.append(text(x + wide + 4, y + high / 2 + 5, "⋯", 16, "dim"))
     if p.more[0]:
@@ -200,9 +208,9 @@ def _font_sizes(p: Panel, side: float) -> dict[int, float]:
     return {n: round(min(12.0, least, (side - 3) / (1.2 * max(n, 1))), 1) for n in longest}
 
 
-def _regions(p: Panel, x: float, y: float, side: float) -> list[str]:
+def _regions(p: Panel, x: float, y: float, side: float) -> list[_Word]:
     """Return the words of cells that are too small for them, where a rectangle of cells is of one thing."""
-    out: list[str] = []
+    out: list[_Word] = []
     for i, row in enumerate(p.cells):
         for j, cell in enumerate(row):
             key = cell.key
@@ -212,10 +220,25 @@ def _regions(p: Panel, x: float, y: float, side: float) -> list[str]:
             high = next(
                 (n for n in range(1, p.rows - i) if any(c.key != key for c in p.cells[i + n][j : j + wide])), p.rows - i
             )
+            if wide * high == 1:
+                continue
             size = min(11.0, (wide * side - 3) / (0.61 * len(cell.lines[0])), 0.82 * high * side)
             if size >= LEAST_FONT:
                 at_x, at_y = x + (j + wide / 2) * side, y + (i + high / 2) * side + 0.36 * size
-                out.append(text(round(at_x, 1), round(at_y, 1), cell.lines[0], round(size, 1)))
+                out.append(_Word(round(at_x, 1), round(at_y, 1), cell.lines[0], round(size, 1)))
+    return out
+
+
+def _written(words: Sequence[_Word]) -> list[str]:
+    """Return words as SVG, those of one size in a group."""
+    by_size: dict[float, list[_Word]] = {}
+    for word in words:
+        by_size.setdefault(word.size, []).append(word)
+    out: list[str] = []
+    for size, group in by_size.items():
+        out.append(f'<g class="n" font-size="{size:g}" pointer-events="none">')
+        out += [f'<text x="{w.x:g}" y="{w.y:g}">{html.escape(w.text)}</text>' for w in group]
+        out.append("</g>")
     return out
 
 

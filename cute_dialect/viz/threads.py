@@ -122,6 +122,12 @@ def _cells(holders: Holders, m: int, n: int, unit: Callable[[int], str] = str) -
     return cell
 
 
+def _shared_notes(panels: Sequence[Panel]) -> list[str]:
+    """Return what ``T0+1`` means, if a cell shows it."""
+    several = any("+" in line for p in panels for row in p.cells for cell in row for line in cell.lines[:1])
+    return ["T0+1: thread 0, and one more holds it as well"] if several else []
+
+
 def _warps(holders: Holders, m: int) -> list[Border]:
     """Return the borders of warps, if there is more than one."""
     warps: dict[int, set[tuple[int, int]]] = {}
@@ -153,7 +159,7 @@ def draw_tv(layout: Any, tiler: Any, *, sizes: Sizes = None, file: Path | None =
     m, n = tile_of(tiler)
     holders = _holders(tv, m, n)
     panel = Panel("", grid(m, n, _cells(holders, m, n)), borders=_warps(holders, m))
-    return beside(f"{to_text(tv)} over {m} x {n}", [panel]).saved(file)
+    return beside(f"{to_text(tv)} over {m} x {n}", [panel], _shared_notes([panel])).saved(file)
 
 
 # --------------------------------------------------------------------------------------------------------------- copies
@@ -254,6 +260,7 @@ def draw_copy(x: Any, *, file: Path | None = None) -> Drawing:
     by = "one thread moves" if threads == 1 else f"{threads} threads move"
     what = f"{moved} bytes" if threads * parts.values("dst") * parts.bits >= 8 else f"{parts.bits} bits"
     notes = [f"heavy border: {what} that {by} by one instruction; values of {parts.bits} bits"]
+    notes += _shared_notes(panels)
     return beside(f"{parts.name}: {m} x {n}", panels, notes).saved(file)
 
 
@@ -314,7 +321,8 @@ def draw_mma(x: Any, *, file: Path | None = None) -> Drawing:
         else:
             holders = _holders(parts.layouts[operand], rows, columns)
             cell, borders = _cells(holders, rows, columns), _warps(holders, rows)
-        made = Panel(operand, grid(rows, columns, cell), borders=borders, names=names)
+        name = f"{operand} (shared memory)" if operand in parts.shared else operand
+        made = Panel(name, grid(rows, columns, cell), borders=borders, names=names)
         panels[operand] = _transposed(made) if operand == "B" else made
     a, b, c = (panels[o] for o in "ABC")
     side = cell_size(max(a.columns + c.columns, b.rows + c.rows))
@@ -325,7 +333,7 @@ def draw_mma(x: Any, *, file: Path | None = None) -> Drawing:
         if parts.shared
         else []
     )
-    return picture(parts.title, placed, notes, side).saved(file)
+    return picture(parts.title, placed, [*notes, *_shared_notes([a, b, c])], side).saved(file)
 
 
 def _shared_cells(tv: Layout, rows: int, columns: int) -> Callable[[int, int], Cell]:
