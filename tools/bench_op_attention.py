@@ -1,6 +1,6 @@
 """``cute-bench op --groups attention``: attention forward beside the back ends FLASH and CUDNN of torch's
 ``scaled_dot_product_attention``: full and causal, 1k to 16k keys, heads of 64, 128 and 256, shared heads, packed
-sequences.
+sequences, few queries of many keys.
 
 Floating-point operations are counted of the keys that a query sees.
 """
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.functions import kernel_of
 from cute_dialect.op.attending.report import AttentionExplanation
+from cute_dialect.op.attending.ways import way_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
 
@@ -35,7 +35,8 @@ LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
 class Attention(NamedTuple):
     """Attention of ``batch`` sequences of ``length`` queries and keys, ``heads`` heads of ``head`` elements, which
     share those of ``heads_k``; ``causal``; ``layout``: order of the dimensions in memory; ``packed``: sequences of a
-    half and of the double of the length behind each other.
+    half and of the double of the length behind each other; ``queries``: so many, which see all keys, in place of
+    as many as keys.
     """
 
     length: int
@@ -47,12 +48,22 @@ class Attention(NamedTuple):
     element: str = "bf16"
     layout: str = "bshd"
     packed: bool = False
+    queries: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Queries of a sequence."""
+        return self.queries or self.length
 
     @property
     def operation(self) -> str:
         """``full 128``: mask and size of a head."""
         shared = " shared" if self.heads_k < self.heads else ""
-        return f"{'causal' if self.causal else 'full'} {self.head}{shared}{' packed' if self.packed else ''}"
+        return f"{self._mask} {self.head}{shared}{' packed' if self.packed else ''}"
+
+    @property
+    def _mask(self) -> str:
+        return f"{self.queries} queries" if self.queries else "causal" if self.causal else "full"
 
     @property
     def name(self) -> str:
@@ -61,13 +72,15 @@ class Attention(NamedTuple):
 
     def explained(self, config: AttentionConfig | None = None) -> AttentionExplanation:
         """Return what there is to say of the call, but for its being packed."""
-        q, k = ((self.batch, h, self.length, self.head) for h in (self.heads, self.heads_k))
+        q, k = (
+            (self.batch, h, n, self.head) for h, n in ((self.heads, self.rows), (self.heads_k, self.length))
+        )  # fmt: skip
         return op.explain(op.attention, q, k, causal=self.causal, element=self.element, kernel=config)
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernel."""
-        kernel = kernel_of(self.explained().form._replace(packed=self.packed))
-        return {kernel.name: kernel.text}
+        """Return the kernels."""
+        found = way_of(self.explained().form._replace(packed=self.packed))
+        return {kernel.name: kernel.text for kernel in found.kernels}
 
     def lengths(self) -> list[int]:
         """Return how long the sequences are that lie behind each other."""
@@ -83,10 +96,8 @@ class Attention(NamedTuple):
         kind = getattr(torch, TYPES[self.element])
         bhsd = self.layout == "bhsd"
         q, k, v = (
-            torch.randn(
-                self.batch, *((h, self.length) if bhsd else (self.length, h)), self.head, device="cuda", dtype=kind
-            )
-            for h in (self.heads, self.heads_k, self.heads_k)
+            torch.randn(self.batch, *((h, n) if bhsd else (n, h)), self.head, device="cuda", dtype=kind)
+            for h, n in ((self.heads, self.rows), *[(self.heads_k, self.length)] * 2)
         )
         q, k, v = (x if bhsd else x.transpose(1, 2) for x in (q, k, v))
 
@@ -95,14 +106,14 @@ class Attention(NamedTuple):
 
         def check() -> float:
             found, worst = ours(), 0.0
-            rows = torch.arange(0, self.length, max(1, self.length // 64), device="cuda")
+            rows = torch.arange(0, self.rows, max(1, self.rows // 64), device="cuda")
             for b, h in ((0, 0), (self.batch - 1, self.heads - 1)):
                 other = h * self.heads_k // self.heads
                 want = _exact(q[b, h], k[b, other], v[b, other], rows, self.causal)
                 worst = max(worst, _share(self, found[b, h, rows], want))
             return worst
 
-        size = 2 * self.batch * self.length * self.head * 2 * (self.heads + self.heads_k)
+        size = 2 * self.batch * self.head * 2 * (self.rows * self.heads + self.length * self.heads_k)
         return Trial(check, ours, _peers(q, k, v, self.causal), size, float(self.explained().flops), "TFLOP/s")
 
 
@@ -190,4 +201,6 @@ CASES = (
     *(Attention(n, causal, 256, heads=8, heads_k=8) for causal in (False, True) for n in (1024, 4096, 16384)),
     *(Attention(n, True, heads=32, heads_k=8) for n in (2048, 8192)),
     *(Attention(n, True, packed=True, batch=8) for n in (1024, 4096)),
+    *(Attention(n, batch=b, heads=32, heads_k=8, queries=1) for b in (1, 16) for n in (4096, 32768)),
+    *(Attention(n, batch=1, heads=8, heads_k=8, queries=128) for n in (4096, 32768)),
 )

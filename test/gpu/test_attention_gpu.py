@@ -67,7 +67,7 @@ def test_attention(call: Call) -> None:
     """Twice, the same bits; into poisoned memory around which nothing is written; and without logarithms."""
     q = normal(call, call.queries, call.heads, 1)
     k, v = (normal(call, call.keys, call.heads_k, seed) for seed in (2, 3))
-    given = {"causal": call.causal, "window": call.window, "kernel": call.config}
+    given = {"causal": call.causal, "window": call.window, "kernel": call.config, "split_keys": call.split}
     got, logs = op.attention(q, k, v, lse=True, **given)
     check(got, logs, q, k, v, call)
     place = torch.full((call.batch, call.heads, call.queries + 2, call.head), math.nan, device="cuda", dtype=q.dtype)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, form_of
-from cute_dialect.op.attending.functions import kernel_of
+from cute_dialect.op.attending.ways import way_of
 from cute_dialect.op.rows.call import RowKernel
 from cute_dialect.runtime.arrays import ArrayView
 
@@ -14,7 +14,7 @@ __all__ = ["CALLS", "PACKED", "Call", "kernels"]
 
 
 class Call(NamedTuple):
-    """A call of ``op.attention``: sizes, how arrays lie, what is seen."""
+    """A call of ``op.attention``: sizes, how arrays lie, what is seen, the kernel, in how many parts keys are."""
 
     queries: int
     keys: int
@@ -27,6 +27,7 @@ class Call(NamedTuple):
     causal: bool | str = False
     window: tuple[int | None, int | None] | None = None
     config: AttentionConfig | None = None
+    split: int | None = None
 
     def form(self, packed: bool = False) -> Form:
         """Return what it computes."""
@@ -51,6 +52,10 @@ CALLS = (
     Call(300, 300, 96, causal=True),
     Call(1111, 999, 64), Call(1111, 999, 64, causal=True, heads=6, heads_k=2), Call(1000, 1000, 40, window=(64, 0)),
     Call(500, 700, 256), Call(700, 700, 256, causal=True), Call(700, 700, 200, window=(90, 30)),
+    Call(1, 8192, heads=32, heads_k=4, causal="bottom_right"), Call(1, 6000, 64, heads=16, heads_k=2, layout="bshd"),
+    Call(1, 5000, heads=8, heads_k=8, layout="bshd", window=(1000, None), causal="bottom_right"),
+    Call(16, 4096, batch=1, causal="bottom_right"), Call(700, 700, causal=True, split=3), Call(1, 1, causal=True),
+    Call(100, 3000, 256, batch=1, heads=2, heads_k=1, split=5), Call(515, 1030, window=(90, 7), split=20),
     Call(1024, 1000, element="f16"), Call(1024, 1024, element="f16", causal=True),
     *(
         Call(1030, 1030, config=config)
@@ -76,6 +81,6 @@ def kernels() -> list[RowKernel]:
         for call in calls:
             for lse in (False, True):
                 form: Any = call.form(packed)._replace(lse=lse)
-                kernel = kernel_of(form, call.config)
-                found[kernel.name] = kernel
+                for kernel in way_of(form, call.config, call.split).kernels:
+                    found[kernel.name] = kernel
     return list(found.values())

@@ -21,7 +21,7 @@ MASKS = ("full", "right", "left", "both")
 SMEM = 232448
 """Shared memory that a block may have, bytes."""
 
-_FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse"}
+_FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse", "split": "split"}
 _LETTERS = {"s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy", "sms": "sms"}
 """Words of a name -> the fields that they tell."""
 
@@ -32,7 +32,8 @@ class AttentionConfig(NamedTuple):
     ``element``: of Q, K, V and the result, ``bf16`` or ``f16``; ``head``: elements of a head, those that are not there
     count as zeros; ``mask``: one of :data:`MASKS`; ``from_end``: the last query is opposite the last key, else the
     first one the first key; ``packed``: sequences of different lengths lie one behind the other; ``lse``: the logarithm
-    of the sum of the exponentials of each row is a result, too.
+    of the sum of the exponentials of each row is a result, too; ``split``: the keys of a tile are shared by several
+    blocks, each of which has a result of its own, of f32, and logarithms (:mod:`.combine`).
 
     ``tile_m``: queries of a block, 64 for each of its consumers; ``tile_n``: keys of a step; ``stages``: of K, and
     as many of V; ``q_stages``: tiles of Q in shared memory; ``overlap``: products with V are under way while the
@@ -47,6 +48,7 @@ class AttentionConfig(NamedTuple):
     from_end: bool = False
     packed: bool = False
     lse: bool = False
+    split: bool = False
     tile_m: int = 128
     tile_n: int = 176
     stages: int = 2
@@ -111,6 +113,8 @@ class AttentionConfig(NamedTuple):
             raise ValueError(f"expected a head of {', '.join(map(str, HEADS))} elements, got {self.head}")
         if self.mask not in MASKS:
             raise ValueError(f"expected a mask of {', '.join(MASKS)}, got {self.mask}")
+        if self.split and (self.packed or not self.lse):
+            raise ValueError("expected logarithms, and no packed sequences, where keys are split")
         if self.tile_m not in (64, 128, 192):
             raise ValueError(f"expected 64, 128 or 192 queries of a block, got {self.tile_m}")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
@@ -124,13 +128,17 @@ class AttentionConfig(NamedTuple):
             raise ValueError(f"expected at most {most} registers of scores, weights and results, got {self.registers}")
 
 
-def default_config(element: str = "bf16", head: int = 128, mask: str = "full") -> AttentionConfig:
-    """Return the configuration that is taken where none is asked for.
+def default_config(
+    element: str = "bf16", head: int = 128, mask: str = "full", *, few: bool = False
+) -> AttentionConfig:  # fmt: skip
+    """Return the configuration that is taken where none is asked for; ``few``: of 64 queries at most.
 
     >>> default_config(mask="right").tile_n, default_config(head=64).tile_m
     (128, 192)
     """
     config = AttentionConfig(element, head, mask)
+    if few:  # one consumer, which waits for memory
+        return config._replace(tile_m=64, tile_n=64 if head == 256 else 128, stages=3)
     if head == 64:  # 32 registers of results: three consumers of 64 x 128 scores
         return config._replace(tile_m=192, tile_n=128)
     if head == 256:  # 128 of results

@@ -50,19 +50,21 @@ _TURN = 1
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None,
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
-    left: cute.Int32, right: cute.Int32, config: cute.Constexpr[Any] = DEFAULT,
+    left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
     Matrices are (S, D, H, B); ``lse`` is (S, H, B); ``queries``: of a sequence, or the most of one that is packed;
-    ``scale``: of scores, times ``log2(e)``; the rest is as in :class:`.tiles.Problem`.
+    ``scale``: of scores, times ``log2(e)``; the rest is as in :class:`.tiles.Problem`.  Where keys are split in
+    ``parts``, ``out``, of f32, and ``lse`` have as many times the sequences, those of the first part first.
     """
     c = config
     c.check()
     dtype = number(c.element)
     for name, x in (("Q", Q), ("K", K), ("V", V), ("out", out)):
-        if x.element_type is not dtype or cute.rank(x) != 4:
-            raise ValueError(f"expected {name} of {c.element} and four modes, got {x}")
+        wanted = cute.Float32 if c.split and name == "out" else dtype
+        if x.element_type is not wanted or cute.rank(x) != 4:
+            raise ValueError(f"expected {name} of {wanted} and four modes, got {x}")
     assert K.shape[0] == V.shape[0], "K and V must have as many keys"
     modes = warpgroup.OperandMajorMode
     V = cute.select(V, [1, 0, 2, 3])
@@ -84,7 +86,7 @@ def launch(
     rows, batch = cute.ceil_div(queries, c.tile_m), cute.size(of_keys) - 1 if c.packed else Q.shape[3]
     problem = Problem(
         queries, K.shape[0], Q.shape[2], Q.shape[2] // K.shape[2], batch, (of_queries, of_keys) if c.packed else None,
-        left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch),
+        left, right, rows, Problem.units_of(c, rows, Q.shape[2], batch, parts), parts,
     )  # fmt: skip
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads
@@ -279,7 +281,7 @@ class Consumer:
         begin = at * c.tile_n
         # What is one for the warp first: the rest is this thread's row less its column.
         own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
-        end = place.keys - begin - self.column
+        end = place.seen - begin - self.column
         high, low = [end, end], None
         if right:
             high = [cute.min(end, own + p.right + 1 + (here + half)) for half in (0, 8)]
@@ -305,11 +307,13 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     """Return the annotations of what the launch takes."""
     matrix = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     found: dict[str, Any] = dict.fromkeys(("Q", "K", "V", "out"), matrix)
+    if c.split:
+        found["out"] = cute.Tensor[cute.Float32, "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
     found |= {"of_queries": begins, "of_keys": begins}
     found |= {"queries": cute.Int32, "scale": cute.Float32, "left": cute.Int32}
-    return found | {"right": cute.Int32}
+    return found | {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
 
 
 def attention_text(config: AttentionConfig | None = None) -> str:

@@ -26,7 +26,9 @@ class Rows:
     def store(self, place: Place, row: Any, sums: Any, logs: list[Any]) -> None:
         """Store a warp group's rows; ``row``: this thread's first one in the tile, the other is eight after it."""
         c, lane = self.c, cute.arch.lane_idx() % 4
-        batch = 0 if c.packed else place.batch
+        if c.split:
+            self._store_parts(place, row, sums, logs, lane)
+            return
         words = cute.make_rmem_tensor(c.head // 4, cute.Int32)
         plain = cute.make_tensor(sums.iterator, cute.make_layout(c.head // 2))
         words.store(plain.load().to(self.out.element_type).bitcast(cute.Int32))
@@ -35,7 +37,7 @@ class Rows:
             # All lanes exchange, those of rows that are not there, too.
             pieces = [_exchanged([words[2 * (4 * i + j) + half] for j in range(4)], lane) for i in range(c.head // 32)]
             if at < place.queries:
-                line = self.out[place.query_start + at, None, place.head, batch]
+                line = self.out[place.query_start + at, None, place.head, place.matrix]
                 for i in cute.range_constexpr(c.head // 32):
                     # The side of the thread is one for all pieces.
                     if lane * 8 < self.out.shape[1] - 32 * i:
@@ -45,7 +47,20 @@ class Rows:
                         target = cute.local_tile(line, (8,), (4 * i + lane,))
                         cute.autovec_copy(eight, cute.recast_tensor(target, cute.Int32))
                 if c.lse and lane == 0:
-                    self.lse[place.query_start + at, place.head, batch] = logs[half]
+                    self.lse[place.query_start + at, place.head, place.matrix] = logs[half]
+
+    def _store_parts(self, place: Place, row: Any, sums: Any, logs: list[Any], lane: Any) -> None:
+        """Store rows of f32, which :mod:`.combine` reads: pairs of columns, 32 bytes of a row by four lanes."""
+        plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.head // 8)))
+        for half in cute.range_constexpr(2):
+            at = place.row + row + 8 * half
+            if at < place.queries:
+                line = self.out[at, None, place.head, place.matrix]
+                for i in cute.range_constexpr(self.c.head // 8):
+                    if 8 * i < self.out.shape[1]:
+                        cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (4 * i + lane,)))
+                if lane == 0:
+                    self.lse[at, place.head, place.matrix] = logs[half]
 
 
 def _exchanged(words: list[Any], lane: Any) -> list[Any]:

@@ -18,7 +18,8 @@ class Problem(NamedTuple):
     have the keys of one head; ``batch``: sequences; ``begins``: of packed sequences where the queries and the keys of
     each begin, and the end; ``left``, ``right``: how many keys a query sees before and after its own; ``rows``: tiles
     of queries of a head, ``units``: of all heads, in pairs where they are paired.  The host counts these, so that no
-    registers hold them.
+    registers hold them.  ``parts``: of the keys of a tile, which count as units of their own, None where they are not
+    split.
     """
 
     queries: Any
@@ -31,16 +32,20 @@ class Problem(NamedTuple):
     right: Any
     rows: Any
     units: Any
+    parts: Any
 
     @staticmethod
-    def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any) -> Any:
-        """Return how many tiles or pairs of tiles there are."""
+    def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any, parts: Any) -> Any:
+        """Return how many tiles, pairs or parts of tiles there are."""
+        if c.split:
+            return rows * heads * batch * parts
         return (cute.ceil_div(rows, 2) if c.bounded[1] else rows) * heads * batch
 
 
 class Place(NamedTuple):
     """A block's tile: head, sequence, its first query of that; ``queries`` and ``keys`` of the sequence and where they
-    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``; ``zero``: :func:`nothing_of` it.
+    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``; ``zero``: :func:`nothing_of` it;
+    ``matrix``: the number of the result's matrix; ``seen``: keys from here on are not seen, whatever masks say.
     """
 
     head: Any
@@ -53,6 +58,8 @@ class Place(NamedTuple):
     first: Any
     last: Any
     zero: Any
+    matrix: Any
+    seen: Any
 
 
 def nothing_of(number: Any) -> Any:
@@ -71,7 +78,7 @@ class Tiles:
     def __init__(self, c: AttentionConfig, problem: Problem):
         self.c, self.problem = c, problem
         self.rows = cute.assume(problem.rows, range=(0, None))
-        self.paired = c.bounded[1]
+        self.paired = c.bounded[1] and not c.split
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
 
     def grid(self) -> Any:
@@ -99,6 +106,9 @@ class Tiles:
         """Return a tile; one that is not there begins behind the queries."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
+        part = None
+        if c.split:
+            unit, part = divmod(unit, cute.assume(p.parts, range=(1, None)))
         line, row = divmod(unit, self.units)
         if self.paired:  # the longer one first
             other = self.rows - 1 - row
@@ -109,9 +119,24 @@ class Tiles:
             of_queries, of_keys = p.begins
             query_start, key_start = of_queries[batch], of_keys[batch]
             queries, keys = of_queries[batch + 1] - query_start, of_keys[batch + 1] - key_start
-        return self._seen(
-            Place(head, batch, row * c.tile_m, queries, keys, query_start, key_start, 0, 0, nothing_of(at))
+        matrix = 0 if c.packed else batch
+        place = self._seen(
+            Place(
+                head, batch, row * c.tile_m, queries, keys, query_start, key_start, 0, 0, nothing_of(at), matrix, keys
+            )
         )
+        return self._part(place, part) if c.split else place
+
+    def _part(self, place: Place, part: Any) -> Place:
+        """Return a tile with a part of its steps, one at least: where there are more parts than steps, its keys are
+        none.
+        """
+        parts, steps = self.problem.parts, place.last - place.first
+        first, last = (place.first + steps * x // parts for x in (part, part + 1))
+        return place._replace(
+            first=first, last=cute.max(last, first + 1), seen=0 if first == last else place.keys,
+            matrix=part * self.problem.batch + place.batch,
+        )  # fmt: skip
 
     def shift(self, place: Place) -> Any:
         """Return the key opposite the first query of a sequence."""

@@ -15,12 +15,12 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.attention.config import HEADS, AttentionConfig, config_named, default_config
-from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import CALL, LAYOUTS, Form, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.rows.call import RowCall, RowKernel
+from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.product import Interpreted
 
-__all__ = ["attended", "attention", "config_of", "kernel_of"]
+__all__ = ["attended", "attention"]
 
 _LOG2_E = 1.4426950408889634
 _KNOWN = KnownRows()
@@ -40,8 +40,8 @@ def attention(
     q: Any, k: Any, v: Any, *, causal: bool | str = False, scale: float | None = None,
     window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
     cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: int | None = None, out: Any = None,
-    kernel: AttentionConfig | str | None = None, device: object = None, stream: object = None,
-    **run: Unpack[Interpreted],
+    kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
+    stream: object = None, **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
     """Return ``softmax(scale q k^T) v`` of each head, like ``q`` (B, H, S, D), of ``k`` and ``v`` (B, H', S', D).
 
@@ -56,18 +56,19 @@ def attention(
     and these say where each begins, and the end: i32, (B + 1,), on the same device; nobody waits for them.
     ``max_seqlen_q``: the longest of ``q``'s, by default as many as all rows.  ``out``: where the result goes.
     ``kernel``: the one to take, by its name, as :func:`cute_dialect.op.explain` tells it, or an ``AttentionConfig``,
-    whose tiles and schedule are taken.
+    whose tiles and schedule are taken.  ``split_keys``: in how many parts keys are, which blocks compute at the same
+    time and another kernel combines; by default 1, more where there are few queries.
 
     ``device``: ``"cpu"`` for the interpreter, which takes numpy arrays and CPU tensors, and what ``run`` has; or a
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
-    numbers = (causal, scale, window, lse, layout, max_seqlen_q, kernel)
+    numbers = (causal, scale, window, lse, layout, max_seqlen_q, kernel, split_keys)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         done = _KNOWN.again(_read(q, k, v, cu_seqlens_q, cu_seqlens_k), numbers, out)
         if done is not None:
             return done
-    others = {"out": out, "kernel": kernel, "device": device, **run}
+    others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
     operators = _operators((q, k, v), others)
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
@@ -84,38 +85,55 @@ def attended(
     device: object = None, stream: object = None, run: Interpreted | None = None,
 ) -> Any:  # fmt: skip
     """Compute :func:`attention`, without gradients; ``numbers``: its arguments from ``causal`` to ``layout``,
-    ``max_seqlen_q`` and ``kernel``; ``begins``: ``cu_seqlens_q`` and ``cu_seqlens_k``.
+    ``max_seqlen_q``, ``kernel`` and ``split_keys``; ``begins``: ``cu_seqlens_q`` and ``cu_seqlens_k``.
     """
-    causal, scale, window, lse, layout, longest, kernel = numbers
+    causal, scale, window, lse, layout, longest, kernel, split_keys = numbers
     arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1], "out": out}
     one = RowCall(
         CALL, arrays, device, ("cu_seqlens_q", "cu_seqlens_k"), ("bf16", "f16"), stream=stream, run=run,
     )  # fmt: skip
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element)
-    found = kernel_of(form, kernel)
+    way = way_of(form, kernel, split_keys)
     with one.on():
-        results = _computed(one, form, found)
+        results = _computed(one, form, way)
     if device is None and stream is None and not run:
-        one.remember(_KNOWN, _read(q, k, v, *begins), _hashable(numbers), results, tuple(range(len(results))), out)
-    return results[0] if len(results) == 1 else tuple(results)
+        one.remember(_KNOWN, _read(q, k, v, *begins), _hashable(numbers), results, (0, 1) if lse else (0,), out)
+    return tuple(results[:2]) if lse else results[0]
 
 
-def _computed(one: RowCall, form: Form, kernel: RowKernel) -> list[Any]:
-    """Compute a call; returns its results."""
-    matrices = [_matrix(one, key, form) for key in ("q", "k", "v")]
+def _computed(one: RowCall, form: Form, way: Way) -> list[Any]:
+    """Compute a call; returns its results, and behind them the memory of parts."""
     result = _result(one, form)
     logs = one.result(form.logs, "f32") if form.lse else None
-    if form.keys == 0:
+    results = [result] if logs is None else [result, logs]
+    if way.form.keys == 0:
         result[...] = 0
         if logs is not None:
             logs[...] = -math.inf
     elif form.rows and form.batch and form.heads:
+        q, k, v = (_matrix(one, key, form) for key in ("q", "k", "v"))
+        k, v = (_some_keys(x, way) for x in (k, v))
+        out = _turned(view_of(result), form)
+        lines = None if logs is None else _turned_logs(logs, form)
+        if way.form.sharing != form.sharing:
+            q, out = (_heads_as_queries(x, form.sharing) for x in (q, out))
+            lines = None if lines is None else _heads_as_queries(lines, form.sharing)
         begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
-        one.launch(
-            kernel, *matrices, _turned(view_of(result), form), None if logs is None else _turned_logs(logs, form),
-            *begins, form.rows, form.scale * _LOG2_E, form.left, form.right,
-        )  # fmt: skip
-    return [result] if logs is None else [result, logs]
+        f = way.form
+        numbers = (f.rows, f.scale * _LOG2_E, f.left, f.right)
+        if way.combine is None:
+            one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers)
+            return results
+        sums = one.result((way.parts * f.batch, f.heads, f.rows, f.size), "f32")
+        ends = one.result((way.parts * f.batch, f.heads, f.rows), "f32")
+        results += [sums, ends]
+        sums, ends, rows = view_of(sums), view_of(ends), f.batch * f.heads * f.rows
+        parts = _turned(sums, f._replace(layout="bhsd")), _turned_logs(ends, f)
+        one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts)
+        sums = sums._replace(shape=(f.size, rows, way.parts), strides=(1, f.size, rows * f.size))
+        ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
+        one.launch(way.kernels[1], sums, ends, out, lines)
+    return results
 
 
 def _read(q: Any, k: Any, v: Any, begins_q: Any, begins_k: Any) -> tuple[Any, ...]:
@@ -137,6 +155,21 @@ def _matrix(one: RowCall, key: str, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B), where it lies or a copy."""
     view = one.views[key]
     return _turned(view if is_readable(view) else one.packed(key), form)
+
+
+def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
+    """Return an array of one query, (1, D, H, B) or (1, H, B), with the heads that share keys as queries."""
+    (_, *element, heads, batch), (_, *one, step, steps) = view.shape, view.strides
+    return view._replace(
+        shape=(sharing, *element, heads // sharing, batch), strides=(step, *one, step * sharing, steps)
+    )  # fmt: skip
+
+
+def _some_keys(view: ArrayView, way: Way) -> ArrayView:
+    """Return keys or values, (S, D, H, B), from the first one on that is seen."""
+    return view._replace(
+        pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:])
+    )  # fmt: skip
 
 
 def _turned(view: ArrayView, form: Form) -> ArrayView:
@@ -182,40 +215,6 @@ def _result(one: RowCall, form: Form) -> Any:
         if overlap(given, one.views[key]):
             raise LayoutError(f"{CALL}: expected out in memory of its own, got some of {key}")
     return one.arrays["out"]
-
-
-# ------------------------------------------------------------------------------------------------------------ kernels
-
-
-def config_of(form: Form, kernel: AttentionConfig | str | None = None) -> AttentionConfig:
-    """Return the configuration that computes a call; ``kernel``: its name, or a configuration whose tiles and schedule
-    are taken.  Raises UnsupportedError.
-    """
-    head = next(h for h in HEADS if h >= form.size)
-    try:
-        if kernel is None:
-            found = default_config(form.element, head, form.mask)
-        elif isinstance(kernel, str):
-            found = config_named(kernel)
-        elif isinstance(kernel, AttentionConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
-            found = kernel
-        else:
-            raise ValueError(f"expected a kernel's name or an AttentionConfig, got {kernel!r}")
-        found = found._replace(
-            element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse
-        )  # fmt: skip
-        found.check()
-        if isinstance(kernel, str) and found.name != kernel:
-            raise ValueError(f'expected a kernel like "{found.name}" for this call, got "{kernel}"')
-    except ValueError as e:
-        raise UnsupportedError(f"{CALL}: {e}") from None
-    return found
-
-
-def kernel_of(form: Form, kernel: AttentionConfig | str | None = None) -> RowKernel:
-    """Return the kernel that computes a call."""
-    found = config_of(form, kernel)
-    return RowKernel(found.name, attention_text, (found,))
 
 
 # -------------------------------------------------------------------------------------------------------------- torch

@@ -31,7 +31,7 @@ def attention(
     """Return the result, and the logarithms, empty where they are not asked for; -1: no bound of the window."""
     window = None if left < 0 and right < 0 else (left if left >= 0 else None, right if right >= 0 else None)
     found = functions.attended(
-        q, k, v, (causal or False, scale, window, lse, layout, max_seqlen_q, None), (cu_seqlens_q, cu_seqlens_k),
+        q, k, v, (causal or False, scale, window, lse, layout, max_seqlen_q, None, None), (cu_seqlens_q, cu_seqlens_k),
         device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, form_of, is_readable, numbers_of
-from cute_dialect.op.attending.functions import config_of, kernel_of
+from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.rows.call import RowKernel
@@ -35,13 +35,13 @@ _PEAK = 989.5
 class AttentionExplanation(NamedTuple):
     """How attention is computed; printed, it says all of this.
 
-    ``form``: what is asked for; ``config``: the kernel's; ``copied``: arrays that are copied first; ``flops``: of the
-    products of queries with the keys that they see, and of their weights with values, 0 where only the GPU knows how
-    long sequences are; ``bound``: microseconds that these take at the least.
+    ``form``: what is asked for; ``way``: how, with the kernel's configuration; ``copied``: arrays that are copied
+    first; ``flops``: of the products of queries with the keys that they see, and of their weights with values, 0 where
+    only the GPU knows how long sequences are; ``bound``: microseconds that these take at the least.
     """
 
     form: Form
-    config: AttentionConfig
+    way: Way
     copied: tuple[str, ...]
     flops: int
     bound: float
@@ -49,30 +49,40 @@ class AttentionExplanation(NamedTuple):
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
         """What is compiled."""
-        return (kernel_of(self.form, self.config),)
+        return self.way.kernels
+
+    @property
+    def config(self) -> AttentionConfig:
+        """The kernel's configuration."""
+        return self.way.config
 
     @property
     def tiles(self) -> int:
         """Tiles of queries, with those that are not there of sequences shorter than the longest."""
-        form = self.form
+        form = self.way.form
         return -(-form.rows // self.config.tile_m) * form.heads * form.batch
 
     def __str__(self) -> str:
         f, c = self.form, self.config
         shared = f" on {f.heads // f.sharing}" if f.sharing > 1 else ""
-        order = "one head after the other" + (", in pairs of as many keys" if c.bounded[1] else "")
+        pairs = c.bounded[1] and not c.split
+        order = "one head after the other" + (", in pairs of as many keys" if pairs else "")
         longest = f"the longest of {f.rows}, " if f.packed else ""
         lines = [
             f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
             f"{shared}, {f.queries} queries, {f.keys} keys, {f.element}",
             f"  kernel    {c.name}",
-            f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys a step, {min(c.sms, self.tiles)} blocks "
-            f"of {c.threads} threads",
+            f"  tiles     {self.tiles} of {c.tile_m} queries, {c.tile_n} keys a step, "
+            f"{min(c.sms, self.tiles * self.way.parts)} blocks of {c.threads} threads",
             f"  taken     {order}",
             f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
         ]
         if self.flops:
             lines.append(f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP (tensor cores, an H200)")
+        if self.way.parts > 1:
+            lines.append(f"  split     keys in {self.way.parts} parts, which {self.kernels[1].name} combines")
+        if self.way.form.heads != f.heads:
+            lines.append("  queries   are the heads that share keys, as there is one")
         lines += [f"  copied    {name}: its heads are not contiguous at whole 16 bytes" for name in self.copied]
         return "\n".join(lines)
 
@@ -80,7 +90,8 @@ class AttentionExplanation(NamedTuple):
 def explained_attention(
     q: Any, k: Any, v: Any = None, *, causal: bool | str = False, scale: float | None = None, window: Any = None,
     lse: bool = False, layout: str = "bhsd", cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
-    max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, element: str = "f16",
+    max_seqlen_q: int | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
+    element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return how attention is computed; arrays, or shapes of contiguous arrays of type ``element``.
 
@@ -95,7 +106,7 @@ def explained_attention(
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype)
     flops = 4 * form.size * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
-    return AttentionExplanation(form, config_of(form, kernel), copied, flops, flops / _PEAK / 1e6)
+    return AttentionExplanation(form, way_of(form, kernel, split_keys), copied, flops, flops / _PEAK / 1e6)
 
 
 def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:

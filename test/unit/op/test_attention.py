@@ -120,6 +120,43 @@ def test_packed_sequences_do_not_see_each_other() -> None:
     assert (out[0, 200:] == 0).all() and (logs[0, 200:] == -np.inf).all()
 
 
+@pytest.mark.parametrize(
+    ("shape", "given", "bounds"),
+    [
+        # One query: four heads that share keys, of which it sees some of the last; parts of eight steps, and of more.
+        ((2, 4, 1, 1, 150), {"causal": "bottom_right", "window": (130, None), "layout": "bshd"}, (130, 0, 149)),
+        ((1, 2, 1, 70, 420), {"causal": "bottom_right", "split_keys": 3}, (None, 0, 350)),
+    ],
+)
+def test_parts_of_keys_are_combined(shape: Any, given: dict[str, Any], bounds: Any) -> None:
+    batch, heads, heads_k, queries, keys = shape
+    q = normal(batch, heads, queries, 64)
+    k, v = (normal(batch, heads_k, keys, 64, seed=i) for i in (1, 2))
+    reports: list[Any] = []
+    kernel = AttentionConfig(tile_m=64, tile_n=16, split=True) if queries == 1 else None
+    run: dict[str, Any] = {"checks": CHECKS, "report": reports.append, "kernel": kernel, "device": "cpu"}
+    turned = [x.transpose(0, 2, 1, 3) if "layout" in given else x for x in (q, k, v)]
+    result, logs = op.attention(*turned, **given, lse=True, **run)
+    assert len(reports) == 2
+    result = result.transpose(0, 2, 1, 3) if "layout" in given else result
+    left, right, opposite = bounds
+    want = reference(q, k, v, left, right, opposite)
+    assert (np.abs(result.astype(np.float64) - want[0]) <= 2.0**-7 * (np.abs(want[0]) + 0.5)).all()
+    np.testing.assert_allclose(logs, want[1], rtol=0, atol=1e-5)
+
+
+def test_few_queries_take_parts() -> None:
+    found = op.explain(op.attention, (1, 32, 1, 128), (1, 4, 8192, 128), element="bf16", causal="bottom_right")
+    assert [k.name for k in found.kernels] == [
+        "attention-bf16-128-full-lse-split-64x128-s3", "attention-combine-bf16-128-together",
+    ]  # fmt: skip
+    assert "keys in 32 parts" in str(found) and "are the heads that share keys" in str(found)
+    whole = op.explain(op.attention, (4, 32, 1024, 128), (4, 32, 1024, 128))
+    assert len(whole.kernels) == 1 and "parts" not in str(whole)
+    named = found.kernels[0].name
+    assert op.explain(op.attention, (1, 8, 9, 128), (1, 8, 999, 128), element="bf16", kernel=named).way.parts == 8
+
+
 def test_no_register_is_spilled_and_products_do_not_wait_for_each_other() -> None:
     """The others: ``test/oracle/attention_kernels.py``."""
     c = AttentionConfig(lse=True)
@@ -181,6 +218,9 @@ def packed(**given: Any) -> dict[str, Any]:
         ({"out": Q[:, :2].copy()}, op.ShapeError, "expected out of"),
         ({"kernel": AttentionConfig(tile_n=40)}, op.UnsupportedError, "multiples of 16, got 40"),
         ({"kernel": "attention-bf16-64-right-192x128"}, op.UnsupportedError, 'like "attention-bf16-64-full-192x128"'),
+        ({"split_keys": 0}, op.UnsupportedError, "split_keys of 1 or more, got 0"),
+        ({"split_keys": True}, op.UnsupportedError, "split_keys of 1 or more, got True"),
+        (packed(split_keys=2), op.UnsupportedError, "no split_keys of packed sequences, got 2"),
         ({"kernel": "attention-bf16-64"}, op.UnsupportedError, 'name of a kernel, "attention-bf16-128-full-128x176"'),
         ({"kernel": 3}, op.UnsupportedError, "a kernel's name or an AttentionConfig, got 3"),
         ({"max_seqlen_q": 8}, op.UnsupportedError, "only with cu_seqlens_q"),
@@ -202,6 +242,8 @@ def test_what_it_refuses(given: dict[str, Any], error: type[OpError], words: str
 
 
 def test_empty_arrays_and_no_keys() -> None:
+    one, logs = op.attention(Q[:, :, :1], K[:, :, :1], K[:, :, :1], window=(None, 3), lse=True, device="cpu")
+    assert (one == np.repeat(K[:, :, :1], 2, 1)).all() and logs.shape == (1, 4, 1)
     assert op.attention(Q[:, :, :0], K, K, device="cpu").shape == (1, 4, 0, 64)
     result, logs = op.attention(Q, K[:, :, :0], K[:, :, :0], device="cpu", lse=True)
     assert (result == 0).all() and (logs == -np.inf).all()
@@ -222,7 +264,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr(background, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
     op.prefetch([op.explain(op.attention, (1, 1, 64, 64), (1, 1, 64, 64))]).wait(60)
-    assert compiled == ["attention-f16-64-full-192x128"]
+    assert compiled == ["attention-f16-64-full-64x128-s3"]
 
 
 # -------------------------------------------------------------------------------------------------------------- torch
@@ -244,7 +286,7 @@ def test_calls_that_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     def launch(*order: int) -> list[known.Launch]:
         return [known.Launch(lambda *x: launched.append(x), order, 15)]
 
-    usual = (False, None, None, False, "bhsd", None, None)
+    usual = (False, None, None, False, "bhsd", None, None, None)
     q, k, v, out = (zeros(1, 2, 16, 64) for _ in range(4))
     calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1))
     calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1), out=out)

@@ -1,0 +1,136 @@
+"""Combine attention's results of parts of the keys: each weighs what its sum of exponentials is of all.
+
+``out[s] = sum over p of w[p] O[p, s]``, ``w[p] = e^(L[p] - L)``, ``L = log(sum over p of e^(L[p]))``; p rises, so that
+bits do not depend on which part was there first.  A part without keys has minus infinity for its logarithm, and counts
+nothing; a row without keys is 0.
+
+    launch(O, L, out, …)                      # O (elements, rows, parts), L (rows, parts); out (S, D, H, B)
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm.elements import number
+
+__all__ = ["CombineConfig", "combine", "combine_text", "launch"]
+
+_WARPS, _VECTOR = 8, 4
+"""Warps of a block, elements of a thread at once."""
+
+
+class CombineConfig(NamedTuple):
+    """``element``: of the result; ``head``: elements of a head at most; ``lse``: logarithms are a result, too;
+    ``together``: the warps of a block share the parts of a row, else each has a row.
+
+    >>> CombineConfig(together=True).name
+    'attention-combine-bf16-128-together'
+    """
+
+    element: str = "bf16"
+    head: int = 128
+    lse: bool = False
+    together: bool = False
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"attention-combine-{self.element}-{self.head}{'-lse' * self.lse}{'-together' * self.together}"
+
+
+DEFAULT = CombineConfig()
+
+
+@cute.jit
+def launch(
+    O: cute.Tensor, L: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None = None,  # noqa: E741
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch a block for each row, or for eight; rows count queries, then heads, then sequences."""
+    assert O.shape[1] == out.shape[0] * out.shape[2] * out.shape[3], "O must have the rows of out"
+    assert L.shape[0] == O.shape[1], "L must have the rows of O"
+    assert L.shape[1] == O.shape[2], "L must have the parts of O"
+    blocks = O.shape[1] if config.together else cute.ceil_div(O.shape[1], _WARPS)
+    combine(O, L, out, lse, config).launch(grid=blocks, block=32 * _WARPS)
+
+
+@cute.kernel(name="combine")
+def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  # noqa: E741
+    """Combine the parts of this warp's row, or of the block's."""
+    c = config
+    warp, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
+    block = cute.arch.block_idx().x
+    row = block if c.together else block * _WARPS + warp
+    count = O.shape[2]
+    if row < O.shape[1]:
+        most, total = _whole(L, row, lane, count)
+        spans = max(1, c.head // 128)
+        sums = cute.make_rmem_tensor(_VECTOR * spans, cute.Float32)
+        sums.fill(0.0)
+        for part in range(warp if c.together else 0, count, _WARPS if c.together else 1):
+            weight = _power(L[row, part] - most) / total
+            # A part without keys holds zeros.
+            for i in cute.range_constexpr(spans):
+                if (i * 32 + lane) * _VECTOR < O.shape[0]:
+                    held = cute.make_rmem_tensor(_VECTOR, cute.Float32)
+                    cute.autovec_copy(cute.local_tile(O[None, row, part], (_VECTOR,), (i * 32 + lane,)), held)
+                    for j in cute.range_constexpr(_VECTOR):
+                        at = i * _VECTOR + j
+                        sums[at] = cute.math.fma(weight, held[j], sums[at])
+        if c.together:
+            sums = _added(sums, warp, lane, spans)
+        line, s = divmod(row, out.shape[0])
+        batch, head = divmod(line, out.shape[2])
+        if (warp == 0) | (not c.together):
+            for i in cute.range_constexpr(spans):
+                if (i * 32 + lane) * _VECTOR < out.shape[1]:
+                    four = cute.make_rmem_tensor(_VECTOR, out.element_type)
+                    for j in cute.range_constexpr(_VECTOR):
+                        four[j] = sums[i * _VECTOR + j].to(out.element_type)
+                    cute.autovec_copy(four, cute.local_tile(out[s, None, head, batch], (_VECTOR,), (i * 32 + lane,)))
+            if c.lse and lane == 0:
+                lse[s, head, batch] = float("-inf") if most == float("-inf") else most + cute.math.log(total)
+
+
+def _whole(L: Any, row: Any, lane: Any, count: Any) -> tuple[Any, Any]:
+    """Return the largest logarithm of a row's parts, and the sum of the powers of all beneath it; 1 for no keys."""
+    most = cute.Float32(float("-inf"))
+    for part in range(lane, count, 32):
+        most = cute.arch.fmax(most, L[row, part])
+    most = cute.arch.warp_reduction_max(most)
+    total = cute.Float32(0.0)
+    for part in range(lane, count, 32):
+        total = total + _power(L[row, part] - most)
+    total = cute.arch.warp_reduction_sum(total)
+    return most, cute.Float32(1.0) if most == float("-inf") else total
+
+
+def _power(x: Any) -> Any:
+    """Return e^x; 0 for the difference of two that are minus infinity, which is NaN."""
+    return cute.Float32(0.0) if x != x else cute.math.exp(x)
+
+
+def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
+    """Return the sums of all warps, in the first one."""
+    shared = cute.smem_tensor(cute.Float32, cute.make_layout((_VECTOR * spans, 32, _WARPS)), 16)
+    cute.autovec_copy(sums, shared[None, lane, warp])
+    cute.arch.sync_threads()
+    found = cute.make_rmem_tensor(_VECTOR * spans, cute.Float32)
+    found.fill(0.0)
+    if warp == 0:
+        for other in cute.range_constexpr(_WARPS):
+            for i in cute.range_constexpr(_VECTOR * spans):
+                found[i] = found[i] + shared[i, lane, other]
+    return found
+
+
+def combine_text(config: CombineConfig | None = None) -> str:
+    """Return the kernel ``@combine`` and its host function ``@launch(O, L, out, lse)`` as text."""
+    c = config or DEFAULT
+    parts = cute.Tensor[cute.Float32, "(?,?,?):(1,?{div=8},?{div=8})", "align<16>"]
+    logs = cute.Tensor[cute.Float32, "(?,?):(1,?)"]
+    out = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
+    lse = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
+    return cute.trace(launch, parts, logs, out, lse, config=c).mlir(aliases=True, comments=True)
