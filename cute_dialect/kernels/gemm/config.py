@@ -184,7 +184,9 @@ class GemmConfig(NamedTuple):
     @property
     def part(self) -> int:
         """Columns of a row that an epilogue is given at once."""
-        return self.widths[0] if BITS[self.output] == 32 and not self.epilogue.whole_tiles else self.tile[1]
+        if BITS[self.output] != 32 or self.epilogue.whole_tiles:
+            return self.tile[1]
+        return self.widths[0] * (2 if self.epilogue.half else 1)
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -269,11 +269,13 @@ class Evaluation:
         to_rows = _before(rows, end)
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
+        totals = [_Totals(x, t, self._extents(halves[x.node]), rows, matrix) for x, t in self.reduced]
         for group in range(columns // 16):  # registers: the passes unroll it
             results: list[list[Any]] = [[], []]
             for part in cute.range_constexpr(2):
                 at = first + group * 16 + part * 8
                 of_columns = self._of_columns(at, matrix)
+                both: list[Any] = []
                 for half in cute.range_constexpr(2):
                     elements = self._elements(held[half], of_columns, at)
                     n = group * 8 + (part * 4 + half * 2)
@@ -290,11 +292,25 @@ class Evaluation:
                             store_one(found[x.node][0], to, to_rows[half], at // 2)
                         else:
                             store_two(found[x.node], to, x, to_rows[half], at)
+                    both.append(found)
+                for total in totals:
+                    of_half = halves[total.x.node]
+                    total.take([found[total.x.node] for found in both], at // 2 if of_half else at)
             if graph.half:
                 for half in cute.range_constexpr(2):
-                    both = neighbours(results[half], lane)
+                    pair = neighbours(results[half], lane)
                     for i in cute.range_constexpr(2):
-                        values[group * 4 + (half * 2 + i)] = both[i]
+                        values[group * 4 + (half * 2 + i)] = pair[i]
+        for total in totals:
+            total.store(column // columns)
+
+    def _extents(self, half: bool) -> tuple[Any, Any]:
+        """Return how many rows there are, and columns of the sums, or of half of them."""
+        if not self.reduced:
+            return None, None
+        rows, columns = self.extents
+        columns = columns * 2 if self.graph.half else columns
+        return rows, columns // 2 if half else columns
 
     def apply_each(self, values: Any, ids: Any, matrix: Any) -> None:
         """Do as :meth:`Fused.apply_each`."""
@@ -376,17 +392,17 @@ class _Totals:
         self.held.fill(self.none)
 
     def take(self, values: list[list[Any]], column: Any) -> None:
-        """Take the values of two neighbours in each of two rows."""
+        """Take the values of two neighbours, or of one column, in each of two rows."""
         m, n = self.extents
         if self.x.axis == "n":
             for half in cute.range_constexpr(2):
-                for i in cute.range_constexpr(2):
+                for i in cute.range_constexpr(len(values[0])):
                     value = cute.Float32(values[half][i])
                     inside = value if column + i < n else cute.Float32(self.none)
                     self.held[half] = self.combine(self.held[half], inside)
             return
         lane = cute.arch.lane_idx()
-        for i in cute.range_constexpr(2):
+        for i in cute.range_constexpr(len(values[0])):
             total = cute.Float32(self.none)
             for half in cute.range_constexpr(2):
                 value = cute.Float32(values[half][i])

@@ -19,7 +19,7 @@ import torch
 from cute_dialect.op import gemm
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import traced_of
-from cute_dialect.op.epilogue.differentiate import gradient_of
+from cute_dialect.op.epilogue.differentiate import given_name, gradient_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.operands import check_product
@@ -61,8 +61,6 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compute the sums again, and with them what each operand gets."""
         of: _Call = ctx.of
-        if torch.is_grad_enabled():  # create_graph=True
-            raise UnsupportedError(f"{of.call}: there is no second derivative through epilogue={of.traced.name}")
         a, b, *tensors = ctx.saved_tensors
         given = {n: g for n, g in zip(of.traced.results, grads) if g is not None}
         learning = [n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed]
@@ -84,10 +82,12 @@ def _slopes(
     read = {x.name for x in of.traced.arguments}
     wanted = [n for n in learning if n in read]
     traced = gradient_of(of.traced, sums, wanted, list(given))
-    inputs: dict[str, Any] = {n: args[n] for n in read} | {f"grad_{n}": g for n, g in given.items()}
+    inputs: dict[str, Any] = {n: args[n] for n in read} | {given_name(of.traced, n): g for n, g in given.items()}
     inputs = {n: t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
               for n, t in inputs.items() if n in traced.parameters}  # fmt: skip
-    for n in wanted:  # results of an element each are of the type of the argument
+    # Results of an element each are of the type of the argument; but of create_graph=True this is a product with an
+    # epilogue like any other, through which the gradients' own gradients go, and makes its results itself.
+    for n in wanted if not torch.is_grad_enabled() else ():
         shape = traced.shape_of(sums, f"d_{n}")
         reduced = traced.graph.outputs[traced.results.index(f"d_{n}")].reduce
         kind = torch.float32 if reduced or args[n].shape != shape else args[n].dtype

@@ -65,7 +65,8 @@ class Bound(NamedTuple):
         found: list[Reduced] = []
         for i, (name, x) in enumerate(zip(self.traced.results[1:], self.traced.graph.outputs[1:])):
             if x.reduce:
-                found.append(Reduced(len(self.inputs) + i, x.reduce, x.axis, view_of(self.results[name])))
+                half = self.traced.graph.halves[x.node]
+                found.append(Reduced(len(self.inputs) + i, x.reduce, x.axis, view_of(self.results[name]), half))
         return found
 
     def nothing(self) -> None:
@@ -117,7 +118,8 @@ class Bound(NamedTuple):
             node = self.graph.outputs[self.traced.results.index(name)].node
             value = values[node]
             if x.reduce:
-                value = combined(value + sums * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
+                of = sums[..., ::2] if self.graph.halves[node] else sums
+                value = combined(value + of * 0, x.reduce, tuple(["mn".index(a) - 2 for a in x.axis]))
             if x.block:
                 value, to = value[..., :: x.block], self.results[name]
                 if x.element == "f32":

@@ -25,7 +25,7 @@ from cute_dialect.op.epilogue.proxy import Proxy, call, interleaved
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["gradient_of"]
+__all__ = ["given_name", "gradient_of"]
 
 _where, _exp = functions.where, functions.exp
 _LN_2 = math.log(2.0)
@@ -63,6 +63,40 @@ RULES: Mapping[str, Callable[..., Sequence[Any]]] = {
 }
 """``rule(gradient, result, *operands)`` -> the gradients of the operands, None where there is none."""
 
+
+def _normal(x: Any) -> Any:
+    """Return the density of a normal distribution."""
+    return 0.3989422804014327 * _exp(-0.5 * x * x)
+
+
+def _curve_of_gelu_tanh(x: Any) -> Any:
+    """Return the second derivative of ``x s(u)``, s the sigmoid, ``u = 2 k (x + c x^3)``."""
+    k, c = 2 * 0.7978845608028654, 0.044715
+    u, slope, curve = k * (x + c * x * x * x), k * (1.0 + 3 * c * x * x), k * 6 * c * x
+    first = functions.d_sigmoid(u)
+    second = first * (1.0 - 2.0 * functions.sigmoid(u))
+    return 2.0 * slope * first + x * curve * first + x * slope * slope * second
+
+
+SECOND: Mapping[str, Callable[..., Sequence[Any]]] = {
+    **{n: lambda g, r, x: (None,) for n in ("d_identity", "d_relu", "d_relu6", "d_hardsigmoid")},
+    "d_leaky_relu": lambda g, r, x, a: (None, _where(x > 0.0, 0.0, g)),
+    "d_hardswish": lambda g, r, x: (_where(functions.abs(x) < 3.0, g * (1 / 3), 0.0),),
+    "d_sigmoid": lambda g, r, x: (g * r * (1.0 - 2.0 * functions.sigmoid(x)),),
+    "d_tanh": lambda g, r, x: (g * r * functions.tanh(x) * -2.0,),
+    "d_softplus": lambda g, r, x: (g * functions.d_sigmoid(x),),
+    "d_square_relu": lambda g, r, x: (_where(x > 0.0, 2.0 * g, 0.0),),
+    "d_silu": lambda g, r, x: (
+        g * functions.d_sigmoid(x) * (2.0 + x * (1.0 - 2.0 * functions.sigmoid(x))),
+    ),
+    "d_gelu": lambda g, r, x: (g * _normal(x) * (2.0 - x * x),),
+    "d_gelu_tanh": lambda g, r, x: (g * _curve_of_gelu_tanh(x),),
+    "d_elu": lambda g, r, x, a: (
+        _where(x > 0.0, 0.0, g * r), _where(x > 0.0, 0.0, g * _exp(functions.minimum(x, 0.0))),
+    ),
+}  # fmt: skip
+"""Rules of the derivatives of activations, as in :data:`RULES`, for gradients of gradients."""
+
 _WITHOUT = {
     "floor_divide", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
     "logical_not", "row", "column", "matrix", "constant", "random",
@@ -88,6 +122,14 @@ def gradient_of(traced: Traced, sums: Sequence[int], wanted: Sequence[str], give
     return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given))
 
 
+def given_name(traced: Traced, result: str) -> str:
+    """Return the name of the gradient of a result among the arguments: ``grad_NAME``, but of gradients' gradients."""
+    name = f"grad_{result}"
+    while any(a.name == name for a in traced.arguments):
+        name = f"grad_{name}"
+    return name
+
+
 class _Key:
     """A traced epilogue by its structure: what two of one are differentiated as once."""
 
@@ -105,7 +147,7 @@ class _Key:
 @lru_cache(maxsize=256)
 def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...]) -> Traced:
     traced = key.traced
-    names = ["accum", *(a.name for a in traced.arguments), *(f"grad_{n}" for n in given)]
+    names = ["accum", *(a.name for a in traced.arguments), *(given_name(traced, n) for n in given)]
 
     def backward(**values: Any) -> dict[str, Any]:
         found = _backward(traced, wanted, given, values)
@@ -122,7 +164,7 @@ def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: 
         several = (sums[0],) if (x.batch or x.kind == "matrix") and len(sums) == 3 else ()
         whole = x.number and x.element == "i64"
         examples[a.name] = 1 if whole else 0.5 if x.number else FakeTensor(element, (*several, *shape))
-    examples |= {f"grad_{n}": FakeTensor("f32", traced.shape_of(sums, n)) for n in given}
+    examples |= {given_name(traced, n): FakeTensor("f32", traced.shape_of(sums, n)) for n in given}
     return trace(backward, examples, runtime=[a.name for a in traced.arguments])
 
 
@@ -150,7 +192,7 @@ def _backward(
         output = graph.outputs[traced.results.index(name)]
         if output.reduce not in ("", "sum"):
             raise EpilogueError(f"{what}: expected no gradient of {output.reduce}() ({name}); of sum() there is one")
-        push(output.node, values[f"grad_{name}"], halves[output.node])
+        push(output.node, values[given_name(traced, name)], halves[output.node])
     for i in reversed(range(len(graph.nodes))):
         node = graph.nodes[i]
         for even_or_odd in (pairs.pop(i, None),):
@@ -163,6 +205,10 @@ def _backward(
         if node.op in ("even", "odd"):
             both = pairs.setdefault(node.operands[0], [None, None])
             both[node.op == "odd"] = g
+        elif node.op == "interleave":
+            both = (g, g) if g.shape[-1] == 1 else g.pair()  # of a value a row, for both
+            for k, x in zip(node.operands, both):
+                push(k, x, True)
         elif node.op == "whole":
             push(node.operands[0], _of_rows(node.value, g, forward[i], *operands), False)
         elif node.op == "cast":
@@ -183,7 +229,7 @@ def _total(graph: Graph, traced: Traced, name: str, g: Any) -> Any:
     where a kernel adds them up.
     """
     x = graph.inputs[next(a.number for a in traced.arguments if a.name == name)]
-    if x.kind == "aux" or graph.paired:
+    if x.kind == "aux":
         return g
     return functions.sum(g, {"row": -2, "column": -1}.get(x.kind))
 
@@ -239,10 +285,10 @@ def _of_rows(operation: str, g: Any, r: Any, x: Any) -> Any:
 
 def _rule(what: str, name: str) -> Callable[..., Sequence[Any]]:
     """Return how a function is differentiated.  Raises EpilogueError."""
-    rule = RULES.get(name)
+    rule = RULES.get(name) or SECOND.get(name)
     if rule is not None:
         return rule
     slope = getattr(functions, f"d_{name}", None)
-    if slope is None or FUNCTIONS[name].arity != 1:
+    if slope is None or name not in FUNCTIONS or FUNCTIONS[name].arity != 1:
         raise EpilogueError(f"{what}: expected functions with a derivative where gradients are wanted, got {name}")
     return lambda g, r, x: (g * slope(x),)

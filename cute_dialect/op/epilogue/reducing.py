@@ -22,6 +22,8 @@ class Reduced(NamedTuple):
     operation: str
     axes: str
     result: ArrayView
+    half: bool = False
+    """Of what has half of the columns of the sums."""
 
     def extents(self, rows: int, columns: int, at_once: int, turned: bool) -> tuple[int, int]:
         """Return the extents of its parts, of a kernel whose result has so many rows and columns, ``at_once`` of which
@@ -29,7 +31,7 @@ class Reduced(NamedTuple):
         """
         if (self.axes != "m") != turned:
             return -(-columns // at_once), rows
-        return -(-rows // STRIP), columns
+        return -(-rows // STRIP), columns // 2 if self.half else columns
 
 
 class Combining(NamedTuple):

@@ -126,8 +126,8 @@ class Traced:
         output = self.graph.outputs[self.results.index(name)]
         node = output.node
         if output.reduce:
-            m, n = ("m" in output.axis, "n" in output.axis)
-            return (*sums[:-2], 1 if m else sums[-2], 1 if n else sums[-1])
+            m, n, columns = "m" in output.axis, "n" in output.axis, self.base_of(sums, node)[-1]
+            return (*sums[:-2], 1 if m else sums[-2], 1 if n else columns)
         if output.block:
             return (*sums[:-1], -(-sums[-1] // output.block))
         found = self.base_of(sums, node)
@@ -307,8 +307,6 @@ def _traced(
             outputs.append(Output(x.of.node, x.element, block=x.width))
             continue
         if isinstance(x, Reduced) and name != "D":
-            if make.nodes[x.of.node].op in ("even", "odd") or any(n.op in ("even", "odd") for n in make.nodes):
-                raise EpilogueError(f"{what}: expected no {x.operation}() of rows or columns beside pairs()")
             outputs.append(Output(x.of.node, "f32", reduce=x.operation, axis=x.axes))
             continue
         if not isinstance(x, Proxy):

@@ -102,6 +102,7 @@ def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Opera
     if not x.reduced:
         return [Step(variant, x)]
     recipe, (m, n) = operation.recipe_of(variant), x.d.shape[-2:]
+    n = n * 2 if x.graph is not None and x.graph.half else n  # of the sums
     rows, columns = (n, m) if recipe.transposed else (m, n)
     matrices = x.d.shape[0] if len(x.d.shape) == 3 else 1
     behind, more = list(x.behind), list[Step]()

@@ -134,10 +134,71 @@ def test_what_has_no_gradients() -> None:
     mm(a, b, epilogue=most)["D"].sum().backward()
     ones = torch.ones(24, 32)
     assert a.grad is not None and torch.equal(a.grad.double(), ones.double() @ b.double().t())
-    with pytest.raises(op.EpilogueError, match="functions with a derivative where gradients are wanted, got d_gelu"):
-        mm(a, b, epilogue=lambda accum: epilogue.d_gelu(accum))
+    with pytest.raises(op.EpilogueError, match="functions with a derivative where gradients are wanted, got d_mish"):
+        mm(a, b, epilogue=lambda accum: epilogue.d_mish(accum))
+    for f, name in (
+        (lambda accum: epilogue.quantize(accum)[0],
+         "epilogue <lambda>: expected functions with a derivative, got quantize"),
+        (lambda accum: epilogue.permute(accum, (1, 0)),
+         "epilogue <lambda>: expected no reshape() and permute() where gradients are wanted: of what the call returns "
+         "torch has them"),
+    ):  # fmt: skip
+        with pytest.raises(op.EpilogueError) as e:
+            mm(a, b, epilogue=f)
+        assert str(e.value) == f"mm: {name}: torch.no_grad(), or arguments without requires_grad"
     with pytest.raises(op.UnsupportedError, match="expected no memory for results where gradients are wanted"):
         mm(a, b, torch.zeros(24, 32).half(), epilogue=lambda accum: accum)
-    d = mm(a, b, epilogue=lambda accum: gelu(accum))
-    with pytest.raises(op.UnsupportedError, match="mm: there is no second derivative through epilogue="):
+    d = mm(a, b, epilogue=lambda accum: epilogue.mish(accum))
+    with pytest.raises(op.EpilogueError) as e:
         torch.autograd.grad(d.sum(), a, create_graph=True)
+    assert str(e.value) == (
+        "mm: epilogue gradient of <lambda>: expected functions with a derivative where gradients are wanted, got "
+        "d_mish: torch.no_grad(), or arguments without requires_grad"
+    )
+
+
+def check_twice(function: Callable[..., Any], args: dict[str, torch.Tensor], within: float) -> None:
+    """Compare the gradients of a function of first gradients, a penalty of them, with those of torch in f64."""
+    generator = torch.Generator().manual_seed(2)
+    a, b = (torch.randn(shape, generator=generator) / 4 for shape in ((16, 24), (24, 32)))
+    found: list[list[torch.Tensor]] = []
+    for wide in (False, True):
+        x, y = (t.half().to(torch.float64 if wide else f16).requires_grad_() for t in (a, b))
+        more = {n: t.to(torch.float64 if wide else t.dtype).requires_grad_() for n, t in args.items()}
+        d = function(x @ y, **more) if wide else mm(x, y, epilogue=function, args=more, dtype=f32)
+        operands = (x, y, *more.values())
+        first = torch.autograd.grad((d * d).sum(), operands, create_graph=True)
+        found.append(list(torch.autograd.grad(sum((g * g).sum() for g in first), operands)))
+    for got, wanted in zip(*found):
+        assert float((got.double() - wanted).abs().max()) <= within * float(wanted.abs().max())
+
+
+def test_second_derivatives() -> None:
+    """Gradients of gradients: of activations, of what rows share, of pairs, and of what chance drops."""
+
+    def f(accum: Any, bias: Any, scale: Any) -> Any:
+        gate, up = pairs(accum + bias)
+        return epilogue.dropout(gelu(gate) * up * scale, 0.25, 7)
+
+    generator = torch.Generator().manual_seed(3)
+    bias, scale = (torch.randn(shape, generator=generator) for shape in ((32,), (16, 1)))
+    check_twice(f, {"bias": bias, "scale": scale}, 2e-2)
+
+
+def test_curves() -> None:
+    """The rules of the derivatives of activations, beside differences of these."""
+    import numpy as np
+
+    from cute_dialect.op.epilogue.differentiate import SECOND
+
+    x, step = np.array([-4.0, -2.5, -1.0, -0.3, 0.2, 0.7, 1.5, 3.5]), 1e-5
+    for name, rule in SECOND.items():
+        of: Any = partial(getattr(epilogue, name), **{})
+        more = () if name not in ("d_leaky_relu", "d_elu") else (0.3,)
+        found = rule(1.0, of(x, *more), x, *more)[0]
+        want = (of(x + step, *more) - of(x - step, *more)) / (2 * step)
+        assert np.allclose(0.0 if found is None else found, want, atol=1e-8), name
+        if more:
+            found = rule(1.0, of(x, *more), x, *more)[1]
+            want = (of(x, 0.3 + step) - of(x, 0.3 - step)) / (2 * step)
+            assert np.allclose(found, want, atol=1e-8), name

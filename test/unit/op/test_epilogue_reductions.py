@@ -115,13 +115,41 @@ def test_what_is_refused() -> None:
         (lambda accum: epilogue.max(accum, -1) * 2.0, r"expected max\(\) of rows or columns as a result"),
         (lambda accum: {"D": epilogue.sum(accum)}, "expected a result D that is computed from the arguments, got Re"),
         (lambda accum: {"D": accum, "x": epilogue.sum(accum, 2)}, r"expected sum\(\) along -1, -2 or None of a matrix"),
-        (
-            lambda accum: {"D": epilogue.pairs(accum)[0], "x": epilogue.sum(accum)},
-            "beside pairs",
-        ),
     ):
         with pytest.raises(EpilogueError, match=said):
             trace(f, accum)
+
+
+def gated(accum: Any, bias: Any) -> Any:
+    gate, up = epilogue.pairs(accum + bias)
+    x = relu(gate) * up
+    return {
+        "D": x,
+        "rows": epilogue.sum(x, -1), "columns": epilogue.sum(x, -2), "most": epilogue.max(x, -1),
+        "all": epilogue.sum(x),
+        "of_sums": epilogue.sum(accum, -1), "of_columns": epilogue.sum(accum, -2), "least": epilogue.min(accum),
+        "gates": gate,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_beside_pairs(dtype: Any) -> None:
+    """Of what has half of the columns, and of the sums themselves, over several tiles."""
+    a, b, bias = integers(72, 16), integers(16, 336), integers(336, dtype=np.float32)
+    found = op.mm(a, b, epilogue=gated, args={"bias": bias}, dtype=dtype, device="cpu", checks=["race", "oob"])
+    want = gated(wide(a) @ wide(b), wide(bias))
+    assert list(found) == list(want)
+    for name, wanted in want.items():
+        assert found[name].shape == wanted.shape and (found[name] == wanted).all(), name
+    if dtype == np.float32:
+        plan: Any = op.Gemm(element="f16", layout="row", element_D="f32", element_C="void")
+        plan.epilogue_visitor = gated
+        planned = plan.run(a, b, visitor_args={"bias": bias}, device="cpu").results
+        assert all((planned[name] == wanted).all() for name, wanted in want.items())
+        return
+    odd = op.mm(a[:9, :7].copy(), b[:7, :34].copy(), epilogue=gated, args={"bias": bias[:34]}, device="cpu")
+    for name, wanted in gated(wide(a[:9, :7]) @ wide(b[:7, :34]), wide(bias[:34])).items():
+        assert (odd[name] == wanted).all(), name
 
 
 def softmax(accum: Any, bias: Any) -> Any:
