@@ -18,7 +18,7 @@ from cute_dialect.kernels.conv import conv_text
 from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import text_of
-from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
+from cute_dialect.op.conv.choice import Asked, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.tools.bench_add import BenchError
@@ -31,7 +31,9 @@ _NAMES = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}
 
 
 class Conv(NamedTuple):
-    """A convolution of (N, H, H, C) with K filters of (taps, taps, C); ``fused``: with bias, relu and a residual."""
+    """A convolution of (N, H, H, C) with K filters of (taps, taps, C / groups); ``fused``: with bias, relu and a
+    residual, or, of a gradient, added to one.
+    """
 
     kind: str
     n: int
@@ -46,7 +48,8 @@ class Conv(NamedTuple):
     @property
     def operation(self) -> str:
         """``fprop 3x3``"""
-        more = f" s{self.stride}" * (self.stride > 1) + " fused" * self.fused + " depthwise" * (self.groups > 1)
+        more = f" s{self.stride}" * (self.stride > 1) + " fused" * self.fused
+        more += " depthwise" * (1 < self.groups == self.c) + f" g{self.groups}" * (1 < self.groups < self.c)
         return f"{self.kind} {self.taps}x{self.taps}{more}"
 
     @property
@@ -72,10 +75,11 @@ class Conv(NamedTuple):
         if alone is not None:
             return {alone.name: partial(depthwise_text, alone)}
         asked = Asked(g, "f16", "f16")
-        if self.fused and has_epilogue(g):
+        if self.fused:
             added: Any = True  # there is a residual
-            extras = Extras(c=added, activation="relu")
-            asked = asked._replace(epilogue=epilogue_of("conv2d", extras, *g.matrix, (self.k,), "f16", "f16"))
+            forward = self.kind == "fprop"
+            extras, bias = (Extras(c=added, activation="relu"), (self.k,)) if forward else (Extras(c=added), None)
+            asked = asked._replace(epilogue=epilogue_of("conv2d", extras, *g.matrix, bias, "f16", "f16"))
         config = chosen(asked, GPU)
         if config is not None:
             return {config.name: partial(conv_text, config)}
@@ -118,18 +122,22 @@ class Conv(NamedTuple):
             return torch.ops.aten.convolution_backward(y, x, f, None, *how)[mask.index(True)]
 
         def ours() -> torch.Tensor:
-            if self.fused:
-                return op.conv2d(x, f, bias, stride, padding, c=y, activation="relu")
+            if self.kind == "fprop" and self.fused:
+                return op.conv2d(x, f, bias, stride, padding, groups=self.groups, c=y, activation="relu")
             if self.kind == "fprop":
                 return op.conv2d(x, f, None, stride, padding, groups=self.groups)
             if self.kind == "dgrad":
-                return op.conv2d_input(x.shape, f, y, stride, padding, groups=self.groups)
-            return op.conv2d_weight(x, f.shape, y, stride, padding)
+                c = x if self.fused else None
+                return op.conv2d_input(x.shape, f, y, stride, padding, groups=self.groups, c=c)
+            c = f if self.fused else None
+            return op.conv2d_weight(x, f.shape, y, stride, padding, groups=self.groups, c=c)
 
         def of_torch() -> torch.Tensor:
-            if self.fused:
-                return torch.relu_(conv(x, f, bias, stride, padding).add_(y))
             forward = self.kind == "fprop"
+            if self.fused and forward:
+                return torch.relu_(conv(x, f, bias, stride, padding, 1, self.groups).add_(y))
+            if self.fused:
+                return backward(y, x, f).add_(x if self.kind == "dgrad" else f)
             return conv(x, f, None, stride, padding, 1, self.groups) if forward else backward(y, x, f)
 
         def check() -> float:
@@ -141,6 +149,8 @@ class Conv(NamedTuple):
                     wanted = torch.relu(wanted + exact[2]) if self.fused else wanted
                 else:
                     wanted = backward(exact[2], exact[0], exact[1])
+                    added = exact[0] if self.kind == "dgrad" else exact[1]
+                    wanted = wanted + added if self.fused else wanted
             pixels, taps = prod(g.result[:-1]), self.taps**2
             of_kind = {"fprop": taps * self.c, "dgrad": taps * self.k, "wgrad": pixels * self.groups}
             terms = of_kind[self.kind] // self.groups
@@ -173,5 +183,8 @@ CASES = (
         for kind in ("fprop", "dgrad") for n in (32, 128) for size, c in ((56, 144), (112, 96))
     ),
     Conv("fprop", 32, 224, 3, 64, 7, 2), Conv("wgrad", 32, 224, 3, 64, 7, 2),
+    Conv("fprop", 32, 28, 256, 256, groups=4),
+    Conv("fprop", 32, 28, 256, 256, 3, 1, True, 4), Conv("dgrad", 32, 56, 128, 128, 3, 2, True),
+    Conv("wgrad", 32, 28, 128, 128, 3, 1, True),
     *(Conv("fprop", n, size, c, c, 3, 1, True) for n in (32, 128) for size, c in ((56, 64), (28, 128), (14, 256))),
 )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conv_calls import CALLS, served  # noqa: E402
+from conv_calls import CALLS, FUSED, PLANS, plans, served  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 
@@ -30,8 +30,8 @@ def integers(*shape: int) -> Any:
     return made.half().cuda().movedim(-1, 1)
 
 
-@pytest.mark.parametrize(("name", "kind"), served())
-def test_convolution(name: str, kind: str) -> None:
+def exactly(name: str) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Image, filter, the result's gradient, and by kind what is computed of them, in f64."""
     of_x, of_f, h = CALLS[name]
     rank = len(of_x) - 2
     x, f = integers(*of_x), integers(*of_f)
@@ -39,17 +39,57 @@ def test_convolution(name: str, kind: str) -> None:
     exact = [t.double().requires_grad_() for t in (x, f)]
     taps = exact[1].flip(tuple(range(2, rank + 2))) if h.flip else exact[1]
     conv = getattr(torch.nn.functional, f"conv{rank}d")
-    want = conv(torch.nn.functional.pad(exact[0], pads), taps, None, h.stride, 0, h.dilation)
+    want = conv(torch.nn.functional.pad(exact[0], pads), taps, None, h.stride, 0, h.dilation, h.groups)
     y = integers(want.shape[0], *want.shape[2:], want.shape[1])
     want.backward(y.double())
-    functions = [getattr(op, f"conv{rank}d{more}") for more in ("", "_input", "_weight")]
+    return x, f, y, {"fprop": want.detach(), "dgrad": exact[0].grad, "wgrad": exact[1].grad}
+
+
+def call(kind: str, x: Any, f: Any, y: Any, **more: Any) -> Any:
+    """What a function gives."""
+    functions = [getattr(op, f"conv{x.dim() - 2}d{name}") for name in ("", "_input", "_weight")]
+    if kind == "fprop":
+        return functions[0](x, f, **more)
+    if kind == "dgrad":
+        return functions[1](x.shape, f, y, **more)
+    return functions[2](x, f.shape, y, **{"dtype": "f32", **more})
+
+
+@pytest.mark.parametrize(("name", "kind"), served())
+def test_convolution(name: str, kind: str) -> None:
+    """Three times: the first call, and those that are recognised."""
+    x, f, y, exact = exactly(name)
     for _ in range(3):
-        if kind == "fprop":
-            got, exactly = functions[0](x, f, **h.arguments), want
-        elif kind == "dgrad":
-            got, exactly = functions[1](x.shape, f, y, **h.arguments), exact[0].grad
-        else:
-            got, exactly = functions[2](x, f.shape, y, dtype="f32", **h.arguments), exact[1].grad
-        assert exactly is not None
+        got = call(kind, x, f, y, **CALLS[name][2].arguments)
         # Sums that f16 does not hold are rounded once.
-        assert torch.equal(got.double(), exactly.detach().to(got.dtype).double())
+        assert torch.equal(got.double(), exact[kind].to(got.dtype).double())
+
+
+@pytest.mark.parametrize(("name", "kind"), FUSED)
+def test_what_becomes_of_sums_that_lie_elsewhere(name: str, kind: str) -> None:
+    x, f, y, exact = exactly(name)
+    c = torch.randint(-3, 4, exact[kind].shape, device="cuda").to(torch.float32 if kind == "wgrad" else torch.float16)
+    c = c.to(memory_format=torch.channels_last)
+    for _ in range(3):
+        got = call(kind, x, f, y, c=c, alpha=2.0, **CALLS[name][2].arguments)
+        assert torch.equal(got.double(), (2 * exact[kind] + c.double()).to(got.dtype).double())
+
+
+@pytest.mark.parametrize("number", range(len(PLANS)))
+def test_plans(number: int) -> None:
+    """By each algorithm, in parts; run, bound, and of numpy arrays, which come back in sync()."""
+    name, plan, arrays, more = plans()[number]
+    x, f, y, exact = exactly(name)
+    wanted = exact[plan.kind].movedim(1, -1)
+    last = {n: t.movedim(1, -1) for n, t in (("x", x), ("f", f), ("y", y))}
+    given = [last[n] for n in {"fprop": "xf", "dgrad": "yf", "wgrad": "yx"}[plan.kind]]
+    assert [tuple(t.shape) for t in given] == [t.shape for t in arrays]
+    done = plan.run(*given, **more)
+    assert torch.equal(done.D.double(), wanted.to(done.D.dtype).double())
+    done.D.fill_(float("nan"))
+    plan.bind(*given, None, done.D, **more)()
+    torch.cuda.synchronize()
+    assert torch.equal(done.D.double(), wanted.to(done.D.dtype).double())
+    from_host = plan.run(*[t.cpu().numpy() for t in given], **more, sync=False)
+    from_host.sync()
+    assert torch.equal(torch.from_numpy(from_host.D).double(), wanted.to(done.D.dtype).double().cpu())

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from conv_reference import How, how
 
+from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import Asked, chosen
 from cute_dialect.op.conv.geometry import geometry
 
@@ -27,17 +30,31 @@ CALLS: dict[str, tuple[tuple[int, ...], tuple[int, ...], How]] = {
     "few tiles": ((4, 7, 7, 512), (512, 3, 3, 512), how()),
     "many tiles": ((32, 56, 56, 64), (64, 3, 3, 64), how()),
     "three dimensions": ((2, 5, 9, 11, 64), (64, 3, 3, 3, 64), how(1, 1, rank=3)),
+    "groups": ((4, 14, 14, 128), (192, 3, 3, 64), how(groups=2)),
     "one dimension": ((8, 1000, 64), (128, 5, 64), how(2, 1, rank=1)),
 }  # fmt: skip
 KINDS = ("fprop", "dgrad", "wgrad")
+PLAIN, ADDED = Epilogue(), Epilogue(alpha="arg", beta=1.0)
+FUSED = [("stride", "dgrad"), ("3x3, 72 channels", "wgrad"), ("few tiles", "wgrad"), ("groups", "fprop")]
+"""Calls whose sums lie elsewhere than in a plain product, and are added to something."""
+PLANS: list[tuple[str, str, str | None, Any]] = [
+    ("3x3", "fprop", None, None),
+    ("3x3", "dgrad", "analytic", None),
+    ("stride", "dgrad", None, None),
+    ("few tiles", "wgrad", None, ("parallel", 2)),
+    ("few tiles", "fprop", None, ("serial", 3)),
+    ("first layer", "fprop", "fixed_channels", None),
+    ("16 channels", "fprop", "few_channels", None),
+    ("groups", "wgrad", None, None),
+]
 
 
-def kernel(name: str, kind: str) -> Any:
+def kernel(name: str, kind: str, epilogue: Epilogue = PLAIN) -> Any:
     """The kernel of a call on an H200; None where columns are written out."""
     of_x, of_f, h = CALLS[name]
     a = h.arguments
-    found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], 1, a["mode"])
-    return chosen(Asked(found, "f16", "f32" if kind == "wgrad" else "f16"), GPU)
+    found = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
+    return chosen(Asked(found, "f16", "f32" if kind == "wgrad" else "f16", epilogue=epilogue), GPU)
 
 
 def served() -> list[tuple[str, str]]:
@@ -47,4 +64,25 @@ def served() -> list[tuple[str, str]]:
 
 def texts() -> dict[str, str]:
     """The kernels by name."""
-    return {config.name: conv_text(config) for config in (kernel(*call) for call in served())}
+    configs = [kernel(*call) for call in served()] + [kernel(*call, ADDED) for call in FUSED]
+    found = {config.name: conv_text(config) for config in configs}
+    for name, plan, arrays, more in plans():
+        del name
+        of_call = plan.arguments(*arrays, **more, device="cpu")
+        found |= {step.variant.name: step.variant.text() for step in of_call.steps(of_call.operands)}
+    return found
+
+
+def plans() -> list[tuple[str, Any, list[Any], dict[str, Any]]]:
+    """Planned convolutions: plan, A and B, what else a call says; of zeros."""
+    found: list[tuple[str, Any, list[Any], dict[str, Any]]] = []
+    for name, kind, algorithm, split in PLANS:
+        of_x, of_f, h = CALLS[name]
+        a = h.arguments
+        g = geometry(name, kind, of_x, of_f, a["stride"], a["padding"], a["dilation"], h.groups, a["mode"])
+        plan = op.Conv2d(kind, element="f16", element_C="f32" if kind == "wgrad" else "f16", group=h.groups)
+        plan.iterator_algorithm = algorithm
+        shapes = {"fprop": (of_x, of_f), "dgrad": (g.result, of_f), "wgrad": (g.result, of_x)}[kind]
+        more = {n: a[n] for n in ("stride", "padding", "dilation")} | {"size": g.output, "split_k": split}
+        found.append((name, plan, [np.zeros(s, np.float16) for s in shapes], more))
+    return found

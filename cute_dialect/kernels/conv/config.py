@@ -15,8 +15,9 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 
-__all__ = ["ConvConfig", "Residue", "Window", "extent_of"]
+__all__ = ["ConvConfig", "Residue", "Window", "extent_of", "of_elements"]
 
 FPROP, DGRAD, WGRAD = "fprop", "dgrad", "wgrad"
 KINDS = (FPROP, DGRAD, WGRAD)
@@ -128,6 +129,14 @@ def _by(numbers: tuple[int, ...]) -> str:
     return "x".join(map(str, numbers))
 
 
+def of_elements(epilogue: Epilogue) -> bool:
+    """Tell whether an epilogue computes each element of its results by itself."""
+    if epilogue.graph is None:
+        return True
+    of_rows = epilogue.paired or epilogue.reduces or epilogue.whole_tiles
+    return not of_rows and not any(x.split for x in (*epilogue.graph.inputs, *epilogue.graph.outputs))
+
+
 class ConvConfig(NamedTuple):
     """The configuration of a kernel.
 
@@ -163,6 +172,13 @@ class ConvConfig(NamedTuple):
     def strided(self) -> bool:
         """Tell whether it is the gradient of an image whose pixels differ in the taps that reach them."""
         return self.kind == DGRAD and set(self.window.strides) != {1}
+
+    @property
+    def placed(self) -> bool:
+        """Tell whether rows and columns of the sums are not those of the result: pixels of several kinds, groups, taps
+        with the channels that a chunk has too many.
+        """
+        return self.strided or self.groups or self.kind == WGRAD
 
     @property
     def residues(self) -> int:
@@ -218,11 +234,12 @@ class ConvConfig(NamedTuple):
         if self.kind == WGRAD and (c.tile[1] % 64 or c.cluster_m > 1):
             raise ValueError(f"expected columns in 64s that are not shared for {self.kind}, got {c}")
         if self.strided and (
-            c.schedule != "cooperative" or c.deferred or c.serpentine or c.epilogue.active or self.parts > 1
+            c.schedule != "cooperative" or c.deferred or c.serpentine or self.parts > 1
         ):  # fmt: skip
             raise ValueError(f"expected plain tiles, stored when they are done, for pixels of several kinds, got {c}")
-        if self.kind == WGRAD and c.epilogue.active:
-            raise ValueError(f"expected no epilogue for {self.kind}, got {c}")
+        if self.placed and not of_elements(c.epilogue):
+            what = self.kind + " of groups" * self.groups
+            raise ValueError(f"expected an epilogue of single elements for {what}, got one of rows or columns")
         lower, upper = self.corners
         rank = len(w.taps)
         reach = max([0] + [(t - 1) * d for t, d in zip(w.taps, w.dilations)])

@@ -28,6 +28,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.conv.columns import Chunks, Columns, Filter, Grid, Pixels, Steps
 from cute_dialect.kernels.conv.config import DGRAD, WGRAD, ConvConfig
+from cute_dialect.kernels.conv.places import GroupPlaces, PixelPlaces, TapPlaces
 from cute_dialect.kernels.conv.stores import PixelResult, StepsInTurn, StepsLoads, WeightResult, WorkOfSteps
 from cute_dialect.kernels.gemm.elements import factors, number
 from cute_dialect.kernels.gemm.epilogue import Addends
@@ -58,7 +59,8 @@ def launch(
     c, window = config.base, config.window
     addends = Addends(source, bias, alpha, beta, operands)
     shared = Shared(workspace, counters if flags is None else flags)
-    c.epilogue.check_shapes(result, addends)
+    if not config.placed:
+        c.epilogue.check_shapes(result, addends)
     if c.epilogue.reduces:
         addends = addends._replace(extents=(result.shape[0], result.shape[1]))
         c.epilogue.check_parts(result.shape[1], addends, c.part)
@@ -66,7 +68,8 @@ def launch(
     channels, *extents, images = image.shape
     rows = _rows(config, extents)
     if config.kind == WGRAD:
-        _launch_weights(image, filter, result, Grid(tuple(rows[::-1]), cute.ceil_div(channels, 64)), shared, config)
+        taps = Grid(tuple(rows[::-1]), cute.ceil_div(channels, 64))
+        _launch_weights(image, filter, result, taps, shared, addends, config)
         return
     if config.strided:
         tall, wide = images * prod(rows), result.shape[0]
@@ -74,8 +77,11 @@ def launch(
         for extent, seen, u, left in zip(result.shape[-2:0:-1], rows, window.strides, window.left):
             assert cute.ceil_div(extent, u) == seen, "the result must have the extents that were given"
             assert extent % u == left, "the result must have the extents that were given"
+        addends = _addends(config, addends, cute.size(result) // wide, filter.shape[0], 1)
     else:
         tall, wide = result.shape[0], result.shape[1]
+        if config.groups:
+            addends = _addends(config, addends, tall, wide, result.shape[2])
         assert tall == images * prod(rows), "the result must have a row for each pixel"
     if config.strided:  # 16 bytes are stored at once
         assert filter.shape[0] <= wide, "the result must have a column for each row of the filter"
@@ -119,7 +125,20 @@ def launch(
     )
 
 
-def _launch_weights(image: Any, gradient: Any, result: Any, pixels: Grid, shared: Shared, config: ConvConfig) -> None:
+def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, several: Any) -> Addends:
+    """Return an epilogue's arguments, checked, of a D with so many rows and ``several`` times so many columns, which
+    are told to the kernel.
+    """
+    epilogue = config.base.epilogue
+    if not epilogue.active:
+        return addends
+    epilogue.check_extents(rows, columns * several, addends)
+    return addends._replace(extents=(rows, columns))
+
+
+def _launch_weights(
+    image: Any, gradient: Any, result: Any, pixels: Grid, shared: Shared, addends: Addends, config: ConvConfig
+) -> None:  # fmt: skip
     """Launch the kernel of a filter's gradient: ``gradient`` (K, pixels), ``result`` (K, C, taps)."""
     c, window = config.base, config.window
     m, n, k = c.tile
@@ -128,6 +147,7 @@ def _launch_weights(image: Any, gradient: Any, result: Any, pixels: Grid, shared
     assert gradient.shape[0] == result.shape[0], "both gradients must be of as many filters"
     assert result.shape[1] == image.shape[0], "the result and the image must have the same channels"
     assert result.shape[2] == prod(window.taps), "the result must have all taps"
+    addends = _addends(config, addends, result.shape[0], result.shape[1], result.shape[2])
     kind, major = number(c.element), cute.nvgpu.OperandMajorMode.MN
     mma = hopper.make_trivial_tiled_mma(kind, kind, major, major, number(c.sums), (c.sharers, 1, 1), (64, n))
     of_columns = utils.LayoutEnum.COL_MAJOR
@@ -145,7 +165,7 @@ def _launch_weights(image: Any, gradient: Any, result: Any, pixels: Grid, shared
     )  # fmt: skip
     k_tiles = cute.ceil_div(rows, k)
     grid = WORK[work_of(config.gemm)].grid(raster, k_tiles, config.parts)
-    conv(tma_a, tma_b, stored, mma, rings, raster, pixels, k_tiles, shared, Addends(), None, config).launch(
+    conv(tma_a, tma_b, stored, mma, rings, raster, pixels, k_tiles, shared, addends, None, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1)
     )
 
@@ -214,7 +234,13 @@ def conv(
 
     def consume(group: Any) -> None:
         products = Products(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, Scales())
-        fused = Fused(c.epilogue, addends, pairs=True, whole=number(c.output).is_integer, batch=c.batch)
+        places: Any = None
+        if config.strided:
+            places = PixelPlaces(image, Pixels(grid), steps)
+        elif config.placed:
+            places = (TapPlaces if config.kind == WGRAD else GroupPlaces)(steps, addends.extents)
+        whole = number(c.output).is_integer
+        fused = Fused(c.epilogue, addends, pairs=True, whole=whole, batch=False, places=places)
         given = staging, products.sums, group, fused
         if config.strided:
             result = PixelResult(c, image, Pixels(grid), steps, *given)
@@ -248,4 +274,5 @@ def conv_text(config: ConvConfig) -> str:
         filter, result = f"(?,?):(1,{d})", f"(?,?,?):({e},1,{e})"
     arrays = [(kind, image), (other, filter), (number(c.output), result)]
     tensors = [cute.Tensor[element, layout, "align<16>"] for element, layout in arrays]
-    return cute.trace(launch, *tensors, **arguments_of(config.gemm), config=config).mlir(aliases=True, comments=True)
+    one = config._replace(base=c._replace(batch=False)).gemm  # of all groups, or pixels, D is one matrix
+    return cute.trace(launch, *tensors, **arguments_of(one), config=config).mlir(aliases=True, comments=True)

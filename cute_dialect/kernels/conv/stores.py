@@ -38,6 +38,12 @@ class WeightResult(Result):
         tap, block = divmod(cute.assume(first // 64, range=(0, None)), self.steps.blocks)
         return self.row(place, atom), block * 64 + first % 64, tap
 
+    def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
+        """Return the row and the column of the sums, which :class:`~cute_dialect.kernels.conv.places.TapPlaces` finds
+        in the result.
+        """
+        return self.row(place, atom), place.column * self.c.columns + column
+
 
 class _Target:
     """What a chunk is stored to without TMA: its type."""

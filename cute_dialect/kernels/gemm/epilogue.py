@@ -224,8 +224,14 @@ class Epilogue(NamedTuple):
         """
         m, n, *matrices = extents_of(C)
         matrices = matrices or ([] if groups is None else [groups])
+        self.check_extents(m, n, addends, matrices, array=array)
+        if (addends.source is not None or self.bias == "n") and C.leading_dim == 1 and pairs:
+            assert n % 2 == 0, "C must have an even number of columns"
+
+    def check_extents(self, m: Any, n: Any, addends: Addends, matrices: Any = (), *, array: bool = False) -> None:
+        """Assert in a host function that the arguments fit a D of so many rows, columns and matrices."""
         if self.graph is not None:
-            _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), matrices)
+            _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), list(matrices))
             return
         if addends.source is not None:
             rows, columns, *more = addends.source.shape
@@ -237,8 +243,6 @@ class Epilogue(NamedTuple):
             assert cute.size(addends.bias) == n, "bias must have a value for each column of C"
         elif self.bias == "m":
             assert cute.size(addends.bias) == m, "bias must have a value for each row of C"
-        if (addends.source is not None or self.bias == "n") and C.leading_dim == 1 and pairs:
-            assert n % 2 == 0, "C must have an even number of columns"
 
     def check(self) -> None:
         """Raise ValueError unless there is such an epilogue."""

@@ -42,12 +42,13 @@ def is_exact(graph: Graph) -> bool:
 
 class Fused:
     """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
-    ``whole``: sums and result are integers, and so is all between where it is exact; ``wide``: all is f64.
+    ``whole``: sums and result are integers, and so is all between where it is exact; ``wide``: all is f64; ``places``:
+    gives the row and the column of D of those of the sums, if they are not the same, as of a convolution's gradient.
     """
 
     def __init__(
         self, epilogue: Epilogue, addends: Addends, *, pairs: bool = True, whole: bool = False, batch: bool = False,
-        wide: bool = False, lanes: Lanes | None = None,
+        wide: bool = False, lanes: Lanes | None = None, places: Any = None,
     ):  # fmt: skip
         lanes = lanes or lanes_of(0)
         graph, operands = epilogue.as_graph(pairs=pairs, batch=batch), addends.in_order()
@@ -56,13 +57,13 @@ class Fused:
         if graph is not None:
             operands = [grouped(x, t) for x, t in zip((*graph.inputs, *graph.outputs[1:]), operands)]
             stored = operands[len(graph.inputs) :]
-            self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents, lanes)
+            self.whole = Evaluation(graph, operands, stored, self.compute, addends.extents, lanes, places)
             factor = graph.zero_factor
             if factor is not None:
                 less, kept = graph.with_zero(factor)
                 self.factor = self.whole.scalars[factor]
                 kept = [operands[i] for i in kept]
-                self.without = Evaluation(less, kept, stored, self.compute, addends.extents, lanes)
+                self.without = Evaluation(less, kept, stored, self.compute, addends.extents, lanes, places)
 
     def taken(self, values: Any) -> Any:
         """Return sums in the type that the epilogue computes in."""
@@ -103,9 +104,10 @@ class Evaluation:
     """A graph and what it reads and stores, in a kernel."""
 
     def __init__(
-        self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None, lanes: Lanes | None = None
+        self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None, lanes: Lanes | None = None,
+        places: Any = None,
     ):  # fmt: skip
-        self.lanes = lanes or lanes_of(0)
+        self.lanes, self.places = lanes or lanes_of(0), places
         self.graph, self.operands, self.compute, self.extents = graph, operands, compute, extents
         outputs = list(zip(graph.outputs[1:], stored))
         self.stored = [(x, t) for x, t in outputs if not x.reduce and not x.block]
@@ -124,6 +126,9 @@ class Evaluation:
             return
         lane = cute.arch.lane_idx()
         rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
+        of_matrix = matrix
+        if self.places is not None:
+            rows, matrix = [self.places.row(r, matrix) for r in rows], None
         to_rows = _before(rows, end)
         held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
@@ -137,6 +142,7 @@ class Evaluation:
                 self._store_scales(known, to_rows, (column + block * width) // width, matrix)
             for j in range(block * width // 8, (block + 1) * width // 8):  # registers: the passes unroll it
                 at = first + j * 8
+                at = at if self.places is None else self.places.column(at, of_matrix)
                 of_columns = self._of_columns(at, matrix)
                 both: list[Any] = []
                 drawn_here = self._drawn(rows, at, matrix)

@@ -299,10 +299,15 @@ class Result:
         c = self.c
         if c.epilogue.active:
             values = self.fused.taken(values)
-            row, first, *_ = self.at(place, atom, column)
+            row, first = self.of_sums(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
             self.fused.apply(values, columns, row, first * self.twice, place.of[3], self.end(place))
         return values
+
+    def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
+        """Return the row and the column that an epilogue is told of such an element."""
+        row, first, *_ = self.at(place, atom, column)
+        return row, first
 
     def end(self, place: Any) -> Any:
         """Return the row before which results beside C are stored; None for all that there are."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
@@ -38,8 +38,10 @@ __all__ = [
 
 
 class Asked(NamedTuple):
-    """A convolution, its types and arithmetic, and what becomes of its sums; ``parts``: blocks that shall share the
-    sums of a tile, 0 for any number; ``width``: channels that a load shall bring, 0 for the usual number.
+    """A convolution, its types and arithmetic, and what becomes of its sums.
+
+    ``parts``: blocks that shall share the sums of a tile, fewer where there can be no more, 0 for any number;
+    ``width``: channels that a load shall bring, 0 for the usual number.
     """
 
     geometry: Geometry
@@ -102,10 +104,15 @@ def problem_of(asked: Asked) -> Problem:
     return Problem(rows, columns // groups, k, asked.element, asked.output, "k", "k", groups, asked.sums)
 
 
-def has_epilogue(geometry: Geometry) -> bool:
-    """Tell whether the kernel of a convolution can have one: rows and columns of its sums are those of the result."""
+def has_epilogue(geometry: Geometry, epilogue: Epilogue) -> bool:
+    """Tell whether the kernel of a convolution can have one: of elements; of rows and columns where those of its sums
+    are those of the result.
+    """
     strided = geometry.kind == DGRAD and set(geometry.window.strides) != {1}
-    return geometry.kind != WGRAD and not strided and geometry.groups == 1
+    if geometry.kind != WGRAD and not strided and geometry.groups == 1:
+        return True
+    per = geometry.output[-1] // (geometry.groups if geometry.kind == FPROP else 1)
+    return of_elements(epilogue) and (per % 2 == 0 or not epilogue.active)  # neighbours are read at once
 
 
 def choice_of(config: ConvConfig) -> Choice:
@@ -117,8 +124,6 @@ def config_of(asked: Asked, choice: Choice) -> ConvConfig | None:
     """Return a product's kernel with the producer of a convolution; None where there is none."""
     g, c = asked.geometry, choice.config
     if choice.skinny is not None or choice.swapped or c.stream_k:
-        return None
-    if asked.parts and choice.parts != asked.parts:
         return None
     if g.kind == DGRAD and set(g.window.strides) != {1}:  # stored an element's 16 bytes at a time, when it is done
         c = c._replace(deferred=False, serpentine=False)
@@ -152,7 +157,13 @@ def chosen_with_time(asked: Asked, gpu: str = "", sms: int = 132) -> tuple[float
 
 @lru_cache(maxsize=4096)
 def _predicted(asked: Asked, costs: Costs) -> tuple[float, ConvConfig] | None:
-    return next(kernels_for(asked, costs), None)
+    if not asked.parts:
+        return next(kernels_for(asked, costs), None)
+    found: dict[int, tuple[float, ConvConfig]] = {}  # as many parts, or as there can be
+    for time, config in kernels_for(asked, costs):
+        if config.parts <= asked.parts:
+            found.setdefault(config.parts, (time, config))
+    return found[max(found)] if found else None
 
 
 def served(asked: Asked) -> bool:
@@ -162,7 +173,10 @@ def served(asked: Asked) -> bool:
         return False
     if g.kind == WGRAD and g.taps > 1 and 2 * g.filter[-1] < 64:  # a chunk of 64 columns would be zeros for the most
         return False
-    return g.groups == 1 or (g.kind == FPROP and width_of(g, BITS[asked.element]) * BITS[asked.element] >= 128)
+    if g.groups == 1:
+        return True
+    stored = g.filter[0] // g.groups * BITS[asked.output] % 128 == 0  # groups lie beside each other
+    return g.kind == FPROP and stored and width_of(g, BITS[asked.element]) * BITS[asked.element] >= 128
 
 
 _FIRST = 64

@@ -21,8 +21,8 @@ from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.operands import as_taken, read, stored
-from cute_dialect.op.conv.order import as_rows, dense, first, last, merged, strides_of, turned, views_last
+from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
+from cute_dialect.op.conv.order import dense, first, last, strides_of, turned, views_last
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
 from cute_dialect.op.conv.wanted import config_for
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
@@ -121,15 +121,7 @@ def _computed(
 
 def _matrix(call: Call, x: ArrayView) -> ArrayView | None:
     """Return what is computed as a matrix of rows; None where it is none."""
-    if x.strides[-1] != 1 and x.shape[-1] != 1:
-        return None
-    if call.kind == WGRAD:
-        step = merged(x, 1, len(x.shape))
-        if step not in (1, None) or (step is None and prod(x.shape[1:]) != 1):
-            return None
-        return x._replace(shape=(x.shape[0], prod(x.shape[1:])), strides=(x.strides[0], 1))
-    found = as_rows(x)
-    return None if found is None else found._replace(strides=(found.strides[0], 1))
+    return None if x.strides[-1] != 1 and x.shape[-1] != 1 else rows_of(call.kind, x)
 
 
 def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
@@ -142,10 +134,10 @@ def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
         return t.reshape(1, t.shape[-1])
     if tuple(t.shape) == g.output or tuple(t.shape) == (*g.output[:-1], 1):
         view = view_of(t)
-        rows = as_rows(view)
+        rows = rows_of(call.kind, view)
         if rows is None:
             view = dense(call.where.library, view)
-            rows = as_rows(view)
+            rows = rows_of(call.kind, view)
         assert rows is not None
         return call.where.library.native(rows)
     raise EpilogueError(
@@ -157,6 +149,9 @@ def _argument(call: Call, name: str, t: Any, g: Geometry) -> Any:
 def _result(call: Call, t: Any, g: Geometry) -> Any:
     """Return a result that is a matrix, or what rows or columns became, with an image's dimensions."""
     rows, columns = t.shape
+    if g.kind == WGRAD and columns == g.matrix[1]:
+        t = t.reshape(*(g.output if rows == g.matrix[0] else (1, *g.output[1:])))
+        return turned(t, first(tuple(range(len(g.output))), True)) if call.first else t
     whole = g.output[:-1] if rows == g.matrix[0] else (1,) * (len(g.output) - 1)
     image = t.reshape(*whole, columns)
     return turned(image, first(tuple(range(len(g.output))), True)) if call.first else image
@@ -179,7 +174,7 @@ def _launch(
         return None
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
-        apart = epilogue.active and not has_epilogue(g)
+        apart = epilogue.active and not has_epilogue(g, epilogue)
         asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
         if apart:
             asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
@@ -246,10 +241,10 @@ def _operands(
     epilogue, operands = config.base.epilogue, list[Any]()
     if epilogue.beta != 0.0:
         assert ready.c is not None
-        rows = as_rows(ready.c)
+        rows = rows_of(ready.geometry.kind, ready.c)
         if rows is None or rows.dtype != result.dtype or rows.strides[-1] != 1 or not matrix(rows).suits_tma():
             unit = max(1, 16 // numpy_dtype(result.dtype).itemsize)
-            rows = as_rows(dense(library, ready.c, unit, result.dtype))
+            rows = rows_of(ready.geometry.kind, dense(library, ready.c, unit, result.dtype))
         operands.append(rows)
     if ready.bias is not None:
         bias = ready.bias

@@ -122,6 +122,8 @@ def conv2d_weight(
     alpha: float = 1.0,
     beta: float = 1.0,
     c: Any = None,
+    epilogue: Any = None,
+    args: Mapping[str, Any] | None = None,
     mode: str = "cross_correlation",
     data_format: str | None = None,
     dtype: object = None,
@@ -135,12 +137,13 @@ def conv2d_weight(
 ) -> Any:
     """Return the gradient of the filters of :func:`conv2d`, of shape ``weight_size``, from that of its result.
 
-    ``alpha``, ``beta`` and ``c``: as of :func:`conv2d`, of this result.
+    ``alpha``, ``beta``, ``c`` and ``epilogue``: as of :func:`conv2d`, of this result, for an epilogue a matrix with a
+    row for each filter.
     """
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
     given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
-    return _computed(2, WGRAD, arrays, given, extras, device, stream, run)
+    return _computed(2, WGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
 
 def conv1d(

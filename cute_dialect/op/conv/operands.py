@@ -12,7 +12,20 @@ from cute_dialect.op.conv.order import as_rows, dense, lines_suit, merged, strid
 from cute_dialect.op.operands import matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
-__all__ = ["as_taken", "read", "stored"]
+__all__ = ["as_taken", "read", "rows_of", "stored"]
+
+
+def rows_of(kind: str, x: ArrayView) -> ArrayView | None:
+    """Return what is computed, or what is like it, as a matrix: of filters a row each; None where it is none."""
+    if kind == WGRAD:
+        step = merged(x, 1, len(x.shape))
+        if step not in (1, None) or (step is None and prod(x.shape[1:]) != 1):
+            return None
+        return x._replace(shape=(x.shape[0], prod(x.shape[1:])), strides=(x.strides[0], 1))
+    found = as_rows(x)
+    if found is None or (found.strides[1] != 1 and found.shape[1] != 1):
+        return found
+    return found._replace(strides=(found.strides[0], 1))
 
 
 def stored(library: Library, ready: Prepared, rows: ArrayView) -> ArrayView:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import tuned
 from cute_dialect.op.choosing.ways import epilogue_of, here
 from cute_dialect.op.conv.arguments import NAMES, Given, prepared
@@ -123,12 +124,15 @@ def explained(
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
     asked = Asked(g, ready.element, ready.output, parts=options.split_k or 0)
-    if has_epilogue(g) and how.get("epilogue") is None:
+    made = Epilogue()
+    if how.get("epilogue") is None:
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)
         added = None if ready.c is None else extras.c
-        asked = asked._replace(epilogue=epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output))
+        made = epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output)
+    fits = has_epilogue(g, made)
+    asked = asked._replace(epilogue=made if fits else Epilogue())
     found = None if ready.arithmetic == "3xtf32" or g.is_product else chosen_with_time(asked, gpu, sms)
-    apart = not has_epilogue(g) and (not extras.plain or how.get("epilogue") is not None)
+    apart = not fits
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize

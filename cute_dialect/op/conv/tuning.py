@@ -14,7 +14,7 @@ from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.menu import differing
 from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.tuning import Tuned
-from cute_dialect.op.conv.choice import Asked, choice_of, config_of, has_epilogue, kernels_for, problem_of
+from cute_dialect.op.conv.choice import Asked, choice_of, config_of, kernels_for, problem_of
 from cute_dialect.op.conv.report import explained
 from cute_dialect.op.conv.wanted import plain
 from cute_dialect.op.errors import UnsupportedError
@@ -49,7 +49,7 @@ def tuned_convolution(
     rule = choice_of(fastest)
     near = differing((choice_of(config) for _, config in kernels_for(asked, costs)), _NEAR)
     choices = tuple(dict.fromkeys((rule, *near)))
-    epilogue = found.config.base.epilogue if has_epilogue(found.geometry) else fastest.base.epilogue
+    epilogue = found.config.base.epilogue
     made = {c: config_of(asked._replace(epilogue=epilogue), c) for c in choices}
     kernels = {c: config for c, config in made.items() if config is not None}
     first = function(*given, **call)

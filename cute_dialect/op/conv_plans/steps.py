@@ -1,7 +1,7 @@
 """The launches of a convolution: one with im2col loads, or one that writes out what the taps see and a product.
 
-Where a kernel has no epilogue for a convolution (groups, strided gradients of images, gradients of filters), and where
-parts of K are computed apart, sums are stored, and added up by a second kernel, which has it.  Operands are image and
+Where parts of K are computed apart, sums are stored, and added up by a second kernel, which has the epilogue; so are
+those of groups that are written out.  Operands are image and
 filter as they lie, channels last; D and C are matrices, a row for each pixel or filter.
 """
 
@@ -76,7 +76,7 @@ def parts_of(operation: Conv2dOperation, g: Geometry, split: Split) -> int:
     """
     if split.parts == 1 or not operation.im2col:
         return split.parts
-    if split.mode == "serial" and has_epilogue(g):
+    if split.mode == "serial":
         shared = _sharing(operation, g, split.parts)
         if shared is not None:
             return shared.plain_choice(False).parts
@@ -89,9 +89,7 @@ def parts_of(operation: Conv2dOperation, g: Geometry, split: Split) -> int:
 def _by_im2col(operation: Conv2dOperation, g: Geometry, x: Operands, split: Split) -> list[Step]:
     if split.mode == "stream":
         raise UnsupportedError("split_k: there is no convolution of stream-K yet, but by analytic: serial, parallel")
-    plain = x.graph is None and x.bias is None and x.alpha == 1.0 and x.beta == 0.0
-    plain = plain and not operation.epilogue_functor.activation and operation.visitor is None
-    alone = plain or has_epilogue(g)
+    alone = has_epilogue(g, _epilogue(operation, x))
     if split.parts == 1 and alone:
         return _launch(operation, g, x)
     if split.mode == "serial" and alone:
@@ -113,18 +111,19 @@ def _by_im2col(operation: Conv2dOperation, g: Geometry, x: Operands, split: Spli
 
 def _launch(operation: Conv2dOperation, g: Geometry, x: Operands) -> list[Step]:
     """Return the launch of a kernel with im2col loads, and those that combine what it leaves of rows and columns."""
-    epilogue = Epilogue()
-    if x.graph is not None or has_epilogue(g):
-        bias_type = "f32" if x.bias is None else x.bias.dtype
-        with called("Conv2d"):
-            epilogue = operation.epilogue_for(x.alpha, x.beta, x.along, bias_type, x.graph)
-    variant = operation.conv_variant(g, epilogue)
+    variant = operation.conv_variant(g, _epilogue(operation, x))
     config = operation.config(g)
     image, other = (x.b, x.a) if g.kind == WGRAD else (x.a, x.b)
     ready = Prepared(g, image, other, x.a.dtype, x.d.dtype, "", None, None)
     first, second = read(_THERE, ready, config)
     taken = x._replace(a=first, b=second, d=as_taken(ready, x.d, config))
     return combined_steps(operation, variant, taken)
+
+
+def _epilogue(operation: Conv2dOperation, x: Operands) -> Epilogue:
+    """Return what becomes of the sums."""
+    with called("Conv2d"):
+        return operation.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
 
 
 def _sharing(operation: Conv2dOperation, g: Geometry, parts: int) -> Conv2dOperation | None:

@@ -97,7 +97,7 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "64x64x64_3_1x1x1_stream_k: analytic takes it": (
         op.UnsupportedError, lambda: described(tile=TILE.replace({"tile_scheduler": "stream_k"}))
     ),
-    "Conv2d: expected a tile_description with a math_instruction": (
+    "Conv2d: expected a tile_description with a math_instruction, got 64x64x64_0_1x1x1 without": (
         op.UnsupportedError, lambda: described(tile=op.TileDescription([64, 64, 64]))
     ),
     "Conv2d: expected problems, which kernels with im2col loads are compiled for: problems=[…]": (

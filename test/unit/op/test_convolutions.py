@@ -99,6 +99,32 @@ def test_what_becomes_of_the_sums(launched: list[str]) -> None:
     assert (total == want.sum((0, 1, 2))).all() and total.shape == (1, 1, 1, 64)
 
 
+def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
+    """In the kernel: of pixels of several kinds, of the taps of filters, of groups; results beside D."""
+    rng = np.random.default_rng(6)
+
+    def beside(accum: Any, c: Any) -> Any:
+        D = 2 * accum + c
+        aux = accum + 1
+        return D, aux
+
+    x, f, h = small(rng, 1, 5, 4, 40), small(rng, 8, 3, 3, 40), how(1, 2)
+    y, c = small(rng, *forward(x, f, h).shape), small(rng, *x.shape)
+    exact = gradients(x, f, y, h)[0]
+    d, aux = op.conv2d_input(x.shape, f, y, **h.arguments, epilogue=beside, args={"c": c}, **CHECKS)
+    assert (d == 2 * exact + c).all() and (aux == exact + 1).all()
+    x, f, h = small(rng, 2, 3, 2, 72), small(rng, 64, 2, 2, 72), how()
+    y, c = small(rng, *forward(x, f, h).shape), small(rng, *f.shape)
+    exact = gradients(x, f, y, h)[1]
+    d, aux = op.conv2d_weight(x, f.shape, y, **h.arguments, epilogue=beside, args={"c": c}, **CHECKS)
+    assert (d == 2 * exact + c).all() and (aux == exact + 1).all()
+    x, f, h = small(rng, 1, 4, 3, 32), small(rng, 48, 3, 3, 16), how(groups=2)
+    exact, bias = forward(x, f, h), np.arange(48, dtype=np.float32) - 20
+    c = small(rng, *exact.shape)
+    got = op.conv2d(x, f, bias, **h.arguments, c=c, activation="relu", **CHECKS)
+    assert (got == np.maximum(exact + c + bias, 0)).all() and launched == ["dgrad", "wgrad", "fprop"]
+
+
 def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")
@@ -125,6 +151,10 @@ def test_explained() -> None:
     few = op.explain(op.conv2d_weight, half(2, 7, 7, 3), (8, 3, 3, 3), half(2, 5, 5, 8))
     assert few.config is None and few.copies == (("columns", 2 * 5 * 5 * 27 * 2),)
     assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a product of matrices"
+    few = op.explain(op.conv2d, (8, 9, 9, 32), (24, 3, 3, 16), groups=2)  # 12 filters are no whole 16 bytes
+    assert few.config is None and op.explain(op.conv2d, (8, 9, 9, 32), (32, 3, 3, 16), groups=2).config is not None
+    parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
+    assert parts.config.parts == 6  # there is no kernel of 7
     assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3"
     with pytest.raises(op.UnsupportedError, match="expected size, f, grad_y of conv2d_input, got 2 arguments"):
         op.explain(op.conv2d_input, (8, 57, 56, 64), (64, 3, 3, 64))

@@ -1,0 +1,76 @@
+"""Where the sums of gradients and of groups lie in the result: what their epilogues read and store beside it.
+
+A kernel has rows and columns of its own, D is one matrix: a row for each pixel of an image, or each filter.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.conv.columns import Pixels, Steps
+
+__all__ = ["GroupPlaces", "PixelPlaces", "TapPlaces"]
+
+_OUTSIDE = 1 << 30
+"""A row or a column behind the last one: nothing is stored there, and what is read is not used."""
+
+
+class PixelPlaces:
+    """Rows that are pixels which the same taps reach; a matrix is a residue.
+
+    ``image``: the result, (C, W, …, N); ``pixels``: of rows; ``steps``: which pixels a residue is.
+    """
+
+    def __init__(self, image: Any, pixels: Pixels, steps: Steps):
+        self.image, self.pixels, self.steps = image, pixels, steps
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the pixel's row in D."""
+        *extents, images = self.image.shape[1:]
+        strides = self.steps.config.window.strides[::-1]
+        *pixel, n = self.pixels.of_row(row)
+        found, inside = n, n < images
+        where = [x * u + a for x, u, a in zip(pixel, strides, self.steps.places(matrix))]
+        for x, extent in zip(reversed(where), reversed(extents)):
+            found, inside = found * extent + x, inside & (x < extent)
+        return found if inside else cute.Int32(_OUTSIDE)
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the same."""
+        return column
+
+
+class GroupPlaces:
+    """Columns of one group; ``extents``: rows, and columns of a group."""
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.extents = extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the same."""
+        return row
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among those of all groups."""
+        _, per = self.extents
+        return column + matrix * per if column < per else cute.Int32(_OUTSIDE)
+
+
+class TapPlaces:
+    """Columns that are 64 channels of a tap; ``extents``: filters, and channels of a tap."""
+
+    def __init__(self, steps: Steps, extents: Any):
+        self.steps, self.extents = steps, extents
+
+    def row(self, row: Any, matrix: Any) -> Any:
+        """Return the same."""
+        return row
+
+    def column(self, column: Any, matrix: Any) -> Any:
+        """Return the column among the channels of all taps."""
+        _, channels = self.extents
+        tap, block = divmod(cute.assume(column // 64, range=(0, None)), self.steps.blocks)
+        channel = block * 64 + column % 64
+        return tap * channels + channel if channel < channels else cute.Int32(_OUTSIDE)
