@@ -1,6 +1,7 @@
 """Run a program that was written for CuTe DSL as it stands: its imports are answered here, in this process only.
 
-* ``cutlass`` and its modules: by a finder on ``sys.meta_path``; each is a module that forwards to one of ours.
+* ``cutlass`` and its modules, ``cute_viz``: by a finder on ``sys.meta_path``; each is a module that forwards to one of
+  ours.
 * a module that the program expects elsewhere (``from cute.ampere.kernel.dense_gemm.tensorop_gemm import …``): by the
   file of the last name, where it lies beside the program and nothing else answers.
 * ``cuda.bindings.driver``: by :mod:`cute_dialect.lang.cuda` where cuda-python is not installed.
@@ -31,6 +32,7 @@ from cute_dialect.runtime.settings import word
 __all__ = ["MODULES", "answered_imports", "main", "run"]
 
 MODULES = {
+    "cute_viz": "cute_dialect.viz",
     "cutlass": "cute_dialect.lang.compat",
     "cutlass._mlir": "cute_dialect.lang.mlir",
     "cutlass._mlir.dialects": "cute_dialect.lang.mlir",
@@ -168,11 +170,11 @@ class _Own(SourceFileLoader):
 
 
 class CutlassFinder(MetaPathFinder):
-    """Answers ``cutlass``, before anything that is installed under that name."""
+    """Answers ``cutlass`` and ``cute_viz``, before anything that is installed under those names."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how a module of ``cutlass`` is answered.  Raises ModuleNotFoundError for one that is not."""
-        if fullname.partition(".")[0] != "cutlass":
+        """Return how a module of theirs is answered.  Raises ModuleNotFoundError for one that is not."""
+        if fullname.partition(".")[0] not in ("cutlass", "cute_viz"):
             return None
         why = next((REFUSED[m] for m in REFUSED if fullname == m or fullname.startswith(f"{m}.")), None)
         if why is not None:

@@ -40,3 +40,10 @@ from cute_dialect.viz.tma import (
 )
 
 render_mma_layout_svg = render_tiled_mma_svg
+display_layout = render_layout_svg
+display_swizzle_layout = render_swizzle_layout_svg
+display_tv_layout = render_tv_layout_svg
+display_copy_layout = render_copy_layout_svg
+display_tiled_copy = render_tiled_copy_svg
+display_tiled_mma = render_tiled_mma_svg
+display_mma_layout = render_tiled_mma_svg

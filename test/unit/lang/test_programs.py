@@ -114,10 +114,39 @@ def test_its_names_and_its_exceptions_come_out(tmp_path: Path) -> None:
     assert "cutlass" not in sys.modules
 
 
+def test_drawings_by_cute_viz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that draws, as it is written for CuTe DSL and cute-viz."""
+    from svg_pictures import cells
+
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "p.py"
+    program.write_text(
+        dedent("""
+            import cutlass.cute as cute
+            from cute_viz import display_layout, render_layout_svg, render_tv_layout_svg
+
+            @cute.jit
+            def pictures():
+                tiler, tv = cute.make_layout_tv(cute.make_layout((4, 8), stride=(8, 1)), cute.make_layout((2, 1)))
+                render_tv_layout_svg(tv, tiler, "tv.svg")
+                render_layout_svg(tv, "layout.svg")
+                display_layout(tv)
+
+            pictures()
+        """)
+    )
+    run(program, cpu=True)
+    found = cells((tmp_path / "tv.svg").read_text())
+    assert all(t == [f"T{8 * (i // 2) + j}", f"V{i % 2}"] for (_, i, j), (_, t) in found.items()) and len(found) == 64
+    assert len(cells((tmp_path / "layout.svg").read_text())) == 64 and "cute_viz" not in sys.modules
+
+
 def test_what_is_not_answered_says_so(tmp_path: Path) -> None:
     program = tmp_path / "p.py"
     program.write_text("import cutlass.jax\n")
-    with pytest.raises(ModuleNotFoundError, match=r"'cutlass\.jax' is not answered here \(there are cutlass, "):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"'cutlass\.jax' is not answered here \(there are cute_viz, cutlass, "
+    ):
         run(program)
     with pytest.raises(SystemExit):
         main([str(tmp_path / "none.py")])
