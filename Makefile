@@ -73,6 +73,7 @@ slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones 
 	$(BIN)/python test/oracle/mutants.py
 	$(BIN)/python test/oracle/argument_fuzz.py --count 1000000
 	$(BIN)/python test/oracle/flow_fuzz.py --count 20000
+	$(BIN)/python test/oracle/gemm_parts_fuzz.py --count 300
 	$(BIN)/python test/oracle/conv_fuzz.py --count 200
 	$(BIN)/python test/oracle/attention_fuzz.py --count 100
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble

@@ -135,12 +135,12 @@ module attributes {gpu.container_module} {
       %26 = nvvm.read.ptx.sreg.nctaid.x range <i32, 1, 2147483647> : i32
       %tile = arith.shrui %25, %c1_i32 : i32
       %27 = arith.shrui %26, %c1_i32 : i32
+      // The thread that loads fetches the tensor maps of what it loads, no others: all wait for its first load.
       %28 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
       %29 = arith.cmpi eq, %28, %c0_i32 : i32
       scf.if %29 {
         cute_nvgpu.arch.prefetch_tensormap(%tma_a) : (!tma_a) -> ()
         cute_nvgpu.arch.prefetch_tensormap(%tma_b) : (!tma_a) -> ()
-        cute_nvgpu.arch.prefetch_tensormap(%tmas_c) : (!tmas_c) -> ()
       }
       // Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
       %sA = cute.memref.alloc_smem() : !sA
@@ -177,661 +177,670 @@ module attributes {gpu.container_module} {
       %53 = arith.shrui %52, %c5_i32 : i32
       %54 = arith.cmpi eq, %53, %c0_i32 : i32
       scf.if %54 {
-        %63 = cute_nvgpu.arch.elect_one() : () -> i1
-        scf.if %63 {
-          %64 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%64, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+        %64 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %64 {
           %65 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %66 = cute.add_offset(%65, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%66, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %67 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%67, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %68 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %69 = cute.add_offset(%68, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%69, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %70 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%70, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %71 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
-          %72 = cute.add_offset(%71, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%72, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %73 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_init(%73, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%65, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          cute_nvgpu.arch.mbarrier_init(%barrier_storage, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %66 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %67 = cute.add_offset(%66, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%67, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %68 = cute.add_offset(%barrier_storage, %6) : (!cute.ptr<i64, smem>, !cute.int_tuple<"1">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%68, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %69 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %70 = cute.add_offset(%69, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%70, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %71 = cute.add_offset(%barrier_storage, %7) : (!cute.ptr<i64, smem>, !cute.int_tuple<"2">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%71, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %72 = cute.add_offset(%barrier_storage, %5) : (!cute.ptr<i64, smem>, !cute.int_tuple<"4">) -> !cute.ptr<i64, smem>
+          %73 = cute.add_offset(%72, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%73, %c4_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+          %74 = cute.add_offset(%barrier_storage, %8) : (!cute.ptr<i64, smem>, !cute.int_tuple<"3">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_init(%74, %c1_i32) : (!cute.ptr<i64, smem>, i32) -> ()
           cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
         }
       }
-      // The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
-      // the thread that begins them.
+      // The first loads: those that only this block's barriers see wait neither for the cluster nor for the block (who
+      // begins them has made the barriers), nor do others wait for them.
       cute_nvgpu.arch.cluster_arrive() {relaxed = true} : () -> ()
       %55 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %56 = arith.cmpi eq, %55, %c0_i32 : i32
-      scf.if %56 {
-        %63 = arith.muli %raster_3, %c8_i32 : i32
-        %group = arith.divui %tile, %63 : i32
-        %inside = arith.remui %tile, %63 : i32
-        %first = arith.muli %group, %c8_i32 : i32
-        %64 = arith.subi %raster, %first : i32
-        %rows = arith.minsi %64, %c8_i32 : i32
-        %column = arith.divui %inside, %rows : i32
-        %row = arith.remui %inside, %rows : i32
-        %row_4 = arith.addi %first, %row : i32
-        %65 = arith.andi %group, %c1_i32 : i32
-        %66 = arith.cmpi ne, %65, %c0_i32 : i32
-        %67 = arith.subi %raster_3, %c1_i32 : i32
-        %68 = arith.subi %67, %column : i32
-        %column_5 = arith.select %66, %68, %column : i32
-        %69 = arith.muli %row_4, %c2_i32 : i32
-        %row_6 = arith.addi %69, %24 : i32
-        %70 = arith.minui %k_tiles, %c4_i32 : i32
-        scf.for %i = %c0_i32 to %70 step %c1_i32 : i32 {
-          %71 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %72 = cute.add_offset(%barrier_storage, %71) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_expect_tx(%72, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
-          %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-          %74 = cute.add_offset(%barrier_storage, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          %75 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-          %76 = cute.slice(%34, %75) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-          %77 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-          %78 = cute.slice(%32, %77) : !memref_2, !cute.coord<"(_,?)">
-          %79 = cute.atom.set_value(%tma_a, %74) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-          cute.copy(%79, %76, %78) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
-        }
-      }
-      cute_nvgpu.arch.cluster_wait() : () -> ()
-      %57 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %58 = arith.shrui %57, %c7_i32 : i32
-      %warp_group = cute_nvgpu.arch.shfl_sync(%58, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
-      %59 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-      %60 = arith.shrui %59, %c5_i32 : i32
-      %warp = arith.andi %60, %c3_i32 : i32
-      %61 = arith.cmpi eq, %warp_group, %c0_i32 : i32
-      %62:6 = scf.if %61 -> (i32, i32, i32, i32, i32, i32) {
-        cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
-        %63 = arith.cmpi eq, %warp, %c0_i32 : i32
-        %64 = scf.if %63 -> (i1) {
-          %66 = cute_nvgpu.arch.elect_one() : () -> i1
-          scf.yield %66 : i1
-        } else {
-          scf.yield %false : i1
-        }
-        %65:3 = scf.if %64 -> (i32, i32, i32) {
-          %done = arith.minui %k_tiles, %c4_i32 : i32
-          %66 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %tile, %66 : i32
-          %inside = arith.remui %tile, %66 : i32
+      %56 = arith.shrui %55, %c5_i32 : i32
+      %57 = arith.cmpi eq, %56, %c0_i32 : i32
+      scf.if %57 {
+        %64 = cute_nvgpu.arch.elect_one() : () -> i1
+        scf.if %64 {
+          %65 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile, %65 : i32
+          %inside = arith.remui %tile, %65 : i32
           %first = arith.muli %group, %c8_i32 : i32
-          %67 = arith.subi %raster, %first : i32
-          %rows = arith.minsi %67, %c8_i32 : i32
+          %66 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %66, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
           %row_4 = arith.addi %first, %row : i32
-          %68 = arith.andi %group, %c1_i32 : i32
-          %69 = arith.cmpi ne, %68, %c0_i32 : i32
-          %70 = arith.subi %raster_3, %c1_i32 : i32
-          %71 = arith.subi %70, %column : i32
-          %column_5 = arith.select %69, %71, %column : i32
-          %72 = arith.muli %row_4, %c2_i32 : i32
-          %row_6 = arith.addi %72, %24 : i32
-          scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
-            %78 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
-            %79 = cute.add_offset(%barrier_storage, %78) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            %80 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
-            %81 = cute.slice(%46, %80) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-            %82 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
-            %83 = cute.slice(%43, %82) : !memref_5, !cute.coord<"(_,?)">
-            %84 = cute.atom.set_value(%tma_b, %79) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-            %85 = cute.atom.set_value(%84, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-            cute.copy(%85, %81, %83) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
+          %67 = arith.andi %group, %c1_i32 : i32
+          %68 = arith.cmpi ne, %67, %c0_i32 : i32
+          %69 = arith.subi %raster_3, %c1_i32 : i32
+          %70 = arith.subi %69, %column : i32
+          %column_5 = arith.select %68, %70, %column : i32
+          %71 = arith.muli %row_4, %c2_i32 : i32
+          %row_6 = arith.addi %71, %24 : i32
+          %72 = arith.minui %k_tiles, %c4_i32 : i32
+          scf.for %i = %c0_i32 to %72 step %c1_i32 : i32 {
+            %73 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %74 = cute.add_offset(%barrier_storage, %73) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_expect_tx(%74, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+            %75 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %76 = cute.add_offset(%barrier_storage, %75) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %77 = cute.make_coord(%row_6, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %78 = cute.slice(%34, %77) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+            %79 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %80 = cute.slice(%32, %79) : !memref_2, !cute.coord<"(_,?)">
+            %81 = cute.atom.set_value(%tma_a, %76) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            cute.copy(%81, %78, %80) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
           }
-          %73 = arith.andi %done, %c3_i32 : i32
-          %74 = arith.shrui %done, %c2_i32 : i32
-          %75 = arith.andi %74, %c1_i32 : i32
-          %76 = arith.xori %c1_i32, %75 : i32
+        }
+      }
+      cute_nvgpu.arch.cluster_wait() : () -> ()
+      %58 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %59 = arith.shrui %58, %c7_i32 : i32
+      %warp_group = cute_nvgpu.arch.shfl_sync(%59, %c0_i32) {mode = "idx", width = 32 : i32} : (i32, i32) -> i32
+      %60 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+      %61 = arith.shrui %60, %c5_i32 : i32
+      %warp = arith.andi %61, %c3_i32 : i32
+      %62 = arith.cmpi eq, %warp_group, %c0_i32 : i32
+      %63:6 = scf.if %62 -> (i32, i32, i32, i32, i32, i32) {
+        cute_nvgpu.arch.setmaxnreg() {action = "decrease", count = 40 : i32} : () -> ()
+        %64 = arith.cmpi eq, %warp, %c0_i32 : i32
+        %65 = scf.if %64 -> (i1) {
+          %67 = cute_nvgpu.arch.elect_one() : () -> i1
+          scf.yield %67 : i1
+        } else {
+          scf.yield %false : i1
+        }
+        %66:3 = scf.if %65 -> (i32, i32, i32) {
+          %done = arith.minui %k_tiles, %c4_i32 : i32
+          %67 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile, %67 : i32
+          %inside = arith.remui %tile, %67 : i32
+          %first = arith.muli %group, %c8_i32 : i32
+          %68 = arith.subi %raster, %first : i32
+          %rows = arith.minsi %68, %c8_i32 : i32
+          %column = arith.divui %inside, %rows : i32
+          %row = arith.remui %inside, %rows : i32
+          %row_4 = arith.addi %first, %row : i32
+          %69 = arith.andi %group, %c1_i32 : i32
+          %70 = arith.cmpi ne, %69, %c0_i32 : i32
+          %71 = arith.subi %raster_3, %c1_i32 : i32
+          %72 = arith.subi %71, %column : i32
+          %column_5 = arith.select %70, %72, %column : i32
+          %73 = arith.muli %row_4, %c2_i32 : i32
+          %row_6 = arith.addi %73, %24 : i32
+          scf.for %i = %c0_i32 to %done step %c1_i32 : i32 {
+            %79 = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+            %80 = cute.add_offset(%barrier_storage, %79) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            %81 = cute.make_coord(%column_5, %i) : (i32, i32) -> !cute.coord<"(_,?,?)">
+            %82 = cute.slice(%46, %81) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+            %83 = cute.make_coord(%i) : (i32) -> !cute.coord<"(_,?)">
+            %84 = cute.slice(%43, %83) : !memref_5, !cute.coord<"(_,?)">
+            %85 = cute.atom.set_value(%tma_b, %80) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+            %86 = cute.atom.set_value(%85, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+            cute.copy(%86, %82, %84) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
+          }
+          %74 = arith.andi %done, %c3_i32 : i32
+          %75 = arith.shrui %done, %c2_i32 : i32
+          %76 = arith.andi %75, %c1_i32 : i32
+          %77 = arith.xori %c1_i32, %76 : i32
           %tiles = arith.muli %raster, %raster_3 : i32
-          %77:5 = scf.for %tile_7 = %tile to %tiles step %27 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %73, %arg4 = %76) -> (i1, i32, i32, i32, i32) : i32 {
-            %78 = arith.muli %raster_3, %c8_i32 : i32
-            %group_8 = arith.divui %tile_7, %78 : i32
-            %inside_9 = arith.remui %tile_7, %78 : i32
+          %78:5 = scf.for %tile_7 = %tile to %tiles step %27 iter_args(%arg0 = %false, %arg1 = %done, %arg2 = %done, %arg3 = %74, %arg4 = %77) -> (i1, i32, i32, i32, i32) : i32 {
+            %79 = arith.muli %raster_3, %c8_i32 : i32
+            %group_8 = arith.divui %tile_7, %79 : i32
+            %inside_9 = arith.remui %tile_7, %79 : i32
             %first_10 = arith.muli %group_8, %c8_i32 : i32
-            %79 = arith.subi %raster, %first_10 : i32
-            %rows_11 = arith.minsi %79, %c8_i32 : i32
+            %80 = arith.subi %raster, %first_10 : i32
+            %rows_11 = arith.minsi %80, %c8_i32 : i32
             %column_12 = arith.divui %inside_9, %rows_11 : i32
             %row_13 = arith.remui %inside_9, %rows_11 : i32
             %row_14 = arith.addi %first_10, %row_13 : i32
-            %80 = arith.andi %group_8, %c1_i32 : i32
-            %81 = arith.cmpi ne, %80, %c0_i32 : i32
-            %82 = arith.subi %raster_3, %c1_i32 : i32
-            %83 = arith.subi %82, %column_12 : i32
-            %column_15 = arith.select %81, %83, %column_12 : i32
-            %84 = arith.muli %row_14, %c2_i32 : i32
-            %row_16 = arith.addi %84, %24 : i32
-            %85:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
-              %86 = arith.subi %k_tiles, %c1_i32 : i32
-              %87 = arith.subi %86, %i : i32
-              %88 = arith.select %arg0, %87, %i : i32
-              %89 = arith.addi %arg6, %c4_i32 : i32
-              %90 = cute.make_int_tuple(%89) : (i32) -> !cute.int_tuple<"?">
-              %91 = cute.add_offset(%barrier_storage, %90) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_wait(%91, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
-              %92 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %93 = cute.add_offset(%barrier_storage, %92) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%93, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
+            %81 = arith.andi %group_8, %c1_i32 : i32
+            %82 = arith.cmpi ne, %81, %c0_i32 : i32
+            %83 = arith.subi %raster_3, %c1_i32 : i32
+            %84 = arith.subi %83, %column_12 : i32
+            %column_15 = arith.select %82, %84, %column_12 : i32
+            %85 = arith.muli %row_14, %c2_i32 : i32
+            %row_16 = arith.addi %85, %24 : i32
+            %86:3 = scf.for %i = %arg1 to %k_tiles step %c1_i32 iter_args(%arg5 = %arg2, %arg6 = %arg3, %arg7 = %arg4) -> (i32, i32, i32) : i32 {
+              %87 = arith.subi %k_tiles, %c1_i32 : i32
+              %88 = arith.subi %87, %i : i32
+              %89 = arith.select %arg0, %88, %i : i32
+              %90 = arith.addi %arg6, %c4_i32 : i32
+              %91 = cute.make_int_tuple(%90) : (i32) -> !cute.int_tuple<"?">
+              %92 = cute.add_offset(%barrier_storage, %91) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_wait(%92, %arg7) : (!cute.ptr<i64, smem>, i32) -> ()
+              %93 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %94 = cute.add_offset(%barrier_storage, %93) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              cute_nvgpu.arch.mbarrier_arrive_expect_tx(%94, %c49152_i32) : (!cute.ptr<i64, smem>, i32) -> ()
               %following = arith.addi %arg6, %c1_i32 : i32
               %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-              %94 = arith.select %wraps, %c0_i32, %following : i32
-              %95 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-              %96 = arith.xori %arg7, %95 : i32
-              %97 = arith.addi %arg5, %c1_i32 : i32
-              %98 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
-              %99 = cute.add_offset(%barrier_storage, %98) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-              %100 = cute.make_coord(%row_16, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %101 = cute.slice(%34, %100) : !coord_tensor_2, !cute.coord<"(_,?,?)">
-              %102 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %103 = cute.slice(%32, %102) : !memref_2, !cute.coord<"(_,?)">
-              %104 = cute.atom.set_value(%tma_a, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              cute.copy(%104, %101, %103) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
-              %105 = cute.make_coord(%column_15, %88) : (i32, i32) -> !cute.coord<"(_,?,?)">
-              %106 = cute.slice(%46, %105) : !coord_tensor_6, !cute.coord<"(_,?,?)">
-              %107 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
-              %108 = cute.slice(%43, %107) : !memref_5, !cute.coord<"(_,?)">
-              %109 = cute.atom.set_value(%tma_b, %99) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
-              %110 = cute.atom.set_value(%109, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
-              cute.copy(%110, %106, %108) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
-              scf.yield %97, %94, %96 : i32, i32, i32
+              %95 = arith.select %wraps, %c0_i32, %following : i32
+              %96 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+              %97 = arith.xori %arg7, %96 : i32
+              %98 = arith.addi %arg5, %c1_i32 : i32
+              %99 = cute.make_int_tuple(%arg6) : (i32) -> !cute.int_tuple<"?">
+              %100 = cute.add_offset(%barrier_storage, %99) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+              %101 = cute.make_coord(%row_16, %89) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %102 = cute.slice(%34, %101) : !coord_tensor_2, !cute.coord<"(_,?,?)">
+              %103 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %104 = cute.slice(%32, %103) : !memref_2, !cute.coord<"(_,?)">
+              %105 = cute.atom.set_value(%tma_a, %100) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              cute.copy(%105, %102, %104) : (!tma_a, !coord_tensor_7, !memref_7) -> ()
+              %106 = cute.make_coord(%column_15, %89) : (i32, i32) -> !cute.coord<"(_,?,?)">
+              %107 = cute.slice(%46, %106) : !coord_tensor_6, !cute.coord<"(_,?,?)">
+              %108 = cute.make_coord(%arg6) : (i32) -> !cute.coord<"(_,?)">
+              %109 = cute.slice(%43, %108) : !memref_5, !cute.coord<"(_,?)">
+              %110 = cute.atom.set_value(%tma_b, %100) {field = tma_bar} : (!tma_a, !cute.ptr<i64, smem>) -> !tma_a
+              %111 = cute.atom.set_value(%110, %c3_i16) {field = multicast_mask} : (!tma_a, i16) -> !tma_a
+              cute.copy(%111, %107, %109) : (!tma_a, !coord_tensor_8, !memref_8) -> ()
+              scf.yield %98, %95, %97 : i32, i32, i32
             }
             %backwards = arith.xori %arg0, %true : i1
-            scf.yield %backwards, %c0_i32, %85#0, %85#1, %85#2 : i1, i32, i32, i32, i32
+            scf.yield %backwards, %c0_i32, %86#0, %86#1, %86#2 : i1, i32, i32, i32, i32
           }
-          scf.yield %77#2, %77#3, %77#4 : i32, i32, i32
+          scf.yield %78#2, %78#3, %78#4 : i32, i32, i32
         } else {
           scf.yield %c0_i32, %c0_i32, %c1_i32 : i32, i32, i32
         }
-        scf.yield %65#0, %65#1, %65#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
+        scf.yield %66#0, %66#1, %66#2, %c0_i32, %c0_i32, %c0_i32 : i32, i32, i32, i32, i32, i32
       } else {
         cute_nvgpu.arch.setmaxnreg() {action = "increase", count = 232 : i32} : () -> ()
         %first = arith.subi %warp_group, %c1_i32 : i32
-        %63 = arith.muli %first, %c128_i32 : i32
-        %64 = cute.assume(%63) : (i32) -> !cute.i32<divby 128>
-        %65 = cute.make_coord(%64) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %66 = cute.tiled.mma.partition_A(%10, %sA, %65) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
-        %rA = cute.tiled.mma.make_fragment_A(%10, %66) : (!tiled_mma, !rA) -> !rA
-        %67 = cute.assume(%63) : (i32) -> !cute.i32<divby 128>
+        %64 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %65 = arith.cmpi eq, %64, %c128_i32 : i32
+        scf.if %65 {
+          cute_nvgpu.arch.prefetch_tensormap(%tmas_c) : (!tmas_c) -> ()
+        }
+        %66 = arith.muli %first, %c128_i32 : i32
+        %67 = cute.assume(%66) : (i32) -> !cute.i32<divby 128>
         %68 = cute.make_coord(%67) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
-        %69 = cute.tiled.mma.partition_B(%10, %sB, %68) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
-        %rB = cute.tiled.mma.make_fragment_B(%10, %69) : (!tiled_mma, !rB) -> !rB
+        %69 = cute.tiled.mma.partition_A(%10, %sA, %68) : (!tiled_mma, !sA, !cute.coord<"?{div=128}">) -> !rA
+        %rA = cute.tiled.mma.make_fragment_A(%10, %69) : (!tiled_mma, !rA) -> !rA
+        %70 = cute.assume(%66) : (i32) -> !cute.i32<divby 128>
+        %71 = cute.make_coord(%70) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
+        %72 = cute.tiled.mma.partition_B(%10, %sB, %71) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
+        %rB = cute.tiled.mma.make_fragment_B(%10, %72) : (!tiled_mma, !rB) -> !rB
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
         %start = cute.get_iter(%acc) : !acc
         %start_4 = cute.get_iter(%acc) : !acc
-        %70 = cute_nvgpu.arch.lane_id() : () -> i32
-        %71 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
-        %72 = arith.shrui %71, %c5_i32 : i32
-        %73 = arith.andi %72, %c3_i32 : i32
-        %74 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
-        %start_5 = builtin.unrealized_conversion_cast %74 : !llvm.ptr<3> to !start_2
-        %75 = cute.make_view(%start_5, %12) : !memref_9
-        %76 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
-        %77 = cute.get_iter(%76) : !memref_10
-        %78 = cute.get_iter(%76) : !memref_10
-        %79 = cute.get_iter(%76) : !memref_10
-        %80 = cute.get_iter(%76) : !memref_10
-        %81 = cute.get_iter(%76) : !memref_10
-        %82 = cute.get_iter(%76) : !memref_10
-        %83 = cute.get_iter(%76) : !memref_10
-        %84 = cute.get_iter(%76) : !memref_10
-        %85 = cute.get_iter(%76) : !memref_10
-        %86 = cute.get_iter(%76) : !memref_10
-        %87 = cute.get_iter(%76) : !memref_10
-        %88 = cute.get_iter(%76) : !memref_10
-        %89 = cute.get_iter(%76) : !memref_10
-        %90 = cute.get_iter(%76) : !memref_10
-        %91 = cute.get_iter(%76) : !memref_10
-        %92 = cute.get_iter(%76) : !memref_10
-        %93 = cute.get_iter(%76) : !memref_10
-        %94 = cute.get_iter(%76) : !memref_10
-        %95 = cute.get_iter(%76) : !memref_10
-        %96 = cute.get_iter(%76) : !memref_10
+        %73 = cute_nvgpu.arch.lane_id() : () -> i32
+        %74 = nvvm.read.ptx.sreg.tid.x range <i32, 0, 384> : i32
+        %75 = arith.shrui %74, %c5_i32 : i32
+        %76 = arith.andi %75, %c3_i32 : i32
+        %77 = builtin.unrealized_conversion_cast %staging : !staging to !llvm.ptr<3>
+        %start_5 = builtin.unrealized_conversion_cast %77 : !llvm.ptr<3> to !start_2
+        %78 = cute.make_view(%start_5, %12) : !memref_9
+        %79 = cute.make_fragment_like(%acc) [f16] : !acc -> !memref_10
+        %80 = cute.get_iter(%79) : !memref_10
+        %81 = cute.get_iter(%79) : !memref_10
+        %82 = cute.get_iter(%79) : !memref_10
+        %83 = cute.get_iter(%79) : !memref_10
+        %84 = cute.get_iter(%79) : !memref_10
+        %85 = cute.get_iter(%79) : !memref_10
+        %86 = cute.get_iter(%79) : !memref_10
+        %87 = cute.get_iter(%79) : !memref_10
+        %88 = cute.get_iter(%79) : !memref_10
+        %89 = cute.get_iter(%79) : !memref_10
+        %90 = cute.get_iter(%79) : !memref_10
+        %91 = cute.get_iter(%79) : !memref_10
+        %92 = cute.get_iter(%79) : !memref_10
+        %93 = cute.get_iter(%79) : !memref_10
+        %94 = cute.get_iter(%79) : !memref_10
+        %95 = cute.get_iter(%79) : !memref_10
+        %96 = cute.get_iter(%79) : !memref_10
+        %97 = cute.get_iter(%79) : !memref_10
+        %98 = cute.get_iter(%79) : !memref_10
+        %99 = cute.get_iter(%79) : !memref_10
         %tiles = arith.muli %raster, %raster_3 : i32
-        %97:5 = scf.for %tile_15 = %tile to %tiles step %27 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
-          %149 = arith.muli %raster_3, %c8_i32 : i32
-          %group = arith.divui %tile_15, %149 : i32
-          %inside = arith.remui %tile_15, %149 : i32
+        %100:5 = scf.for %tile_15 = %tile to %tiles step %27 iter_args(%arg0 = %c0_i32, %arg1 = %c0_i32, %arg2 = %c0_i32, %arg3 = %c0_i32, %arg4 = %c0_i32) -> (i32, i32, i32, i32, i32) : i32 {
+          %152 = arith.muli %raster_3, %c8_i32 : i32
+          %group = arith.divui %tile_15, %152 : i32
+          %inside = arith.remui %tile_15, %152 : i32
           %first_16 = arith.muli %group, %c8_i32 : i32
-          %150 = arith.subi %raster, %first_16 : i32
-          %rows = arith.minsi %150, %c8_i32 : i32
+          %153 = arith.subi %raster, %first_16 : i32
+          %rows = arith.minsi %153, %c8_i32 : i32
           %column = arith.divui %inside, %rows : i32
           %row = arith.remui %inside, %rows : i32
           %row_17 = arith.addi %first_16, %row : i32
-          %151 = arith.andi %group, %c1_i32 : i32
-          %152 = arith.cmpi ne, %151, %c0_i32 : i32
-          %153 = arith.subi %raster_3, %c1_i32 : i32
-          %154 = arith.subi %153, %column : i32
-          %column_18 = arith.select %152, %154, %column : i32
-          %155 = arith.muli %row_17, %c2_i32 : i32
-          %row_19 = arith.addi %155, %24 : i32
-          %156 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
-          %157 = cute.add_offset(%barrier_storage, %156) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_wait(%157, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
+          %154 = arith.andi %group, %c1_i32 : i32
+          %155 = arith.cmpi ne, %154, %c0_i32 : i32
+          %156 = arith.subi %raster_3, %c1_i32 : i32
+          %157 = arith.subi %156, %column : i32
+          %column_18 = arith.select %155, %157, %column : i32
+          %158 = arith.muli %row_17, %c2_i32 : i32
+          %row_19 = arith.addi %158, %24 : i32
+          %159 = cute.make_int_tuple(%arg3) : (i32) -> !cute.int_tuple<"?">
+          %160 = cute.add_offset(%barrier_storage, %159) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_wait(%160, %arg4) : (!cute.ptr<i64, smem>, i32) -> ()
           %following = arith.addi %arg3, %c1_i32 : i32
           %wraps = arith.cmpi eq, %following, %c4_i32 : i32
-          %158 = arith.select %wraps, %c0_i32, %following : i32
-          %159 = arith.select %wraps, %c1_i32, %c0_i32 : i32
-          %160 = arith.xori %arg4, %159 : i32
-          %161 = arith.addi %arg2, %c1_i32 : i32
+          %161 = arith.select %wraps, %c0_i32, %following : i32
+          %162 = arith.select %wraps, %c1_i32, %c0_i32 : i32
+          %163 = arith.xori %arg4, %162 : i32
+          %164 = arith.addi %arg2, %c1_i32 : i32
           cute_nvgpu.arch.wgmma_fence() : () -> ()
-          %162 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %163 = cute.slice(%rA, %162) : !rA, !cute.coord<"(_,_,_,?)">
-          %164 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
-          %165 = cute.slice(%rB, %164) : !rB, !cute.coord<"(_,_,_,?)">
-          cute.gemm(%10, %acc, %163, %165) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
+          %165 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %166 = cute.slice(%rA, %165) : !rA, !cute.coord<"(_,_,_,?)">
+          %167 = cute.make_coord(%arg3) : (i32) -> !cute.coord<"(_,_,_,?)">
+          %168 = cute.slice(%rB, %167) : !rB, !cute.coord<"(_,_,_,?)">
+          cute.gemm(%10, %acc, %166, %168) : (!tiled_mma, !acc, !memref_11, !memref_12) -> ()
           cute_nvgpu.arch.wgmma_commit_group() : () -> ()
           // The tile before is stored while this one is multiplied.
-          %166 = arith.cmpi ne, %tile_15, %tile : i32
-          scf.if %166 {
-            %values_24 = cute.make_view(%88, %14) : !values
+          %169 = arith.cmpi ne, %tile_15, %tile : i32
+          scf.if %169 {
+            %values_24 = cute.make_view(%91, %14) : !values
             // The tile before may have used the buffer of its first chunk last.
             %slot_25 = arith.muli %first, %c2_i32 : i32
-            %196 = arith.muli %arg0, %c128_i32 : i32
-            %197 = arith.muli %first, %c64_i32 : i32
-            %198 = arith.addi %196, %197 : i32
-            %199 = arith.muli %arg1, %c256_i32 : i32
-            %200 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %200 {
+            %199 = arith.muli %arg0, %c128_i32 : i32
+            %200 = arith.muli %first, %c64_i32 : i32
+            %201 = arith.addi %199, %200 : i32
+            %202 = arith.muli %arg1, %c256_i32 : i32
+            %203 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %203 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %201 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
-            %202 = cute.make_coord(%73, %201) : (i32, !cute.i32<divby 2>) -> !coord
-            %here_26 = cute.slice(%75, %202) : !memref_9, !coord
-            %203 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
-            %204 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %205 = cute.tiled.copy.partition_D(%16, %here_26, %204) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %203, %205) : (!stsm, !memref_13, !memref_14) -> ()
+            %204 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
+            %205 = cute.make_coord(%76, %204) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_26 = cute.slice(%78, %205) : !memref_9, !coord
+            %206 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
+            %207 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+            %208 = cute.tiled.copy.partition_D(%16, %here_26, %207) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %206, %208) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %206 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %206 {
-              %220 = arith.muli %73, %c16_i32 : i32
-              %221 = arith.addi %198, %220 : i32
-              %222 = cute.assume(%221) : (i32) -> !cute.i32<divby 16>
-              %223 = cute.assume(%199) : (i32) -> !cute.i32<divby 256>
-              %224 = cute.make_coord(%222, %223) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-              %225 = cute.domain_offset(%tmas_c_2, %224) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-              %tiles_30 = cute.flat_divide(%225, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-              %226 = cute.get_layout(%tiles_30) : !tiles
-              %227:2 = cute.get_scalars<{only_dynamic}> (%226) : !layout_3
+            %209 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %209 {
+              %223 = arith.muli %76, %c16_i32 : i32
+              %224 = arith.addi %201, %223 : i32
+              %225 = cute.assume(%224) : (i32) -> !cute.i32<divby 16>
+              %226 = cute.assume(%202) : (i32) -> !cute.i32<divby 256>
+              %227 = cute.make_coord(%225, %226) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+              %228 = cute.domain_offset(%tmas_c_2, %227) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+              %tiles_30 = cute.flat_divide(%228, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+              %229 = cute.get_layout(%tiles_30) : !tiles
+              %230:2 = cute.get_scalars<{only_dynamic}> (%229) : !layout_3
               %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
-              %228 = cute.slice(%tiles_30, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%228) : (!coord_tensor_10) -> !target
+              %231 = cute.slice(%tiles_30, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%231) : (!coord_tensor_10) -> !target
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %207 = cute.add_offset(%87, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-            %values_27 = cute.make_view(%207, %14) : !values
-            %208 = arith.muli %first, %c2_i32 : i32
-            %slot_28 = arith.addi %208, %c1_i32 : i32
-            %209 = arith.muli %arg0, %c128_i32 : i32
-            %210 = arith.muli %first, %c64_i32 : i32
-            %211 = arith.addi %209, %210 : i32
-            %212 = arith.muli %arg1, %c256_i32 : i32
-            %213 = arith.addi %212, %c64_i32 : i32
-            %214 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %214 {
+            %210 = cute.add_offset(%90, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+            %values_27 = cute.make_view(%210, %14) : !values
+            %211 = arith.muli %first, %c2_i32 : i32
+            %slot_28 = arith.addi %211, %c1_i32 : i32
+            %212 = arith.muli %arg0, %c128_i32 : i32
+            %213 = arith.muli %first, %c64_i32 : i32
+            %214 = arith.addi %212, %213 : i32
+            %215 = arith.muli %arg1, %c256_i32 : i32
+            %216 = arith.addi %215, %c64_i32 : i32
+            %217 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %217 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %215 = cute.make_coord(%73, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %here_29 = cute.slice(%75, %215) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %216 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
-            %217 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %218 = cute.tiled.copy.partition_D(%16, %here_29, %217) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %216, %218) : (!stsm, !memref_13, !memref_14) -> ()
+            %218 = cute.make_coord(%76, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_29 = cute.slice(%78, %218) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %219 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
+            %220 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+            %221 = cute.tiled.copy.partition_D(%16, %here_29, %220) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %219, %221) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %219 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %219 {
-              %220 = arith.muli %73, %c16_i32 : i32
-              %221 = arith.addi %211, %220 : i32
-              %222 = cute.assume(%221) : (i32) -> !cute.i32<divby 16>
-              %223 = cute.assume(%213) : (i32) -> !cute.i32<divby 64>
-              %224 = cute.make_coord(%222, %223) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %225 = cute.domain_offset(%tmas_c_2, %224) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_30 = cute.flat_divide(%225, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %226 = cute.get_layout(%tiles_30) : !tiles_2
-              %227:2 = cute.get_scalars<{only_dynamic}> (%226) : !layout_3
+            %222 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %222 {
+              %223 = arith.muli %76, %c16_i32 : i32
+              %224 = arith.addi %214, %223 : i32
+              %225 = cute.assume(%224) : (i32) -> !cute.i32<divby 16>
+              %226 = cute.assume(%216) : (i32) -> !cute.i32<divby 64>
+              %227 = cute.make_coord(%225, %226) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %228 = cute.domain_offset(%tmas_c_2, %227) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_30 = cute.flat_divide(%228, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %229 = cute.get_layout(%tiles_30) : !tiles_2
+              %230:2 = cute.get_scalars<{only_dynamic}> (%229) : !layout_3
               %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
-              %228 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%228) : (!coord_tensor_12) -> !target_2
+              %231 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%231) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %167 = arith.minui %k_tiles, %c2_i32 : i32
-          %168:6 = scf.for %arg5 = %c1_i32 to %167 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %161, %arg10 = %158, %arg11 = %160) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %196 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %197 = cute.add_offset(%barrier_storage, %196) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%197, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+          %170 = arith.minui %k_tiles, %c2_i32 : i32
+          %171:6 = scf.for %arg5 = %c1_i32 to %170 step %c1_i32 iter_args(%arg6 = %arg3, %arg7 = %arg4, %arg8 = %arg2, %arg9 = %164, %arg10 = %161, %arg11 = %163) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %199 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %200 = cute.add_offset(%barrier_storage, %199) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%200, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
             %following_24 = arith.addi %arg10, %c1_i32 : i32
             %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
-            %198 = arith.select %wraps_25, %c0_i32, %following_24 : i32
-            %199 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
-            %200 = arith.xori %arg11, %199 : i32
-            %201 = arith.addi %arg9, %c1_i32 : i32
+            %201 = arith.select %wraps_25, %c0_i32, %following_24 : i32
+            %202 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
+            %203 = arith.xori %arg11, %202 : i32
+            %204 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %202 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %203 = cute.slice(%rA, %202) : !rA, !cute.coord<"(_,_,_,?)">
-            %204 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %205 = cute.slice(%rB, %204) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %203, %205, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %205 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %206 = cute.slice(%rA, %205) : !rA, !cute.coord<"(_,_,_,?)">
+            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %208 = cute.slice(%rB, %207) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %206, %208, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %206 = arith.addi %arg6, %c4_i32 : i32
-            %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
-            %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
+            %209 = arith.addi %arg6, %c4_i32 : i32
+            %210 = cute.make_int_tuple(%209) : (i32) -> !cute.int_tuple<"?">
+            %211 = cute.add_offset(%barrier_storage, %210) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%211, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %204, %201, %203 : i32, i32, i32, i32, i32, i32
           }
-          %169 = arith.cmpi ne, %tile_15, %tile : i32
-          scf.if %169 {
-            %196 = cute.add_offset(%86, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-            %values_24 = cute.make_view(%196, %14) : !values
+          %172 = arith.cmpi ne, %tile_15, %tile : i32
+          scf.if %172 {
+            %199 = cute.add_offset(%89, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+            %values_24 = cute.make_view(%199, %14) : !values
             %slot_25 = arith.muli %first, %c2_i32 : i32
-            %197 = arith.muli %arg0, %c128_i32 : i32
-            %198 = arith.muli %first, %c64_i32 : i32
-            %199 = arith.addi %197, %198 : i32
-            %200 = arith.muli %arg1, %c256_i32 : i32
-            %201 = arith.addi %200, %c128_i32 : i32
-            %202 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %202 {
+            %200 = arith.muli %arg0, %c128_i32 : i32
+            %201 = arith.muli %first, %c64_i32 : i32
+            %202 = arith.addi %200, %201 : i32
+            %203 = arith.muli %arg1, %c256_i32 : i32
+            %204 = arith.addi %203, %c128_i32 : i32
+            %205 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %205 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %203 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
-            %204 = cute.make_coord(%73, %203) : (i32, !cute.i32<divby 2>) -> !coord
-            %here_26 = cute.slice(%75, %204) : !memref_9, !coord
-            %205 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
-            %206 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %207 = cute.tiled.copy.partition_D(%16, %here_26, %206) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %205, %207) : (!stsm, !memref_13, !memref_14) -> ()
+            %206 = cute.assume(%slot_25) : (i32) -> !cute.i32<divby 2>
+            %207 = cute.make_coord(%76, %206) : (i32, !cute.i32<divby 2>) -> !coord
+            %here_26 = cute.slice(%78, %207) : !memref_9, !coord
+            %208 = cute.tiled.copy.retile(%16, %values_24) : (!tiled_copy, !values) -> !memref_13
+            %209 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+            %210 = cute.tiled.copy.partition_D(%16, %here_26, %209) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %208, %210) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %208 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %208 {
-              %222 = arith.muli %73, %c16_i32 : i32
-              %223 = arith.addi %199, %222 : i32
-              %224 = cute.assume(%223) : (i32) -> !cute.i32<divby 16>
-              %225 = cute.assume(%201) : (i32) -> !cute.i32<divby 128>
-              %226 = cute.make_coord(%224, %225) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-              %227 = cute.domain_offset(%tmas_c_2, %226) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-              %tiles_30 = cute.flat_divide(%227, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-              %228 = cute.get_layout(%tiles_30) : !tiles_3
-              %229:2 = cute.get_scalars<{only_dynamic}> (%228) : !layout_3
+            %211 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %211 {
+              %225 = arith.muli %76, %c16_i32 : i32
+              %226 = arith.addi %202, %225 : i32
+              %227 = cute.assume(%226) : (i32) -> !cute.i32<divby 16>
+              %228 = cute.assume(%204) : (i32) -> !cute.i32<divby 128>
+              %229 = cute.make_coord(%227, %228) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+              %230 = cute.domain_offset(%tmas_c_2, %229) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+              %tiles_30 = cute.flat_divide(%230, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+              %231 = cute.get_layout(%tiles_30) : !tiles_3
+              %232:2 = cute.get_scalars<{only_dynamic}> (%231) : !layout_3
               %source = cute.group_modes<0, 2> (%here_26) : (!here) -> !source
-              %230 = cute.slice(%tiles_30, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%230) : (!coord_tensor_14) -> !target_3
+              %233 = cute.slice(%tiles_30, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%233) : (!coord_tensor_14) -> !target_3
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
-            %209 = cute.add_offset(%85, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-            %values_27 = cute.make_view(%209, %14) : !values
-            %210 = arith.muli %first, %c2_i32 : i32
-            %slot_28 = arith.addi %210, %c1_i32 : i32
-            %211 = arith.muli %arg0, %c128_i32 : i32
-            %212 = arith.muli %first, %c64_i32 : i32
-            %213 = arith.addi %211, %212 : i32
-            %214 = arith.muli %arg1, %c256_i32 : i32
-            %215 = arith.addi %214, %c192_i32 : i32
-            %216 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %216 {
+            %212 = cute.add_offset(%88, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+            %values_27 = cute.make_view(%212, %14) : !values
+            %213 = arith.muli %first, %c2_i32 : i32
+            %slot_28 = arith.addi %213, %c1_i32 : i32
+            %214 = arith.muli %arg0, %c128_i32 : i32
+            %215 = arith.muli %first, %c64_i32 : i32
+            %216 = arith.addi %214, %215 : i32
+            %217 = arith.muli %arg1, %c256_i32 : i32
+            %218 = arith.addi %217, %c192_i32 : i32
+            %219 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %219 {
               cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
             }
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %217 = cute.make_coord(%73, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-            %here_29 = cute.slice(%75, %217) : !memref_9, !cute.coord<"(_,_,?,?)">
-            %218 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
-            %219 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-            %220 = cute.tiled.copy.partition_D(%16, %here_29, %219) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-            cute.copy(%15, %218, %220) : (!stsm, !memref_13, !memref_14) -> ()
+            %220 = cute.make_coord(%76, %slot_28) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+            %here_29 = cute.slice(%78, %220) : !memref_9, !cute.coord<"(_,_,?,?)">
+            %221 = cute.tiled.copy.retile(%16, %values_27) : (!tiled_copy, !values) -> !memref_13
+            %222 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+            %223 = cute.tiled.copy.partition_D(%16, %here_29, %222) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+            cute.copy(%15, %221, %223) : (!stsm, !memref_13, !memref_14) -> ()
             cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
             cute_nvgpu.arch.syncwarp() : () -> ()
-            %221 = arith.cmpi eq, %70, %c0_i32 : i32
-            scf.if %221 {
-              %222 = arith.muli %73, %c16_i32 : i32
-              %223 = arith.addi %213, %222 : i32
-              %224 = cute.assume(%223) : (i32) -> !cute.i32<divby 16>
-              %225 = cute.assume(%215) : (i32) -> !cute.i32<divby 64>
-              %226 = cute.make_coord(%224, %225) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-              %227 = cute.domain_offset(%tmas_c_2, %226) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-              %tiles_30 = cute.flat_divide(%227, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-              %228 = cute.get_layout(%tiles_30) : !tiles_2
-              %229:2 = cute.get_scalars<{only_dynamic}> (%228) : !layout_3
+            %224 = arith.cmpi eq, %73, %c0_i32 : i32
+            scf.if %224 {
+              %225 = arith.muli %76, %c16_i32 : i32
+              %226 = arith.addi %216, %225 : i32
+              %227 = cute.assume(%226) : (i32) -> !cute.i32<divby 16>
+              %228 = cute.assume(%218) : (i32) -> !cute.i32<divby 64>
+              %229 = cute.make_coord(%227, %228) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+              %230 = cute.domain_offset(%tmas_c_2, %229) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+              %tiles_30 = cute.flat_divide(%230, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+              %231 = cute.get_layout(%tiles_30) : !tiles_2
+              %232:2 = cute.get_scalars<{only_dynamic}> (%231) : !layout_3
               %source = cute.group_modes<0, 2> (%here_29) : (!here) -> !source
-              %230 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-              %target = cute.group_modes<0, 2> (%230) : (!coord_tensor_12) -> !target_2
+              %233 = cute.slice(%tiles_30, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+              %target = cute.group_modes<0, 2> (%233) : (!coord_tensor_12) -> !target_2
               cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
               cute_nvgpu.arch.bulk_commit_group() : () -> ()
             }
           }
-          %170:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %168#0, %arg7 = %168#1, %arg8 = %168#2, %arg9 = %168#3, %arg10 = %168#4, %arg11 = %168#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
-            %196 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
-            %197 = cute.add_offset(%barrier_storage, %196) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_wait(%197, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
+          %173:6 = scf.for %arg5 = %c2_i32 to %k_tiles step %c1_i32 iter_args(%arg6 = %171#0, %arg7 = %171#1, %arg8 = %171#2, %arg9 = %171#3, %arg10 = %171#4, %arg11 = %171#5) -> (i32, i32, i32, i32, i32, i32) : i32 {
+            %199 = cute.make_int_tuple(%arg10) : (i32) -> !cute.int_tuple<"?">
+            %200 = cute.add_offset(%barrier_storage, %199) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_wait(%200, %arg11) : (!cute.ptr<i64, smem>, i32) -> ()
             %following_24 = arith.addi %arg10, %c1_i32 : i32
             %wraps_25 = arith.cmpi eq, %following_24, %c4_i32 : i32
-            %198 = arith.select %wraps_25, %c0_i32, %following_24 : i32
-            %199 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
-            %200 = arith.xori %arg11, %199 : i32
-            %201 = arith.addi %arg9, %c1_i32 : i32
+            %201 = arith.select %wraps_25, %c0_i32, %following_24 : i32
+            %202 = arith.select %wraps_25, %c1_i32, %c0_i32 : i32
+            %203 = arith.xori %arg11, %202 : i32
+            %204 = arith.addi %arg9, %c1_i32 : i32
             cute_nvgpu.arch.wgmma_fence() : () -> ()
-            %202 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %203 = cute.slice(%rA, %202) : !rA, !cute.coord<"(_,_,_,?)">
-            %204 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
-            %205 = cute.slice(%rB, %204) : !rB, !cute.coord<"(_,_,_,?)">
-            cute.gemm(%10, %acc, %203, %205, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
+            %205 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %206 = cute.slice(%rA, %205) : !rA, !cute.coord<"(_,_,_,?)">
+            %207 = cute.make_coord(%arg10) : (i32) -> !cute.coord<"(_,_,_,?)">
+            %208 = cute.slice(%rB, %207) : !rB, !cute.coord<"(_,_,_,?)">
+            cute.gemm(%10, %acc, %206, %208, %acc) : (!tiled_mma, !acc, !memref_11, !memref_12, !acc) -> ()
             cute_nvgpu.arch.wgmma_commit_group() : () -> ()
             cute_nvgpu.arch.wgmma_wait_group() {n = 1 : i32} : () -> ()
-            %206 = arith.addi %arg6, %c4_i32 : i32
-            %207 = cute.make_int_tuple(%206) : (i32) -> !cute.int_tuple<"?">
-            %208 = cute.add_offset(%barrier_storage, %207) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-            cute_nvgpu.arch.mbarrier_arrive_cluster(%208, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
-            scf.yield %arg10, %arg11, %arg9, %201, %198, %200 : i32, i32, i32, i32, i32, i32
+            %209 = arith.addi %arg6, %c4_i32 : i32
+            %210 = cute.make_int_tuple(%209) : (i32) -> !cute.int_tuple<"?">
+            %211 = cute.add_offset(%barrier_storage, %210) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+            cute_nvgpu.arch.mbarrier_arrive_cluster(%211, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+            scf.yield %arg10, %arg11, %arg9, %204, %201, %203 : i32, i32, i32, i32, i32, i32
           }
           cute_nvgpu.arch.wgmma_wait_group(%acc) {n = 0 : i32} : (!acc) -> ()
-          %171 = arith.addi %170#0, %c4_i32 : i32
-          %172 = cute.make_int_tuple(%171) : (i32) -> !cute.int_tuple<"?">
-          %173 = cute.add_offset(%barrier_storage, %172) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
-          cute_nvgpu.arch.mbarrier_arrive_cluster(%173, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
+          %174 = arith.addi %173#0, %c4_i32 : i32
+          %175 = cute.make_int_tuple(%174) : (i32) -> !cute.int_tuple<"?">
+          %176 = cute.add_offset(%barrier_storage, %175) : (!cute.ptr<i64, smem>, !cute.int_tuple<"?">) -> !cute.ptr<i64, smem>
+          cute_nvgpu.arch.mbarrier_arrive_cluster(%176, %51, %50) : (!cute.ptr<i64, smem>, i32, i1) -> ()
           %values_20 = cute.make_view(%start, %23) : !values_2
-          %174 = cute.get_iter(%values_20) : !values_2
-          %175 = cute.get_iter(%values_20) : !values_2
-          %176 = cute.get_iter(%values_20) : !values_2
           %177 = cute.get_iter(%values_20) : !values_2
-          %sums = cute.make_view(%177, %14) : !sums
-          %178 = cute.make_view(%84, %14) : !values
-          %179 = cute.memref.load_vec %sums : !sums
-          %180 = arith.truncf %179 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %180, %178 : !values
-          %181 = cute.add_offset(%176, %19) : (!start, !cute.int_tuple<"32">) -> !start
-          %sums_21 = cute.make_view(%181, %14) : !sums
-          %182 = cute.add_offset(%83, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-          %183 = cute.make_view(%182, %14) : !values
-          %184 = cute.memref.load_vec %sums_21 : !sums
-          %185 = arith.truncf %184 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %185, %183 : !values
-          %186 = cute.add_offset(%175, %21) : (!start, !cute.int_tuple<"64">) -> !start
-          %sums_22 = cute.make_view(%186, %14) : !sums
-          %187 = cute.add_offset(%82, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-          %188 = cute.make_view(%187, %14) : !values
-          %189 = cute.memref.load_vec %sums_22 : !sums
-          %190 = arith.truncf %189 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %190, %188 : !values
-          %191 = cute.add_offset(%174, %22) : (!start, !cute.int_tuple<"96">) -> !start
-          %sums_23 = cute.make_view(%191, %14) : !sums
-          %192 = cute.add_offset(%81, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-          %193 = cute.make_view(%192, %14) : !values
-          %194 = cute.memref.load_vec %sums_23 : !sums
-          %195 = arith.truncf %194 : vector<32xf32> to vector<32xf16>
-          cute.memref.store_vec %195, %193 : !values
-          scf.yield %row_19, %column_18, %170#3, %170#4, %170#5 : i32, i32, i32, i32, i32
+          %178 = cute.get_iter(%values_20) : !values_2
+          %179 = cute.get_iter(%values_20) : !values_2
+          %180 = cute.get_iter(%values_20) : !values_2
+          %sums = cute.make_view(%180, %14) : !sums
+          %181 = cute.make_view(%87, %14) : !values
+          %182 = cute.memref.load_vec %sums : !sums
+          %183 = arith.truncf %182 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %183, %181 : !values
+          %184 = cute.add_offset(%179, %19) : (!start, !cute.int_tuple<"32">) -> !start
+          %sums_21 = cute.make_view(%184, %14) : !sums
+          %185 = cute.add_offset(%86, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+          %186 = cute.make_view(%185, %14) : !values
+          %187 = cute.memref.load_vec %sums_21 : !sums
+          %188 = arith.truncf %187 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %188, %186 : !values
+          %189 = cute.add_offset(%178, %21) : (!start, !cute.int_tuple<"64">) -> !start
+          %sums_22 = cute.make_view(%189, %14) : !sums
+          %190 = cute.add_offset(%85, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+          %191 = cute.make_view(%190, %14) : !values
+          %192 = cute.memref.load_vec %sums_22 : !sums
+          %193 = arith.truncf %192 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %193, %191 : !values
+          %194 = cute.add_offset(%177, %22) : (!start, !cute.int_tuple<"96">) -> !start
+          %sums_23 = cute.make_view(%194, %14) : !sums
+          %195 = cute.add_offset(%84, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+          %196 = cute.make_view(%195, %14) : !values
+          %197 = cute.memref.load_vec %sums_23 : !sums
+          %198 = arith.truncf %197 : vector<32xf32> to vector<32xf16>
+          cute.memref.store_vec %198, %196 : !values
+          scf.yield %row_19, %column_18, %173#3, %173#4, %173#5 : i32, i32, i32, i32, i32
         }
-        %values = cute.make_view(%80, %14) : !values
+        %values = cute.make_view(%83, %14) : !values
         %slot = arith.muli %first, %c2_i32 : i32
-        %98 = arith.muli %97#0, %c128_i32 : i32
-        %99 = arith.muli %first, %c64_i32 : i32
-        %100 = arith.addi %98, %99 : i32
-        %101 = arith.muli %97#1, %c256_i32 : i32
-        %102 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %102 {
+        %101 = arith.muli %100#0, %c128_i32 : i32
+        %102 = arith.muli %first, %c64_i32 : i32
+        %103 = arith.addi %101, %102 : i32
+        %104 = arith.muli %100#1, %c256_i32 : i32
+        %105 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %105 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %103 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
-        %104 = cute.make_coord(%73, %103) : (i32, !cute.i32<divby 2>) -> !coord
-        %here = cute.slice(%75, %104) : !memref_9, !coord
-        %105 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_13
-        %106 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %107 = cute.tiled.copy.partition_D(%16, %here, %106) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %105, %107) : (!stsm, !memref_13, !memref_14) -> ()
+        %106 = cute.assume(%slot) : (i32) -> !cute.i32<divby 2>
+        %107 = cute.make_coord(%76, %106) : (i32, !cute.i32<divby 2>) -> !coord
+        %here = cute.slice(%78, %107) : !memref_9, !coord
+        %108 = cute.tiled.copy.retile(%16, %values) : (!tiled_copy, !values) -> !memref_13
+        %109 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+        %110 = cute.tiled.copy.partition_D(%16, %here, %109) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %108, %110) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %108 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %108 {
-          %149 = arith.muli %73, %c16_i32 : i32
-          %150 = arith.addi %100, %149 : i32
-          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
-          %152 = cute.assume(%101) : (i32) -> !cute.i32<divby 256>
-          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
-          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_2) -> !coord_tensor_9
-          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
-          %155 = cute.get_layout(%tiles_15) : !tiles
-          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+        %111 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %111 {
+          %152 = arith.muli %76, %c16_i32 : i32
+          %153 = arith.addi %103, %152 : i32
+          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
+          %155 = cute.assume(%104) : (i32) -> !cute.i32<divby 256>
+          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 256>) -> !coord_2
+          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_2) -> !coord_tensor_9
+          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_9, !cute.shape<"(16,64)">) -> !tiles
+          %158 = cute.get_layout(%tiles_15) : !tiles
+          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
           %source = cute.group_modes<0, 2> (%here) : (!here) -> !source
-          %157 = cute.slice(%tiles_15, %18) : !tiles, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_10) -> !target
+          %160 = cute.slice(%tiles_15, %18) : !tiles, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_10) -> !target
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %109 = cute.add_offset(%79, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
-        %values_6 = cute.make_view(%109, %14) : !values
-        %110 = arith.muli %first, %c2_i32 : i32
-        %slot_7 = arith.addi %110, %c1_i32 : i32
-        %111 = arith.muli %97#0, %c128_i32 : i32
-        %112 = arith.muli %first, %c64_i32 : i32
-        %113 = arith.addi %111, %112 : i32
-        %114 = arith.muli %97#1, %c256_i32 : i32
-        %115 = arith.addi %114, %c64_i32 : i32
-        %116 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %116 {
+        %112 = cute.add_offset(%82, %19) : (!ptr, !cute.int_tuple<"32">) -> !ptr
+        %values_6 = cute.make_view(%112, %14) : !values
+        %113 = arith.muli %first, %c2_i32 : i32
+        %slot_7 = arith.addi %113, %c1_i32 : i32
+        %114 = arith.muli %100#0, %c128_i32 : i32
+        %115 = arith.muli %first, %c64_i32 : i32
+        %116 = arith.addi %114, %115 : i32
+        %117 = arith.muli %100#1, %c256_i32 : i32
+        %118 = arith.addi %117, %c64_i32 : i32
+        %119 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %119 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %117 = cute.make_coord(%73, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %here_8 = cute.slice(%75, %117) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %118 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_13
-        %119 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %120 = cute.tiled.copy.partition_D(%16, %here_8, %119) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %118, %120) : (!stsm, !memref_13, !memref_14) -> ()
+        %120 = cute.make_coord(%76, %slot_7) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_8 = cute.slice(%78, %120) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %121 = cute.tiled.copy.retile(%16, %values_6) : (!tiled_copy, !values) -> !memref_13
+        %122 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+        %123 = cute.tiled.copy.partition_D(%16, %here_8, %122) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %121, %123) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %121 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %121 {
-          %149 = arith.muli %73, %c16_i32 : i32
-          %150 = arith.addi %113, %149 : i32
-          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
-          %152 = cute.assume(%115) : (i32) -> !cute.i32<divby 64>
-          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %155 = cute.get_layout(%tiles_15) : !tiles_2
-          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+        %124 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %124 {
+          %152 = arith.muli %76, %c16_i32 : i32
+          %153 = arith.addi %116, %152 : i32
+          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
+          %155 = cute.assume(%118) : (i32) -> !cute.i32<divby 64>
+          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %158 = cute.get_layout(%tiles_15) : !tiles_2
+          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
           %source = cute.group_modes<0, 2> (%here_8) : (!here) -> !source
-          %157 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_12) -> !target_2
+          %160 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %122 = cute.add_offset(%78, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
-        %values_9 = cute.make_view(%122, %14) : !values
+        %125 = cute.add_offset(%81, %21) : (!ptr, !cute.int_tuple<"64">) -> !ptr
+        %values_9 = cute.make_view(%125, %14) : !values
         %slot_10 = arith.muli %first, %c2_i32 : i32
-        %123 = arith.muli %97#0, %c128_i32 : i32
-        %124 = arith.muli %first, %c64_i32 : i32
-        %125 = arith.addi %123, %124 : i32
-        %126 = arith.muli %97#1, %c256_i32 : i32
-        %127 = arith.addi %126, %c128_i32 : i32
-        %128 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %128 {
+        %126 = arith.muli %100#0, %c128_i32 : i32
+        %127 = arith.muli %first, %c64_i32 : i32
+        %128 = arith.addi %126, %127 : i32
+        %129 = arith.muli %100#1, %c256_i32 : i32
+        %130 = arith.addi %129, %c128_i32 : i32
+        %131 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %131 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %129 = cute.assume(%slot_10) : (i32) -> !cute.i32<divby 2>
-        %130 = cute.make_coord(%73, %129) : (i32, !cute.i32<divby 2>) -> !coord
-        %here_11 = cute.slice(%75, %130) : !memref_9, !coord
-        %131 = cute.tiled.copy.retile(%16, %values_9) : (!tiled_copy, !values) -> !memref_13
-        %132 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %133 = cute.tiled.copy.partition_D(%16, %here_11, %132) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %131, %133) : (!stsm, !memref_13, !memref_14) -> ()
+        %132 = cute.assume(%slot_10) : (i32) -> !cute.i32<divby 2>
+        %133 = cute.make_coord(%76, %132) : (i32, !cute.i32<divby 2>) -> !coord
+        %here_11 = cute.slice(%78, %133) : !memref_9, !coord
+        %134 = cute.tiled.copy.retile(%16, %values_9) : (!tiled_copy, !values) -> !memref_13
+        %135 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+        %136 = cute.tiled.copy.partition_D(%16, %here_11, %135) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %134, %136) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %134 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %134 {
-          %149 = arith.muli %73, %c16_i32 : i32
-          %150 = arith.addi %125, %149 : i32
-          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
-          %152 = cute.assume(%127) : (i32) -> !cute.i32<divby 128>
-          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
-          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_4) -> !coord_tensor_13
-          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
-          %155 = cute.get_layout(%tiles_15) : !tiles_3
-          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+        %137 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %137 {
+          %152 = arith.muli %76, %c16_i32 : i32
+          %153 = arith.addi %128, %152 : i32
+          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
+          %155 = cute.assume(%130) : (i32) -> !cute.i32<divby 128>
+          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 128>) -> !coord_4
+          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_4) -> !coord_tensor_13
+          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_13, !cute.shape<"(16,64)">) -> !tiles_3
+          %158 = cute.get_layout(%tiles_15) : !tiles_3
+          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
           %source = cute.group_modes<0, 2> (%here_11) : (!here) -> !source
-          %157 = cute.slice(%tiles_15, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_14) -> !target_3
+          %160 = cute.slice(%tiles_15, %18) : !tiles_3, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_14) -> !target_3
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_3) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %135 = cute.add_offset(%77, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
-        %values_12 = cute.make_view(%135, %14) : !values
-        %136 = arith.muli %first, %c2_i32 : i32
-        %slot_13 = arith.addi %136, %c1_i32 : i32
-        %137 = arith.muli %97#0, %c128_i32 : i32
-        %138 = arith.muli %first, %c64_i32 : i32
-        %139 = arith.addi %137, %138 : i32
-        %140 = arith.muli %97#1, %c256_i32 : i32
-        %141 = arith.addi %140, %c192_i32 : i32
-        %142 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %142 {
+        %138 = cute.add_offset(%80, %22) : (!ptr, !cute.int_tuple<"96">) -> !ptr
+        %values_12 = cute.make_view(%138, %14) : !values
+        %139 = arith.muli %first, %c2_i32 : i32
+        %slot_13 = arith.addi %139, %c1_i32 : i32
+        %140 = arith.muli %100#0, %c128_i32 : i32
+        %141 = arith.muli %first, %c64_i32 : i32
+        %142 = arith.addi %140, %141 : i32
+        %143 = arith.muli %100#1, %c256_i32 : i32
+        %144 = arith.addi %143, %c192_i32 : i32
+        %145 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %145 {
           cute_nvgpu.arch.bulk_wait_group() {n = 1 : i32, read = true} : () -> ()
         }
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %143 = cute.make_coord(%73, %slot_13) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
-        %here_14 = cute.slice(%75, %143) : !memref_9, !cute.coord<"(_,_,?,?)">
-        %144 = cute.tiled.copy.retile(%16, %values_12) : (!tiled_copy, !values) -> !memref_13
-        %145 = cute.make_coord(%70) : (i32) -> !cute.coord<"?">
-        %146 = cute.tiled.copy.partition_D(%16, %here_14, %145) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
-        cute.copy(%15, %144, %146) : (!stsm, !memref_13, !memref_14) -> ()
+        %146 = cute.make_coord(%76, %slot_13) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %here_14 = cute.slice(%78, %146) : !memref_9, !cute.coord<"(_,_,?,?)">
+        %147 = cute.tiled.copy.retile(%16, %values_12) : (!tiled_copy, !values) -> !memref_13
+        %148 = cute.make_coord(%73) : (i32) -> !cute.coord<"?">
+        %149 = cute.tiled.copy.partition_D(%16, %here_14, %148) : (!tiled_copy, !here, !cute.coord<"?">) -> !memref_14
+        cute.copy(%15, %147, %149) : (!stsm, !memref_13, !memref_14) -> ()
         cute_nvgpu.arch.fence_proxy_async() {space = "shared_cta"} : () -> ()
         cute_nvgpu.arch.syncwarp() : () -> ()
-        %147 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %147 {
-          %149 = arith.muli %73, %c16_i32 : i32
-          %150 = arith.addi %139, %149 : i32
-          %151 = cute.assume(%150) : (i32) -> !cute.i32<divby 16>
-          %152 = cute.assume(%141) : (i32) -> !cute.i32<divby 64>
-          %153 = cute.make_coord(%151, %152) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
-          %154 = cute.domain_offset(%tmas_c_2, %153) : (!tma_a_2, !coord_3) -> !coord_tensor_11
-          %tiles_15 = cute.flat_divide(%154, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
-          %155 = cute.get_layout(%tiles_15) : !tiles_2
-          %156:2 = cute.get_scalars<{only_dynamic}> (%155) : !layout_3
+        %150 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %150 {
+          %152 = arith.muli %76, %c16_i32 : i32
+          %153 = arith.addi %142, %152 : i32
+          %154 = cute.assume(%153) : (i32) -> !cute.i32<divby 16>
+          %155 = cute.assume(%144) : (i32) -> !cute.i32<divby 64>
+          %156 = cute.make_coord(%154, %155) : (!cute.i32<divby 16>, !cute.i32<divby 64>) -> !coord_3
+          %157 = cute.domain_offset(%tmas_c_2, %156) : (!tma_a_2, !coord_3) -> !coord_tensor_11
+          %tiles_15 = cute.flat_divide(%157, %17) : (!coord_tensor_11, !cute.shape<"(16,64)">) -> !tiles_2
+          %158 = cute.get_layout(%tiles_15) : !tiles_2
+          %159:2 = cute.get_scalars<{only_dynamic}> (%158) : !layout_3
           %source = cute.group_modes<0, 2> (%here_14) : (!here) -> !source
-          %157 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
-          %target = cute.group_modes<0, 2> (%157) : (!coord_tensor_12) -> !target_2
+          %160 = cute.slice(%tiles_15, %18) : !tiles_2, !cute.coord<"(_,_,0,0)">
+          %target = cute.group_modes<0, 2> (%160) : (!coord_tensor_12) -> !target_2
           cute.copy(%tmas_c, %source, %target) : (!tmas_c, !source, !target_2) -> ()
           cute_nvgpu.arch.bulk_commit_group() : () -> ()
         }
-        %148 = arith.cmpi eq, %70, %c0_i32 : i32
-        scf.if %148 {
+        %151 = arith.cmpi eq, %73, %c0_i32 : i32
+        scf.if %151 {
           cute_nvgpu.arch.bulk_wait_group() {n = 0 : i32, read = true} : () -> ()
         }
-        scf.yield %c0_i32, %c0_i32, %c1_i32, %97#2, %97#3, %97#4 : i32, i32, i32, i32, i32, i32
+        scf.yield %c0_i32, %c0_i32, %c1_i32, %100#2, %100#3, %100#4 : i32, i32, i32, i32, i32, i32
       }
       cute_nvgpu.arch.cluster_arrive() : () -> ()
       cute_nvgpu.arch.cluster_wait() : () -> ()
@@ -999,61 +1008,71 @@ module attributes {gpu.container_module} {
     %15:3 = cute.get_scalars<{only_dynamic}> (%14) : !cute.layout<"(?,?):(?,1)">
     %16 = arith.cmpi eq, %15#1, %13#1 : i32
     cf.assert %16, "A and B must have the same K"
-    %17 = arith.cmpi eq, %15#0, %11#0 : i32
-    cf.assert %17, "A and C must have the same M"
-    %18 = arith.cmpi eq, %13#0, %11#1 : i32
-    cf.assert %18, "B and C must have the same N"
-    %19 = cute.make_int_tuple(%11#0) : (i32) -> !cute.int_tuple<"?">
-    %20 = cute.ceil_div(%19, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
-    %21 = cute.get_scalars<{only_dynamic}> (%20) : !cute.int_tuple<"?">
-    %22 = cute.make_int_tuple(%11#1) : (i32) -> !cute.int_tuple<"?">
-    %23 = cute.ceil_div(%22, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %17 = cute.size<[0]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %18 = cute.get_scalars<{only_dynamic}> (%17) : !cute.int_tuple<"?">
+    %19 = cute.size<[1]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %20 = cute.get_scalars<{only_dynamic}> (%19) : !cute.int_tuple<"?">
+    %21 = arith.cmpi eq, %15#0, %18 : i32
+    cf.assert %21, "A and C must have the same M"
+    %22 = arith.cmpi eq, %13#0, %20 : i32
+    cf.assert %22, "B and C must have the same N"
+    %23 = cute.size<[0]> (%C) : (!A) -> !cute.int_tuple<"?">
     %24 = cute.get_scalars<{only_dynamic}> (%23) : !cute.int_tuple<"?">
-    %tiles = arith.muli %21, %24 : i32
-    %25 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_2
-    %26 = cute.make_shape(%15#0, %15#1) : (i32, i32) -> !cute.shape<"(?,?)">
-    %27 = cute.assume(%15#2) : (i32) -> !cute.i32<divby 8>
-    %28 = cute.make_stride(%27) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %29 = cute.make_layout(%26, %28) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
-    %A_0 = cute.make_view(%25, %29) : !A_2
-    %30 = cute.get_layout(%A_0) : !A_2
-    %31:3 = cute.get_scalars<{only_dynamic}> (%30) : !layout_6
-    %32 = cute.assume(%1) : (!cute.ptr<f16, gmem>) -> !ptr_2
-    %33 = cute.make_shape(%13#0, %13#1) : (i32, i32) -> !cute.shape<"(?,?)">
-    %34 = cute.assume(%13#2) : (i32) -> !cute.i32<divby 8>
-    %35 = cute.make_stride(%34) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %36 = cute.make_layout(%33, %35) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
-    %B_1 = cute.make_view(%32, %36) : !A_2
-    %37 = cute.get_layout(%B_1) : !A_2
-    %38:3 = cute.get_scalars<{only_dynamic}> (%37) : !layout_6
-    %39 = cute.assume(%0) : (!cute.ptr<f16, gmem>) -> !ptr_2
-    %40 = cute.make_shape(%11#0, %11#1) : (i32, i32) -> !cute.shape<"(?,?)">
-    %41 = cute.assume(%11#2) : (i32) -> !cute.i32<divby 8>
-    %42 = cute.make_stride(%41) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
-    %43 = cute.make_layout(%40, %42) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
-    %C_2 = cute.make_view(%39, %43) : !A_2
-    %44 = cute.get_layout(%C_2) : !A_2
-    %45:3 = cute.get_scalars<{only_dynamic}> (%44) : !layout_6
-    %46:2 = cute_nvgpu.make_tma_load(%A_0, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
-    %47:2 = cute_nvgpu.make_tma_load(%B_1, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
-    %48:2 = cute_nvgpu.make_tma_store(%C_2, %6, %7) {swizzle = 128 : i32} : (!A_2, !layout_5, !cute.shape<"(16,64)">) -> (!tmas_c, !tma_a_2)
-    %49 = cute.make_int_tuple(%45#0, %45#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-    %50 = cute.ceil_div(%49, %8) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(256,256)">) -> !cute.int_tuple<"(?,?)">
-    %51:2 = cute.get_scalars<{only_dynamic}> (%50) : !cute.int_tuple<"(?,?)">
-    %52 = cute.make_int_tuple(%31#1) : (i32) -> !cute.int_tuple<"?">
-    %53 = cute.ceil_div(%52, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
-    %k_tiles = cute.get_scalars<{only_dynamic}> (%53) : !cute.int_tuple<"?">
-    %tiles_3 = arith.muli %51#0, %51#1 : i32
-    %54 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
-    %55 = cute.ceil_div(%54, %9) : (!cute.int_tuple<"?">, !cute.int_tuple<"66">) -> !cute.int_tuple<"?">
-    %56 = cute.get_scalars<{only_dynamic}> (%55) : !cute.int_tuple<"?">
-    %waves = arith.maxui %56, %c1_i32 : i32
-    %57 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
-    %58 = cute.make_int_tuple(%waves) : (i32) -> !cute.int_tuple<"?">
-    %59 = cute.ceil_div(%57, %58) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
-    %60 = cute.get_scalars<{only_dynamic}> (%59) : !cute.int_tuple<"?">
-    %grid = arith.muli %60, %c2_i32 : i32
-    gpu.launch_func @kernels::@gemm clusters in (%c2_i32, %c1_i32, %c1_i32) blocks in (%grid, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%46#0 : !tma_a, %46#1 : !tma_a_2, %47#0 : !tma_a, %47#1 : !tma_a_2, %48#0 : !tmas_c, %48#1 : !tma_a_2, %51#0 : i32, %51#1 : i32, %k_tiles : i32)
+    %25 = cute.size<[1]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %26 = cute.get_scalars<{only_dynamic}> (%25) : !cute.int_tuple<"?">
+    %27 = cute.size<[0]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %28 = cute.get_scalars<{only_dynamic}> (%27) : !cute.int_tuple<"?">
+    %29 = cute.size<[1]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %30 = cute.get_scalars<{only_dynamic}> (%29) : !cute.int_tuple<"?">
+    %31 = cute.make_int_tuple(%11#0) : (i32) -> !cute.int_tuple<"?">
+    %32 = cute.ceil_div(%31, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %33 = cute.get_scalars<{only_dynamic}> (%32) : !cute.int_tuple<"?">
+    %34 = cute.make_int_tuple(%11#1) : (i32) -> !cute.int_tuple<"?">
+    %35 = cute.ceil_div(%34, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %36 = cute.get_scalars<{only_dynamic}> (%35) : !cute.int_tuple<"?">
+    %tiles = arith.muli %33, %36 : i32
+    %37 = cute.assume(%2) : (!cute.ptr<f16, gmem>) -> !ptr_2
+    %38 = cute.make_shape(%15#0, %15#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %39 = cute.assume(%15#2) : (i32) -> !cute.i32<divby 8>
+    %40 = cute.make_stride(%39) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
+    %41 = cute.make_layout(%38, %40) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
+    %A_0 = cute.make_view(%37, %41) : !A_2
+    %42 = cute.get_layout(%A_0) : !A_2
+    %43:3 = cute.get_scalars<{only_dynamic}> (%42) : !layout_6
+    %44 = cute.assume(%1) : (!cute.ptr<f16, gmem>) -> !ptr_2
+    %45 = cute.make_shape(%13#0, %13#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %46 = cute.assume(%13#2) : (i32) -> !cute.i32<divby 8>
+    %47 = cute.make_stride(%46) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
+    %48 = cute.make_layout(%45, %47) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
+    %B_1 = cute.make_view(%44, %48) : !A_2
+    %49 = cute.get_layout(%B_1) : !A_2
+    %50:3 = cute.get_scalars<{only_dynamic}> (%49) : !layout_6
+    %51 = cute.assume(%0) : (!cute.ptr<f16, gmem>) -> !ptr_2
+    %52 = cute.make_shape(%11#0, %11#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %53 = cute.assume(%11#2) : (i32) -> !cute.i32<divby 8>
+    %54 = cute.make_stride(%53) : (!cute.i32<divby 8>) -> !cute.stride<"(?{div=8},1)">
+    %55 = cute.make_layout(%52, %54) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=8},1)">) -> !layout_6
+    %C_2 = cute.make_view(%51, %55) : !A_2
+    %56:2 = cute_nvgpu.make_tma_load(%A_0, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
+    %57:2 = cute_nvgpu.make_tma_load(%B_1, %4, %5) {swizzle = 128 : i32} : (!A_2, !layout_4, !cute.shape<"(128,64)">) -> (!tma_a, !tma_a_2)
+    %58:2 = cute_nvgpu.make_tma_store(%C_2, %6, %7) {swizzle = 128 : i32} : (!A_2, !layout_5, !cute.shape<"(16,64)">) -> (!tmas_c, !tma_a_2)
+    %59 = cute.make_int_tuple(%24, %26) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+    %60 = cute.ceil_div(%59, %8) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(256,256)">) -> !cute.int_tuple<"(?,?)">
+    %61:2 = cute.get_scalars<{only_dynamic}> (%60) : !cute.int_tuple<"(?,?)">
+    %62 = cute.make_int_tuple(%43#1) : (i32) -> !cute.int_tuple<"?">
+    %63 = cute.ceil_div(%62, %3) : (!cute.int_tuple<"?">, !cute.int_tuple<"64">) -> !cute.int_tuple<"?">
+    %k_tiles = cute.get_scalars<{only_dynamic}> (%63) : !cute.int_tuple<"?">
+    %tiles_3 = arith.muli %61#0, %61#1 : i32
+    %64 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
+    %65 = cute.ceil_div(%64, %9) : (!cute.int_tuple<"?">, !cute.int_tuple<"66">) -> !cute.int_tuple<"?">
+    %66 = cute.get_scalars<{only_dynamic}> (%65) : !cute.int_tuple<"?">
+    %waves = arith.maxui %66, %c1_i32 : i32
+    %67 = cute.make_int_tuple(%tiles_3) : (i32) -> !cute.int_tuple<"?">
+    %68 = cute.make_int_tuple(%waves) : (i32) -> !cute.int_tuple<"?">
+    %69 = cute.ceil_div(%67, %68) : (!cute.int_tuple<"?">, !cute.int_tuple<"?">) -> !cute.int_tuple<"?">
+    %70 = cute.get_scalars<{only_dynamic}> (%69) : !cute.int_tuple<"?">
+    %grid = arith.muli %70, %c2_i32 : i32
+    gpu.launch_func @kernels::@gemm clusters in (%c2_i32, %c1_i32, %c1_i32) blocks in (%grid, %c1_i32, %c1_i32) threads in (%c384_i32, %c1_i32, %c1_i32) : i32 args(%56#0 : !tma_a, %56#1 : !tma_a_2, %57#0 : !tma_a, %57#1 : !tma_a_2, %58#0 : !tmas_c, %58#1 : !tma_a_2, %61#0 : i32, %61#1 : i32, %k_tiles : i32)
     gpu.launch_func @kernels::@gemm_any blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c256_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A) {cute.fallback}
     return
   }

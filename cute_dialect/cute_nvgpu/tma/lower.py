@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, i16, i32, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from cute_dialect.arch.tensor_map_codes import (
     ELEMENT_CODES,
@@ -134,7 +134,11 @@ def _prefetch_box(low: Lowering, op: Operation) -> None:
 def _prefetch(low: Lowering, op: Operation) -> None:
     from cute_dialect.upstream import nvvm
 
-    low.build.add(nvvm.OPS["prefetch"](low.value(op.operands[0]), None, tensormap=True))
+    tensor_map = low.value(op.operands[0])
+    # Of a generic pointer to a parameter LLVM fetches twice, from the parameters' space and from the generic one.
+    kernel = tensor_map.block.parent_op() if isinstance(tensor_map, BlockArgument) else None
+    given = kernel is not None and "gpu.kernel" in kernel.attributes
+    low.build.add(nvvm.OPS["prefetch"](tensor_map, None, tensormap=True, in_param_space=True if given else None))
 
 
 HANDLERS: Mapping[str, Handler] = {

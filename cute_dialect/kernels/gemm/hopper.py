@@ -128,8 +128,9 @@ def gemm(
     # This block's tiles: every n-th one, n the number of clusters.
     tiles = Tiles(c, raster, places)
     work = WORK[work_of(config)](config, tiles, k_tiles, shared)
+    # The thread that loads fetches the tensor maps of what it loads, no others: all wait for its first load.
     if cute.arch.thread_idx().x == 0:
-        for atom, _ in (tma_a, tma_b, *(() if c.direct else tmas_c.values())):
+        for atom, _ in (tma_a, tma_b):
             cpasync.prefetch_descriptor(atom)
 
     # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
@@ -145,13 +146,16 @@ def gemm(
         batch=c.batch,
     )  # fmt: skip
     producer, consumer = ring_between(c)
-    # The first loads: those that only this block's barriers see need not wait for the cluster, nor do others wait for
-    # the thread that begins them.
+    # The first loads: those that only this block's barriers see wait neither for the cluster nor for the block (who
+    # begins them has made the barriers), nor do others wait for them.
     loads = Loads(c, a, b, producer, tiles, k_tiles)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
-        pipeline.pipeline_init_wait(blocks)
+        if cute.arch.warpgroup_idx() == 0:
+            cute.arch.barrier_arrive(0, c.threads)
+        else:
+            cute.arch.barrier(0, c.threads)
     if c.dependent:
         cute.arch.griddepcontrol_wait()
         cute.arch.griddepcontrol_launch_dependents()
@@ -160,6 +164,9 @@ def gemm(
         pipeline.pipeline_init_wait(blocks)
 
     def consume(group: Any) -> None:
+        if not c.direct and cute.arch.thread_idx().x == 128:
+            for atom, _ in tmas_c.values():
+                cpasync.prefetch_descriptor(atom)
         kind = FromRegisters if c.through_registers else Products
         products = kind(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer
@@ -207,12 +214,15 @@ class Loads:
         self.c, self.operands, self.producer, self.tiles, self.k_tiles = c, (a, b), producer, tiles, k_tiles
 
     def early(self, item: Any) -> None:
-        """Begin the first loads: those that only this block's barriers see need not wait for the cluster."""
-        if self.c.early and cute.arch.thread_idx().x == 0:
-            pipe, place = self.producer.pipe, self.tiles.place(item.tile)
-            for i in range(cute.min(item.steps, self.c.stages)):
-                cute.arch.mbarrier_arrive_and_expect_tx(pipe.full(i), pipe.tx_count)
-                self._fetch(i, pipe.full(i), item.k + i, place, shared=False)
+        """Begin the first loads, those that only this block's barriers see: by the thread that has made these (of a
+        whole warp the same one is elected each time), which need not wait for anyone.
+        """
+        if self.c.early and cute.arch.warp_idx() == 0:
+            with cute.arch.elect_one():
+                pipe, place = self.producer.pipe, self.tiles.place(item.tile)
+                for i in range(cute.min(item.steps, self.c.stages)):
+                    cute.arch.mbarrier_arrive_and_expect_tx(pipe.full(i), pipe.tx_count)
+                    self._fetch(i, pipe.full(i), item.k + i, place, shared=False)
 
     def begin(self, item: Any) -> Any:
         """Bring what the first loads have left to the cluster; returns how many stages they are."""

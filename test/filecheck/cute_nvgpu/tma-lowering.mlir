@@ -55,7 +55,7 @@ module attributes {gpu.container_module} {
       // ARCH:      cute_nvgpu.arch.tma_reduce
       // BASE:      nvvm.cp.async.bulk.tensor.reduce %arg2, %{{.*}}, box[%{{.*}}, %{{.*}}] {redKind = #nvvm.tma_redux_kind<add>} : !llvm.ptr, <3>
       cute.copy(%reduce, %s, %x) : (!reduce, !s, !tile) -> ()
-      // BASE:      nvvm.prefetch tensormap, %arg0 : !llvm.ptr
+      // BASE:      nvvm.prefetch tensormap in_param_space, %arg0 : !llvm.ptr
       cute_nvgpu.arch.prefetch_tensormap(%load) : (!load) -> ()
       gpu.return
     }

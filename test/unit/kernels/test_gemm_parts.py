@@ -1,0 +1,44 @@
+"""Random configurations of the Hopper GEMMs: a handful; more in ``test/oracle/gemm_parts_fuzz.py``."""
+
+from __future__ import annotations
+
+import gemm_parts
+import numpy as np
+import pytest
+from gemm_parts import EPILOGUES, OPTIONS, accepted, pairs, wrong
+
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_a_configuration_is_refused_or_right(case: int) -> None:
+    rng = np.random.default_rng([5, case])
+    _, config, _ = accepted(rng)
+    assert wrong(rng, config) == ""
+
+
+def test_what_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference without the epilogue that the kernel has."""
+    config = GemmConfig(tile=(64, 32, 64), cluster_m=1, deferred=False, epilogue=EPILOGUES[4])
+    exact = gemm_parts._exact
+    plain = config._replace(epilogue=EPILOGUES[0])
+    monkeypatch.setattr(gemm_parts, "_exact", lambda c, a, b, given: exact(plain, a, b, given))
+    assert "elements are wrong" in wrong(np.random.default_rng(0), config)
+
+
+def test_every_option_is_drawn() -> None:
+    rng, met = np.random.default_rng(0), set[tuple[str, str]]()
+    kinds = set[type]()
+    for _ in range(1200):
+        taken, config, _ = accepted(rng)
+        kinds.add(type(config))
+        met |= {x for pair in pairs(taken) for x in pair}
+    missing = {(n, str(v)) for n, values in OPTIONS.items() for v in values if n not in ("tile", "element")} - met
+    assert not missing and SplitConfig in kinds and len(kinds) == 3
+    assert {*OPTIONS} >= {*GemmConfig._fields} - {"fallback", "array"}
+
+
+def test_nothing_waits_for_the_block_before_the_first_load() -> None:
+    text = gemm_text(GemmConfig(cluster_m=1, deferred=False))
+    assert "named_barrier_arrive" in text and "sync_threads" not in text
