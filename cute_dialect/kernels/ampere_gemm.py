@@ -26,7 +26,7 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
 from cute_dialect.kernels.staged import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
@@ -103,7 +103,7 @@ class AmpereGemm:
             raise TypeError(f"expected matrices of one type, Float16 or BFloat16, got {A}, {B}, {C}")
         if C.element_type not in (cute.Float16, cute.BFloat16, cute.Float32):
             raise TypeError(f"expected C of Float16, BFloat16 or Float32, got {C}")
-        self.config.epilogue.check_shapes(C, addends, pairs=False, array=self.config.array)
+        self.config.epilogue.check_shapes(C, addends, pairs=False, array=self.config.array, groups=count_of(places))
         if C.leading_dim == 0:
             raise ValueError(f"expected C with contiguous rows, got {C}")
         matrices = check_extents(A, B, C, places=places)

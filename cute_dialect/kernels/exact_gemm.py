@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
-from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix, places_of
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix, places_of
 from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
@@ -71,7 +71,7 @@ def launch(
         raise ValueError(f"expected C with contiguous rows, got {C}")
     matrices = check_extents(A, B, C, places=places)
     addends = Addends(source, bias, alpha, beta, operands)
-    config.epilogue.check_shapes(C, addends, pairs=False, array=config.array)
+    config.epilogue.check_shapes(C, addends, pairs=False, array=config.array, groups=count_of(places))
     (bm, bn, _) = _FAST.tile
     raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (bm, bn)), matrices=matrices)
     other, sizes = exact_any(A, B, C, raster, addends, places, config), {"grid": raster.count(), "block": _ANY.threads}

@@ -26,7 +26,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import BITS, factors, number, outputs_of, rounded, sums_of
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused, is_exact
-from cute_dialect.kernels.gemm.operands import PLACES, check_extents, layouts_of, of_matrix
+from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
 from cute_dialect.kernels.gemm.parts import Shared
 from cute_dialect.kernels.split_tf32 import parts_of
 from cute_dialect.kernels.staged import BlocksOfK, Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
@@ -142,8 +142,8 @@ class WarpConfig(NamedTuple):
             )
         self.epilogue.check()
         e = self.epilogue
-        if self.array and (not self.batch or e.graph is not None):
-            raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
+        if self.array and not self.batch:
+            raise ValueError("expected a batch where matrices lie anywhere")
         plain = e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
         if self.element == "f64" and not (plain if e.graph is None else is_exact(e.graph)):
             raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {e.name}")
@@ -210,7 +210,7 @@ def launch(
         tiles = utils.GroupedRaster(cute.ceil_div(plain_shape(C), c.tile))
         gemm_16(A, B, C, tiles, addends, places, shared, c).launch(grid=tiles.count(), block=c.threads)
         return
-    c.epilogue.check_shapes(C, addends, pairs=False, array=c.array)
+    c.epilogue.check_shapes(C, addends, pairs=False, array=c.array, groups=count_of(places))
     if C.leading_dim == 0:
         raise ValueError(f"expected C with contiguous rows, got {C}")
     matrices = check_extents(A, B, C, places=places)

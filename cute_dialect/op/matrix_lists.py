@@ -6,20 +6,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.elements import layout_name
+from cute_dialect.op.epilogue.bound import alone, traced_of
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.gemm import mm
+from cute_dialect.op.known import Extras
 from cute_dialect.op.plans.arguments import on_the_cpu
-from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of
+from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of, with_epilogue
 from cute_dialect.op.plans.functors import number
 from cute_dialect.op.plans.plan import Gemm
 from cute_dialect.op.plans.planned import found_type, read
 from cute_dialect.op.plans.steps import Split
-from cute_dialect.op.plans.together import Matrices
+from cute_dialect.op.plans.together import Matrices, apart
 from cute_dialect.op.product import Interpreted
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -44,7 +48,7 @@ class _Kind(NamedTuple):
     accumulator: str | None
     arithmetic: str
     activation: str
-    hook: Hook | None
+    hook: Hook | Traced | None
 
 
 def mm_array(
@@ -61,6 +65,8 @@ def mm_array(
     bias: Any = None,
     activation: str = "",
     hook: Hook | None = None,
+    epilogue: Any = None,
+    args: Mapping[str, Any] | None = None,
     dtype: object = None,
     math: str = "default",
     accumulator: object = None,
@@ -68,7 +74,7 @@ def mm_array(
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
-) -> list[Any]:
+) -> Any:
     """Return ``activation(alpha * A @ B + beta * C + bias)`` of each A of ``As`` with the B of ``Bs`` in its place:
     equal products, of matrices that lie anywhere, by one launch (:func:`cute_dialect.op.explain` says where by more).
 
@@ -78,7 +84,11 @@ def mm_array(
     Addresses in an array on a GPU are fetched, for which the call waits.  ``Cs`` are of the type and layout of D.
     ``alpha``, ``beta``, ``bias`` ((N,) or (M, 1), one for all), ``activation``, ``hook``, ``dtype``, ``math``,
     ``accumulator``: as of :func:`~cute_dialect.op.gemm.mm`; ``split_k``: as of :meth:`Gemm.run
-    <cute_dialect.op.plans.plan.Gemm.run>`.  Matrices are not copied, but numpy arrays for a GPU.
+    <cute_dialect.op.plans.plan.Gemm.run>`.  Matrices are not copied, but numpy arrays for a GPU.  ``epilogue``,
+    ``args``: as of :func:`~cute_dialect.op.gemm.bmm`: arrays are (L, …), one each a product, or for all; what is
+    returned is what the function returns, D as a list, other results as arrays (L, …).
+
+    Torch has gradients of it: products of lists again, and of one with an epilogue products one by one.
 
     >>> import numpy as np
     >>> [d[0, 0] for d in mm_array([np.ones((8, 8), "f2")] * 2, [np.eye(8, dtype="f2")] * 2, device="cpu")]
@@ -89,29 +99,125 @@ def mm_array(
     tell = run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     given = _listed(As, Bs, outs, Cs)
-    plan, problem = _plan(given, shape, element, layouts, activation, hook, dtype, math, accumulator)
+    traced = None
+    if epilogue is not None:
+        alone("mm_array", Extras(alpha, beta, Cs, bias, activation, hook))
+        traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))
+    if _learns(*given, bias, *(args or {}).values()):
+        how = {
+            "dtype": dtype,
+            "math": math,
+            "accumulator": accumulator,
+            "device": device,
+            "stream": stream,
+            **run,
+            "report": tell,
+        }
+        if outs is not None:
+            raise UnsupportedError("mm_array: expected no outs where gradients are wanted: torch.no_grad(), or no outs")
+        if traced is not None:
+            return _one_by_one(given, traced, args or {}, how)
+        from cute_dialect.op.matrix_gradients import learned
+
+        return learned(given, {"alpha": alpha, "beta": beta}, bias, activation, hook, how)
+    plan, problem = _plan(given, shape, element, layouts, activation, traced or hook, dtype, math, accumulator)
     found, results = products_of(
-        "mm_array", plan.kinds, *given, alpha=number("alpha", alpha),
-        beta=0.0 if Cs is None else number("beta", beta), bias=bias, problem=problem, on_cpu=on_the_cpu(options),
+        "mm_array", plan.kinds, *given, alpha=number("alpha", alpha), beta=0.0 if Cs is None else number("beta", beta),
+        bias=bias, problem=problem, on_cpu=on_the_cpu(options), traced=traced,
     )  # fmt: skip
+    made = None
+    if traced is not None:
+        found, made = with_epilogue("mm_array", found, results, traced, args or {}, plan.kinds)
     operation = plan.operation_for(as_batch(found))
-    done = Matrices(operation, found, results, stream, options, Split.of(split_k), "mm_array")
+    split = Split.of(split_k)
+    why = "" if made is None else f"{split.parts} parts of K" if split.parts > 1 else apart(operation, found)
+    if made is not None and why:
+        if isinstance(given[0][0], int) or split.parts > 1:
+            raise UnsupportedError(f"mm_array: expected what one launch computes for an epilogue, got {why}")
+        how = {
+            "dtype": dtype,
+            "math": math,
+            "accumulator": accumulator,
+            "device": device,
+            "stream": stream,
+            **run,
+            "report": tell,
+        }
+        return _one_by_one((given[0], given[1], None, results), made.traced, made.results | dict(args or {}), how)
+    done = Matrices(
+        operation, found, results, stream, options, split, "mm_array", None if made is None else made.results
+    )
     report = done.launch()
     if tell is not None and report is not None:
         tell(report)
     if found[0].d.device < 0:
         done.sync()
-    return list(done.D) if outs is None else outs
+    listed = list(done.D) if outs is None else outs
+    return listed if made is None else made.traced.formed({**made.results, "D": listed})
+
+
+def _sums(given: Sequence[Any], shape: Sequence[int] | None) -> tuple[int, int, int]:
+    """Return (L, M, N) of the sums.  Raises ShapeError."""
+    As, Bs = given[:2]
+    if shape is not None:
+        return len(As), shape[0], shape[1]
+    sizes: list[tuple[int, ...]] = [tuple(getattr(x[0], "shape", ())) for x in (As, Bs)]
+    if {len(x) for x in sizes} != {2}:
+        raise ShapeError(f"mm_array: expected matrices in lists, got shapes {sizes[0]} and {sizes[1]}")
+    return len(As), sizes[0][0], sizes[1][1]
+
+
+def _learns(*given: Any) -> bool:
+    """Tell whether torch wants gradients of arrays, or of those of lists."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    lists = [x if isinstance(x, list) else [x] for x in given]
+    return any([isinstance(t, torch.Tensor) and t.requires_grad for x in lists for t in x])
+
+
+def _one_by_one(given: Sequence[Any], traced: Traced, args: Mapping[str, Any], how: Mapping[str, Any]) -> Any:
+    """Compute products with an epilogue by a call each, of what belongs to it of the epilogue's arrays."""
+    As, Bs, _, outs = given
+    count, by_name = len(As), {x.name: x for x in traced.arguments}
+    kept = {n: x for n, x in how.items() if x is not None}
+    results: dict[str, list[Any]] = {n: [] for n in traced.results}
+    for i, (a, b) in enumerate(zip(As, Bs)):
+        own: dict[str, Any] = {}
+        for n, t in args.items():
+            each = n in by_name or n in traced.results
+            batch = each and len(getattr(t, "shape", ())) == 3
+            own[n] = (t[i if t.shape[0] == count else 0] if batch else t) if n != "D" else None
+        own = {n: t for n, t in own.items() if t is not None}
+        found = mm(a, b, None if outs is None else outs[i], epilogue=traced.function, args=own, **kept)
+        named = found if traced.form != "one" else (found,)
+        formed: Mapping[str, Any] = named if isinstance(named, dict) else dict(zip(traced.returned, named))
+        for n in results:
+            results[n].append(formed[n])
+    stacked = {n: _stacked(x) if args.get(n) is None else args[n] for n, x in results.items() if n != "D"}
+    return traced.formed({**stacked, "D": results["D"]})
+
+
+def _stacked(arrays: Sequence[Any]) -> Any:
+    """Return arrays as one, the first index telling them apart."""
+    if type(arrays[0]).__module__.partition(".")[0] == "torch":
+        return sys.modules["torch"].stack(list(arrays))
+    import numpy as np
+
+    return np.stack(list(arrays))  # cupy's arrays take it over
 
 
 def explained_array(As: Any, Bs: Any, others: int = 4, **call: Any) -> Explanation:
     """Return how :func:`mm_array` computes a call, and by how many launches; ``call``: its arguments by name."""
     given = _listed(As, Bs, call.get("outs"), call.get("Cs"))
+    sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))
+    traced = None if sums is None else traced_of("mm_array", call["epilogue"], call.get("args") or {}, sums)
     plan, problem = _plan(
         given, call.get("shape"), call.get("element"), call.get("layouts", ("row",) * 3), call.get("activation", ""),
-        call.get("hook"), call.get("dtype"), call.get("math", "default"), call.get("accumulator"),
+        traced or call.get("hook"), call.get("dtype"), call.get("math", "default"), call.get("accumulator"),
     )  # fmt: skip
-    return explained_products(plan, "mm_array", *given, problem=problem, others=others)
+    visited = None if traced is None else (traced, call.get("args") or {})
+    return explained_products(plan, "mm_array", *given, problem=problem, others=others, visited=visited)
 
 
 def _listed(As: Any, Bs: Any, outs: Any, Cs: Any) -> tuple[Any, Any, Any, Any]:
@@ -135,17 +241,12 @@ def _listed(As: Any, Bs: Any, outs: Any, Cs: Any) -> tuple[Any, Any, Any, Any]:
             raise ShapeError(f"mm_array: expected as many {name} as As ({count}), got {len(x)}")
     if count == 0:
         raise ShapeError("mm_array: expected at least one matrix, got none")
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.is_grad_enabled():
-        for name, x in zip(("As", "Bs", "Cs"), found):
-            if any([isinstance(t, torch.Tensor) and t.requires_grad for t in x or ()]):
-                raise UnsupportedError(f"mm_array: expected {name} that get no gradients: bmm has them")
     return found[0], found[1], found[2], found[3]
 
 
 def _plan(
     given: tuple[Any, Any, Any, Any], shape: Sequence[int] | None, element: object, layouts: Sequence[object],
-    activation: str, hook: Hook | None, dtype: object, math: str, accumulator: object,
+    activation: str, hook: Hook | Traced | None, dtype: object, math: str, accumulator: object,
 ) -> tuple[Gemm, Sequence[int] | None]:  # fmt: skip
     """Return the plan of a call, and (M, N, K) where operands are addresses.  Raises OpError."""
     As, Bs, _, outs = given

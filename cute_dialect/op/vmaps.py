@@ -20,15 +20,18 @@ import torch
 __all__ = ["differentiates", "maps_of", "wrapped"]
 
 
+_FUNCTORCH: Any = getattr(torch, "_C")._functorch  # noqa: B009
+
+
 def wrapped(*tensors: Any) -> bool:
     """Tell whether tensors are those of ``torch.vmap``, ``torch.func.grad`` or the like: they have no memory."""
-    told: Callable[[Any], bool] | None = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
+    told: Callable[[Any], bool] | None = getattr(_FUNCTORCH, "is_functorch_wrapped_tensor", None)
     return told is not None and any([told(t) for t in tensors])
 
 
 def differentiates(*tensors: Any) -> bool:
     """Tell whether ``torch.func.grad`` or the like wants gradients of tensors."""
-    functorch: Any = torch._C._functorch
+    functorch = _FUNCTORCH
     kinds = functorch.TransformType.Grad, functorch.TransformType.Jvp
     if torch.compiler.is_compiling() or functorch.peek_interpreter_stack() is None:
         return False
@@ -56,7 +59,7 @@ def maps_of(call: str, slope: bool = False) -> Callable[..., Any]:
         matrices = max(x.shape[1 if m else 0] for x, m in ((a, of_a), (b, of_b))) if several else 1
         rows, columns = a.shape[-2], b.shape[-1]
 
-        def batch(x: torch.Tensor, of_x: bool, shape: tuple[int, int], one: bool) -> torch.Tensor:
+        def batch(x: Any, of_x: bool, shape: tuple[int, int], one: bool) -> torch.Tensor:
             """Return (n L, …), or (1, …) of what is ``one`` for all."""
             if not of_x and one:
                 return x.reshape(1, *shape)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from cute_dialect import op
 from cute_dialect.kernels.combine_parts import combine_parts_text
-from cute_dialect.op import compiled, product
+from cute_dialect.op import compiled, matrix_lists, product
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.epilogue import pairs, relu, silu
+from cute_dialect.op.plans import operation
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -126,9 +128,28 @@ def mapped(place: str, device: str | None) -> Result:
     return [plain, both, found.detach(), x.grad, w.grad], [exact[0], twice, exact, of_x, of_w]  # type: ignore[list-item]
 
 
+def listed(place: str, device: str | None) -> Result:
+    """Products of lists with gradients, and one with a traced epilogue."""
+    a, b = ([integers(*shape, device=place, seed=i) for i in range(3)] for shape in ((64, 72), (72, 96)))
+    xs, ws = ([t.clone().requires_grad_() for t in x] for x in (a, b))
+    bias = integers(96, dtype=f32, device=place).requires_grad_()
+    found = op.mm_array(xs, ws, bias=bias, activation="relu", device=device)
+    grads = [integers(64, 96, device=place, seed=i + 9) for i in range(3)]
+    torch.autograd.backward(found, grads)
+    each = integers(3, 1, 96, dtype=f32, device=place)
+    visited = op.mm_array(a, b, epilogue=lambda accum, each: 2 * accum + each, args={"each": each}, device=device)
+    sums = [x.double() @ y.double() for x, y in zip(a, b)]
+    wide = [(s + bias.detach().double()).relu() for s in sums]
+    slopes = [g.double() * (y > 0) for g, y in zip(grads, wide)]
+    exact = [*wide, *(s @ y.double().T for s, y in zip(slopes, b)), *(x.double().T @ s for s, x in zip(slopes, a))]
+    exact += [sum(s.sum(0) for s in slopes), *(2 * s + e.double() for s, e in zip(sums, each))]  # type: ignore[list-item]
+    got = [*(t.detach() for t in found), *(t.grad for t in (*xs, *ws, bias)), *visited]
+    return got, exact  # type: ignore[return-value]
+
+
 CALLS: dict[str, Callable[[str, str | None], Result]] = {
     "layer": layer, "added": added, "batch": batch, "plain": plain, "doubles": doubles, "module": module,
-    "products": products, "visited": visited, "gated": gated, "mapped": mapped,
+    "products": products, "visited": visited, "gated": gated, "mapped": mapped, "listed": listed,
 }  # fmt: skip
 
 
@@ -148,12 +169,19 @@ def texts() -> Iterator[tuple[str, str]]:
         found[config.name] = lambda: combine_parts_text(config)
         return lambda *_, **__: None
 
-    before = ways.runner, ways.any_rows, product.combiner
+    def planned(variant: Any, **_: Any) -> Any:
+        found[variant.name] = variant.text
+        return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
+
+    before = ways.runner, ways.any_rows, product.combiner, operation.compiled
     ways.runner, ways.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
+    operation.compiled = planned
+    matrix_lists._made.cache_clear()  # plans, which keep what launches
     try:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        ways.runner, ways.any_rows, product.combiner = before
+        ways.runner, ways.any_rows, product.combiner, operation.compiled = before
+        matrix_lists._made.cache_clear()
     for name, text in found.items():
         yield name, text()

@@ -275,8 +275,8 @@ class GemmConfig(NamedTuple):
                 "expected promoted sums of 8-bit floats, no batch, no serpentine and a divisor of 128 columns with "
                 f"scales of blocks, got {self}"
             )
-        if self.array and (not self.batch or self.epilogue.graph is not None):
-            raise ValueError("expected a batch, and no traced epilogue, where matrices lie anywhere")
+        if self.array and not self.batch:
+            raise ValueError("expected a batch where matrices lie anywhere")
         if self.scales not in ("f32", "ui8"):
             raise ValueError(f"expected scales of f32 or ui8 (exponents), got {self.scales}")
         if self.accumulator and self.stream_k:

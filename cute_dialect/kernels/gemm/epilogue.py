@@ -220,10 +220,11 @@ class Epilogue(NamedTuple):
         self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False, groups: Any = None
     ) -> None:  # fmt: skip
         """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`; ``array``: of
-        matrices that lie anywhere; ``groups``: how many there are of what is one each a matrix, if C is one matrix.
+        matrices that lie anywhere; ``groups``: how many there are of what is one each a matrix, if C is one matrix, or
+        of those.
         """
         m, n, *matrices = extents_of(C)
-        matrices = matrices or ([] if groups is None else [groups])
+        matrices = [groups] if groups is not None and (array or not matrices) else matrices
         self.check_extents(m, n, addends, matrices, array=array)
         if (addends.source is not None or self.bias == "n") and C.leading_dim == 1 and pairs:
             assert n % 2 == 0, "C must have an even number of columns"

@@ -45,6 +45,7 @@ from cute_dialect.kernels.gemm.host import (
     store_widths,
     with_modes,
 )
+from cute_dialect.kernels.gemm.operands import count_of
 from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
 from cute_dialect.kernels.gemm.registers import FromRegisters
@@ -83,7 +84,7 @@ def launch(
     C = with_modes(c, C)
     check_arguments(config, A, B, C, behind)
     extents = extents_of(C)
-    c.epilogue.check_shapes(C, addends, array=c.array)
+    c.epilogue.check_shapes(C, addends, array=c.array, groups=count_of(places))
     if c.epilogue.reduces or c.epilogue.whole_tiles:
         addends = addends._replace(extents=extents[:2])
     if c.epilogue.whole_rows:

@@ -9,7 +9,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends
 
-__all__ = ["PLACES", "check_extents", "layouts_of", "of_matrix", "places_of"]
+__all__ = ["PLACES", "check_extents", "count_of", "layouts_of", "of_matrix", "places_of"]
 
 PLACES = cute.Tensor[cute.Int32, "(4,?):(?,1)"]
 """The argument that says where the matrices of an array lie: those of A, of B, of C and of the epilogue's source."""
@@ -24,6 +24,11 @@ def places_of(places: Any, matrix: Any) -> tuple[Any, Any, Any, Any]:
     if places is None:
         return matrix, matrix, matrix, matrix
     return tuple([places[i, matrix] for i in range(4)])  # type: ignore[return-value]
+
+
+def count_of(places: Any) -> Any:
+    """Return how many matrices there are that lie anywhere; None for others."""
+    return None if places is None else places.shape[1]
 
 
 def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = None) -> Any:

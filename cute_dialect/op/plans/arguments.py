@@ -88,7 +88,11 @@ class Arguments:
         if self.operands.d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
         check_gpu(self.operation, self.operands)
-        calls = [self.operation.launcher(v, False).bind(x) for v, x in self.steps(self.operands)]
+        return self.bound(self.steps(self.operands))
+
+    def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
+        """Return what launches steps one after another."""
+        calls = [self.operation.launcher(v, False).bind(x) for v, x in steps]
         if len(calls) == 1:
             return calls[0]
 

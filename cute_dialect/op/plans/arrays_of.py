@@ -5,25 +5,27 @@ plan.run([a1, a2], [b1, b2], D=[d1, d2])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import EpilogueError, ShapeError
+from cute_dialect.op.epilogue.bound import Bound, bound, described
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
+from cute_dialect.op.errors import LayoutError, ShapeError
+from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord
-from cute_dialect.op.plans.planned import Kinds, check
+from cute_dialect.op.plans.planned import Kinds, Type, check, new_like
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.together import Matrices, apart
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.choosing.report import Explanation
     from cute_dialect.op.plans.plan import Gemm
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of"]
+__all__ = ["as_batch", "explained_products", "is_several", "matrices_of", "products_of", "with_epilogue"]
 
 
 def is_several(array: object) -> bool:
@@ -36,13 +38,18 @@ def is_several(array: object) -> bool:
 
 def products_of(
     call: str, kinds: Kinds, A: object, B: object, C: object, D: object, *, alpha: float, beta: float,
-    bias: object = None, problem: Sequence[int] | None = None, on_cpu: bool = False,
+    bias: object = None, problem: Sequence[int] | None = None, on_cpu: bool | None = False,
+    traced: Traced | None = None,
 ) -> tuple[list[Operands], list[Any]]:  # fmt: skip
     """Return equal products of matrices anywhere, checked, and their results, made where they are not given.
 
     Each operand is a list of arrays, or addresses: of a list or an array of i64; then ``problem`` says (M, N, K).
-    Raises OpError.
+    ``traced``: an epilogue, which says what shape results have.  Raises OpError.
     """
+
+    def shape_of(sums: tuple[int, ...]) -> tuple[int, ...]:
+        return sums if traced is None else traced.shape_of((len(cast("Sequence[object]", A)), *sums))[1:]
+
     count = len(cast("Sequence[object]", A))
     size = None if problem is None else GemmCoord(*problem)
     given = [each_matrix(call, n, x, count, size, kinds) for n, x in zip("ABCD", (A, B, C, D))]
@@ -50,7 +57,8 @@ def products_of(
     results: list[Any] = []
     for a, b, c, d in zip(*given):
         x, made = check(
-            call, kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_cpu
+            call, kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_cpu,
+            shape_of=shape_of,
         )  # fmt: skip
         if len(x.d.shape) != 2:
             raise ShapeError(f"{call}: expected matrices in a list, got a batch {x.d.shape}")
@@ -62,6 +70,39 @@ def products_of(
             sizes = [(*y.d.shape, y.a.shape[1]) for y in (first, x)]
             raise ShapeError(f"{call}: expected products of one size, M, N, K of {sizes[0]}, got {sizes[1]} of {i}")
     return found, results
+
+
+def with_epilogue(
+    call: str, found: Sequence[Operands], results: Sequence[Any], traced: Traced, args: Mapping[str, Any], kinds: Kinds
+) -> tuple[list[Operands], Bound]:  # fmt: skip
+    """Return equal products with a traced epilogue, whose arrays are those of a batch of them; results beside D are
+    made where they are not given.  Raises OpError.
+    """
+    first, like = found[0], results[0]
+    sums = (len(found), first.a.shape[0], first.b.shape[1])
+    if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
+        raise LayoutError(f"{call}: expected outs row-major for pairs() and whole_rows, got column-major")
+    shape = traced.shape_of(sums)
+    d: Any = described(FakeTensor(kinds.d.element, shape, kinds.d.layout))
+    if hasattr(like, "expand"):
+        d = like.expand(*shape)
+    elif type(like).__module__ == "numpy":
+        import numpy as np
+
+        d = np.broadcast_to(like, shape)
+
+    def another(shape: tuple[int, ...], element: str) -> Any:
+        return new_like(like, shape, Type(element or kinds.d.element, "row"))
+
+    made = bound(traced, args, d, sums, another)
+    behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
+    for name, t in made.results.items():
+        for i, x in enumerate(found) if name != "D" else ():
+            for other, view in (("A", x.a), ("B", x.b), ("D", x.d)):
+                if overlap(view_of(t), view):
+                    raise LayoutError(f"{call}: {name} shares memory with {other} of matrix {i}")
+    more = {"graph": made.graph, "behind": behind, "reduced": tuple(made.reduced)}
+    return [x._replace(**more) for x in found], made
 
 
 def as_batch(found: Sequence[Operands]) -> Operands:
@@ -87,8 +128,6 @@ def matrices_of(
     stream: object, options: CallOptions, split: Split, problem: Sequence[int] | None = None,
 ) -> Matrices:  # fmt: skip
     """Return the arguments of equal products of a plan, whose matrices are lists.  Raises OpError."""
-    if isinstance(plan.epilogue_visitor, Traced):
-        raise EpilogueError(f"{call}: expected no traced epilogue where matrices lie anywhere")
     found, results = products_of(
         call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
     )
@@ -98,13 +137,20 @@ def matrices_of(
 
 def explained_products(
     plan: Gemm, call: str, A: object, B: object, C: object = None, D: object = None, *,
-    problem: Sequence[int] | None = None, others: int = 4,
+    problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
 ) -> Explanation:  # fmt: skip
-    """Return which kernel computes equal products of a plan, and by how many launches."""
+    """Return which kernel computes equal products of a plan, and by how many launches; ``visited``: an epilogue with
+    its arguments.
+    """
     from cute_dialect.op.plans.report import explained
 
     with_c = 0.0 if C is None else 1.0
-    found, _ = products_of(call, plan.kinds, A, B, C, D, alpha=1.0, beta=with_c, problem=problem)
+    traced = None if visited is None else visited[0]
+    found, results = products_of(
+        call, plan.kinds, A, B, C, D, alpha=1.0, beta=with_c, problem=problem, on_cpu=None, traced=traced
+    )
+    if visited is not None:
+        found, _ = with_epilogue(call, found, results, *visited, plan.kinds)
     many = as_batch(found)
     why = apart(plan.operation_for(many), found)
     told = explained(plan, many.a, many.b, others)

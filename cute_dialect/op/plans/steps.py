@@ -105,6 +105,7 @@ def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Opera
     n = n * 2 if x.graph is not None and x.graph.half else n  # of the sums
     rows, columns = (n, m) if recipe.transposed else (m, n)
     matrices = x.d.shape[0] if len(x.d.shape) == 3 else 1
+    matrices = matrices if x.places is None else x.places.shape[1]
     behind, more = list(x.behind), list[Step]()
     for each in x.reduced:
         extents = each.extents(rows, columns, recipe.at_once, recipe.transposed)

@@ -15,7 +15,7 @@ mode as any other, so one map serves all matrices.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from cute_dialect.op.errors import DeviceError, LayoutError, UnsupportedError
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import ALONE, Arguments, Transfer, check_gpu
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step
+from cute_dialect.op.plans.steps import Split, Step, combined_steps
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
@@ -114,8 +114,9 @@ class Matrices(Arguments):
     def __init__(
         self, operation: GemmOperationUniversal, found: Sequence[Operands], D: Sequence[Any], stream: object,
         options: CallOptions, split: Split = ALONE, call: str = "GemmArguments",
+        results: Mapping[str, Any] | None = None,
     ):  # fmt: skip
-        super().__init__(operation, found[0], list(D), stream, options, split, call)
+        super().__init__(operation, found[0], list(D), stream, options, split, call, results)
         check_results(call, found)
         self.apart = apart(operation, found) if split.parts == 1 else "blocks share K"
         self.each: list[Arguments] = []
@@ -194,7 +195,7 @@ class Together(Arguments):
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launch."""
-        return [Step(self.operation.variant_for(x, array=True), x)]
+        return combined_steps(self.operation, self.operation.variant_for(x, array=True), x)
 
     def bind(self) -> Callable[..., None]:
         """Return what launches on these operands, which are on a GPU, and does no more."""
@@ -202,7 +203,7 @@ class Together(Arguments):
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
         check_gpu(self.operation, self.found[0])
         x = joined(self.found)
-        return self.operation.launcher(self.operation.variant_for(x, array=True), False).bind(x)
+        return self.bound(self.steps(x))
 
     def sync(self) -> None:
         """Wait for the launch; results in numpy arrays are then there."""
@@ -218,8 +219,8 @@ def joined(found: Sequence[Operands]) -> Operands:
     made: dict[str, ArrayView] = {}
     for name in "abdc":
         views = [getattr(x, name) for x in found]
-        if views[0] is None:
-            rows.append([0] * len(views))
+        if views[0] is None:  # what a traced epilogue has of each is in order
+            rows.append([0] * len(views) if found[0].graph is None else list(range(len(views))))
             continue
         both = one_view(views)
         assert both is not None  # apart() has asked

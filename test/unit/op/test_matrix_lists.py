@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.epilogue import relu
 from cute_dialect.runtime.arrays import numpy_dtype
 
 GENERATOR = np.random.default_rng(15)
@@ -87,8 +88,91 @@ def test_several_launches_are_told_of() -> None:
     assert done.apart == "nothing is multiplied" and not any(x.any() for x in done.D)
 
 
+def shifted(accum: Any, bias: Any, scale: Any) -> Any:
+    D = relu(accum * scale + bias)
+    return {"D": D, "more": accum + 1, "rows": op.epilogue.sum(accum, -1)}
+
+
+@pytest.mark.parametrize("lies", ["together", "apart", "anyhow"])
+def test_traced_epilogues(lies: str) -> None:
+    """Arrays are one each a product, as of a batch: of one launch, a launch each, and a kernel without TMA."""
+    k, n = (37, 21) if lies == "anyhow" else (40, 32)
+    a, b, bias = several("f16", 24, k), several("f16", k, n), integers("f32", 3, 1, n)
+    b[2] = b[0]
+    if lies == "apart":
+        a[1] = integers("f16", 24, 48)[:, :40]
+    scale = np.array([1, 2, 3], np.float32).reshape(3, 1, 1)
+    sums = np.stack([x.astype(float) @ y.astype(float) for x, y in zip(a, b)])
+    reports: list[Any] = []
+    if lies == "anyhow":
+        outs = several("f32", 24, n)
+        more: dict[str, Any] = {"epilogue": lambda accum, bias: accum * 2 + bias, "args": {"bias": bias}}
+        found = op.mm_array(a, b, outs, **more, **CHECKED, report=reports.append)
+        assert found is outs
+        np.testing.assert_array_equal(np.stack(outs), 2 * sums + bias)
+    else:
+        args = {"bias": bias, "scale": scale}
+        run = CHECKED if lies == "together" else {"device": "cpu"}
+        found = op.mm_array(a, b, epilogue=shifted, args=args, **run, report=reports.append)
+        assert isinstance(found["D"], list)
+        np.testing.assert_array_equal(np.stack(found["D"]).astype(float), (sums * scale + bias).clip(min=0))
+        np.testing.assert_array_equal(found["more"].astype(float), sums + 1)
+        np.testing.assert_array_equal(found["rows"], sums.sum(-1, keepdims=True))
+        launches = op.explain(op.mm_array, a, b, epilogue=shifted, args=args).launches
+        assert launches == ((1, "") if lies == "together" else (3, "A have several strides"))
+    # Of a launch and what combines sums of rows behind it, the last one's; of a call each product, both.
+    assert len(reports) == {"together": 1, "apart": 6, "anyhow": 1}[lies]
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_gradients(activation: str) -> None:
+    torch = pytest.importorskip("torch")
+    lists = [[torch.from_numpy(x) for x in several("f16", *shape)] for shape in ((24, 40), (40, 32), (24, 32))]
+    lists[1][2] = lists[1][0]  # one matrix in two places
+    ours = [[t.clone().requires_grad_() for t in x] for x in lists]
+    ours[1][2] = ours[1][0]
+    doubles = [[t.double().requires_grad_() for t in x] for x in lists]
+    doubles[1][2] = doubles[1][0]
+    bias, wide = torch.arange(32.0, requires_grad=True), torch.arange(32.0, dtype=torch.float64, requires_grad=True)
+    more: dict[str, Any] = {"alpha": 0.5, "beta": 2.0, "activation": activation, "device": "cpu"}
+    found = op.mm_array(ours[0], ours[1], Cs=ours[2], bias=bias, **more)
+    f: Any = {"relu": torch.relu, "gelu": torch.nn.functional.gelu}[activation]
+    exact = [f(0.5 * x @ y + 2 * z + wide) for x, y, z in zip(*doubles)]
+    grads = [torch.from_numpy(x) for x in several("f16", 24, 32)]
+    torch.autograd.backward(found, grads)
+    torch.autograd.backward(exact, [g.double() for g in grads])
+    for x, y in ((bias, wide), *((t, u) for of, to in zip(ours, doubles) for t, u in zip(of, to))):
+        error = float((x.grad.double() - y.grad).abs().max())
+        assert error <= (2e-3 * float(y.grad.abs().max()) if activation == "gelu" else 0.0)
+
+
+def test_gradients_through_epilogues() -> None:
+    """Product by product."""
+    torch = pytest.importorskip("torch")
+    a = [torch.from_numpy(x).requires_grad_() for x in several("f16", 24, 40)]
+    w, bias = torch.from_numpy(integers("f16", 40, 32)).requires_grad_(), torch.zeros(3, 1, 32, requires_grad=True)
+    found = op.mm_array(a, [w] * 3, epilogue=lambda accum, bias: accum + bias, args={"bias": bias}, device="cpu")
+    torch.stack(found).float().sum().backward()
+    ones = torch.ones(24, 32, dtype=torch.float64)
+    assert torch.equal(w.grad.double(), sum(x.detach().double().T @ ones for x in a))
+    assert torch.equal(bias.grad, torch.full((3, 1, 32), 24.0))
+
+
 A, B = several("f16", 16, 24), several("f16", 24, 32)
 SHARED = integers("f16", 16, 40)
+STACK = integers("f16", 3, 16, 24)
+B24 = several("f16", 24, 24)
+
+
+def paired(accum: Any) -> Any:
+    even, odd = op.epilogue.pairs(accum)
+    return even * odd
+
+
+def several_results(accum: Any) -> Any:
+    return {"D": accum, "F": accum}
+
+
 BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.ShapeError, "mm_array: expected as many Bs as As (3), got 2", lambda: op.mm_array(A, B[:2])),
     (op.ShapeError, "mm_array: expected at least one matrix, got none", lambda: op.mm_array([], [])),
@@ -111,6 +195,16 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.UnsupportedError, "mm_array: there is no kernel of two-level sums of matrices that lie anywhere yet",
      lambda: op.mm_array(A, B, math="promote", device="cpu")),
     (op.DeviceError, "no GPU here", lambda: op.mm_array(A, B)),
+    (op.ShapeError, "mm_array: expected matrices in lists, got shapes (1, 16, 24) and (24, 32)",
+     lambda: op.mm_array([A[0][None]], B[:1], epilogue=lambda accum: accum, device="cpu")),
+    (op.EpilogueError, "mm_array: expected epilogue alone (it has all of alpha, c, bias, activation), got alpha too",
+     lambda: op.mm_array(A, B, alpha=2.0, epilogue=lambda accum: accum, device="cpu")),
+    (op.UnsupportedError, "mm_array: expected what one launch computes for an epilogue, got 2 parts of K",
+     lambda: op.mm_array(A, B, epilogue=lambda accum: accum, split_k=2, device="cpu")),
+    (op.LayoutError, "mm_array: expected outs row-major for pairs() and whole_rows, got column-major",
+     lambda: op.mm_array(A, B, [columns(SHARED[:, :16]) for _ in A], epilogue=paired, device="cpu")),
+    (op.LayoutError, "mm_array: F shares memory with A of matrix 0",
+     lambda: op.mm_array(list(STACK), B24, epilogue=several_results, args={"F": STACK}, device="cpu")),
 ]  # fmt: skip
 
 
@@ -119,3 +213,32 @@ def test_what_is_refused(error: Any, message: str, call: Callable[[], object]) -
     with pytest.raises(error) as found:
         call()
     assert str(found.value).startswith(message)
+
+
+def test_gradients_that_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = [torch.from_numpy(x).requires_grad_() for x in A], [torch.from_numpy(x) for x in B]
+    bytes_ = [x.detach().to(torch.float8_e4m3fn).requires_grad_() for x in a]
+    addresses = [x.ctypes.data for x in B]
+
+    def twice() -> object:
+        found = op.mm_array(a, b, device="cpu")
+        return torch.autograd.grad(found, a, [torch.ones_like(x) for x in found], create_graph=True)
+
+    def given(*lists: Any, **more: Any) -> Callable[[], object]:
+        return lambda: op.mm_array(*lists, **more, device="cpu")
+
+    cases: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
+        (op.UnsupportedError, "mm_array: expected no outs where gradients are wanted: torch.no_grad(), or no outs",
+         given(a, b, [torch.empty(16, 32).half() for _ in a])),
+        (op.UnsupportedError, "mm_array: expected no hook where gradients are wanted: torch.no_grad(), or an epilogue",
+         given(a, b, hook=lambda x, row, column: x)),
+        (op.UnsupportedError, f"mm_array: expected tensors as Bs where gradients are wanted, got {addresses[0]}",
+         given(a, addresses)),
+        (op.DtypeError, "mm_array: there are no gradients of f8E4M3FN", given(bytes_, bytes_)),
+        (op.UnsupportedError, "mm_array: there is no second derivative of lists of matrices: bmm has them", twice),
+    ]  # fmt: skip
+    for kind, said, call in cases:
+        with pytest.raises(op.OpError) as told:
+            call()
+        assert (type(told.value), str(told.value)) == (kind, said)

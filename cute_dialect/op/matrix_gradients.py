@@ -1,0 +1,107 @@
+"""Gradients of :func:`~cute_dialect.op.matrix_lists.mm_array`: products of lists again, in the type of the factors."""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.operators import slope_of, summed
+
+__all__ = ["learned"]
+
+
+class _Call(NamedTuple):
+    """How many products there are, whether there are sources and a bias, numbers, the activation, how it is called."""
+
+    products: int
+    sources: bool
+    bias: bool
+    alpha: float
+    beta: float
+    activation: str
+    how: dict[str, Any]
+
+    def split(self, tensors: Sequence[Any]) -> tuple[Any, Any, Any, Any]:
+        """Return A, B, C (None where there are none) and the bias of the tensors of a call."""
+        n = self.products
+        rest = list(tensors[2 * n :])
+        sources = rest[:n] if self.sources else None
+        return list(tensors[:n]), list(tensors[n : 2 * n]), sources, rest[-1] if self.bias else None
+
+
+class _Products(torch.autograd.Function):
+    """The products; results in order."""
+
+    @staticmethod
+    def forward(ctx: Any, of: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Compute the products, and keep what their gradients are made of."""
+        from cute_dialect.op.matrix_lists import mm_array
+
+        a, b, c, bias = of.split(tensors)
+        more = {"alpha": of.alpha, "beta": of.beta, "bias": bias, "activation": of.activation}
+        found = mm_array(a, b, Cs=c, **more, **of.how)
+        ctx.of = of
+        ctx.save_for_backward(*tensors, *(found if of.activation == "relu" else ()))
+        return tuple(found)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute what each operand gets: by a launch for all A, one for all B, one for an activation."""
+        from cute_dialect.op.matrix_lists import mm_array
+
+        of: _Call = ctx.of
+        if torch.is_grad_enabled():  # create_graph=True
+            raise UnsupportedError("mm_array: there is no second derivative of lists of matrices: bmm has them")
+        saved, n = list(ctx.saved_tensors), of.products
+        results = saved[-n:] if of.activation == "relu" else []
+        a, b, c, bias = of.split(saved[: len(saved) - len(results)])
+        how = {name: x for name, x in of.how.items() if name != "dtype"}
+        g = [x.contiguous() for x in grads]
+        if results:
+            g = [torch.where(y > 0, x, 0) for x, y in zip(g, results)]
+        elif of.activation:
+            args: dict[str, Any] = {"grad": torch.stack(g), "alpha": of.alpha}
+            args |= {} if c is None else {"C": torch.stack(c), "beta": of.beta}
+            args |= {} if bias is None else {"bias": bias}
+            graph = slope_of(of.activation, c is not None, bias is not None)
+            g = mm_array(a, b, epilogue=graph, args=args, dtype=g[0].dtype, **how)
+        needs = ctx.needs_input_grad[1:]
+        factors = [x.to(a[0].dtype) for x in g]
+        of_a: list[Any] = [None] * n
+        of_b: list[Any] = [None] * n
+        if any(needs[:n]):
+            of_a = mm_array(factors, [x.mT for x in b], alpha=of.alpha, dtype=a[0].dtype, **how)
+        if any(needs[n : 2 * n]):
+            of_b = mm_array([x.mT for x in a], factors, alpha=of.alpha, dtype=b[0].dtype, **how)
+        of_c: list[Any] = [] if c is None else [x.to(t.dtype) * of.beta for x, t in zip(g, c)]
+        of_bias: list[Any] = []
+        if bias is not None:
+            of_bias = [summed(torch.stack(g), bias.shape, bias.dtype) if needs[-1] else None]
+        return (None, *of_a, *of_b, *of_c, *of_bias)
+
+
+def learned(
+    given: Sequence[Any], numbers: Mapping[str, float], bias: Any, activation: str, hook: Any, how: Mapping[str, Any]
+) -> list[torch.Tensor]:  # fmt: skip
+    """Compute products of lists of tensors of which some get gradients.  Raises OpError."""
+    As, Bs, Cs, _ = given
+    if hook is not None:
+        raise UnsupportedError("mm_array: expected no hook where gradients are wanted: torch.no_grad(), or an epilogue")
+    for name, x in (("As", As), ("Bs", Bs), ("Cs", Cs), ("bias", None if bias is None else [bias])):
+        for t in x or ():
+            if not isinstance(t, torch.Tensor):
+                raise UnsupportedError(f"mm_array: expected tensors as {name} where gradients are wanted, got {t!r}")
+    if As[0].dtype.itemsize == 1:
+        raise DtypeError(f"mm_array: there are no gradients of {element_name(As[0].dtype)}")
+    kept = {n: x for n, x in how.items() if x is not None}
+    of = _Call(len(As), Cs is not None, bias is not None, numbers["alpha"], numbers["beta"], activation, kept)
+    tensors = [*As, *Bs, *(Cs or ()), *(() if bias is None else (bias,))]
+    return list(_Products.apply(of, *tensors))
