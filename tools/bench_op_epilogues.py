@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import text_of
-from cute_dialect.op.epilogue import FakeTensor, Traced, gelu, pairs, silu, sum_squares, trace
+from cute_dialect.op.epilogue import (
+    FakeTensor,
+    Traced,
+    dropout,
+    gelu,
+    pairs,
+    permute,
+    quantize,
+    reshape,
+    silu,
+    sum_squares,
+    trace,
+)
 from cute_dialect.op.epilogue.differentiate import gradient_of
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, compiled
@@ -57,6 +69,25 @@ def squares(accum: Any, bias: Any) -> Any:
     return {"D": D, "squares": sum_squares(D, -1)}
 
 
+def heads(accum: Any, bias: Any) -> Any:
+    """Return ``a @ b + bias`` as heads of 128 columns, each a matrix."""
+    return permute(reshape(accum + bias, (accum.shape[0], -1, HEAD)), (1, 0, 2))
+
+
+def quantized(accum: Any, bias: Any) -> Any:
+    """Return ``gelu(a @ b + bias)`` as e4m3 with a scale for each 128 columns of a row."""
+    D, scales = quantize(gelu(accum + bias))
+    return {"D": D, "scales": scales}
+
+
+def dropped(accum: Any, bias: Any, skip: Any) -> Any:
+    """Return ``a @ b + bias`` without a tenth of its elements, and ``skip``."""
+    return dropout(accum + bias, 0.1, SEED) + skip
+
+
+HEAD, SEED = 128, 2026
+
+
 def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
     """Return what torch computes."""
     import torch
@@ -67,13 +98,24 @@ def _torch(name: str, a: Any, b: Any, bias: Any, skip: Any) -> Any:
     pre = torch.addmm(bias, a, b)
     if name == "residual":
         return pre + skip
+    if name == "heads":
+        return pre.view(pre.shape[0], -1, HEAD).transpose(0, 1).contiguous()
+    if name == "dropped":
+        return torch.nn.functional.dropout(pre, 0.1) + skip
+    if name == "quantized":
+        x = torch.nn.functional.gelu(pre).float().view(pre.shape[0], -1, 128)
+        scales = x.abs().amax(-1, keepdim=True) / 448.0
+        return (x / scales).to(torch.float8_e4m3fn).view(pre.shape), scales[..., 0]
     if name == "squares":
         return pre, pre.float().square().sum(-1, keepdim=True)
     d = torch.nn.functional.gelu(pre)
     return (d, pre) if name == "bias_gelu_aux" else d if name == "bias_gelu" else d + skip
 
 
-FUNCTIONS = {f.__name__: f for f in (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux, squares)}
+_ALL = (bias_gelu, residual, gelu_residual, swiglu, bias_gelu_aux, squares, heads, quantized, dropped)
+FUNCTIONS: dict[str, Callable[..., Any]] = {f.__name__: f for f in _ALL}
+_OF_ALL_ROWS = ("heads", "quantized", "dropped")
+"""Functions whose rows are not what the function gives for these rows alone."""
 _SHAPES: dict[str, Callable[[int, int], tuple[int, ...]]] = {"bias": lambda m, n: (n,), "skip": lambda m, n: (m, n)}
 
 
@@ -139,15 +181,21 @@ class Fused(NamedTuple):
             return op.mm(a, b, epilogue=traced, args=args)
 
         def check() -> float:
-            rows = slice(0, m, max(1, m // 64))
+            rows = slice(None) if self.function in _OF_ALL_ROWS else slice(0, m, max(1, m // 64))
             some = {p: x[rows].double() if x.dim() == 2 else x.double() for p, x in args.items()}
-            wanted = function(a[rows].double() @ b.double(), **some)
-            found, share = ours(), 0.0
+            wanted: Any = function(a[rows].double() @ b.double(), **some)
+            found: Any = ours()
+            share = 0.0
+            limit = LIMITS[self.element]
+            if self.function == "quantized":  # as numbers: e4m3 has three bits behind the point
+                found, wanted = ({"D": x["D"].double() * x["scales"].double().repeat_interleave(128, -1)}
+                                 for x in (found, wanted))  # fmt: skip
+                limit = 2.0**-3
             both = [(found[x], wanted[x]) for x in wanted] if isinstance(wanted, dict) else [(found, wanted)]
             for x, y in both:
                 error = (x[rows].double() - y).abs()
                 scale = y.square().mean().sqrt()
-                share = max(share, float((error / (LIMITS[self.element] * (y.abs() + scale))).max()))
+                share = max(share, float((error / (limit * (y.abs() + scale))).max()))
             if not share <= 1:
                 raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
             return share
@@ -155,7 +203,7 @@ class Fused(NamedTuple):
         def peer(a: Any, b: Any, bias: Any, skip: Any) -> Any:
             return _torch(self.function, a, b, bias, skip)
 
-        results = {"swiglu": 0.5, "bias_gelu_aux": 2.0}.get(self.function, 1.0)
+        results = {"swiglu": 0.5, "bias_gelu_aux": 2.0, "quantized": 0.5}.get(self.function, 1.0)
         size = 2 * (m * k + k * n + int(results * m * n) + (m * n if "skip" in args else 0))
         return Trial(check, ours, compiled(peer, a, b, bias, skip), size, 2.0 * m * n * k, "TFLOP/s")
 
@@ -248,5 +296,6 @@ CASES = (
     *(Fused(f, 8192, 28672, 4096) for f in ("bias_gelu", "residual", "swiglu")),
     Fused("swiglu", 4096, 8192, 4096),
     *(Fused("squares", s, s, s) for s in (4096, 8192)),
+    *(Fused(f, s, s, s) for f in ("heads", "quantized", "dropped") for s in (4096, 8192)),
     *(Learned(f, s, s, s) for f in ("bias_gelu", "gelu_residual") for s in (4096, 8192)),
 )

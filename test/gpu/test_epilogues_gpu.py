@@ -29,6 +29,8 @@ def integers(x: FakeTensor) -> torch.Tensor:
     shape = tuple(x.shape)
     if x.element == "bool":
         return torch.randint(0, 2, shape, device="cuda").bool()
+    if x.element == "i64":
+        return torch.randint(0, 2**40, shape, device="cuda")
     found = torch.randint(-2, 3, shape, device="cuda").to(TYPES[x.element])
     return found.t().contiguous().t() if x.layout == "column" else found
 
@@ -47,7 +49,8 @@ def data(case: Case) -> tuple[torch.Tensor, torch.Tensor, dict[str, Any]]:
 
 
 def wide(args: dict[str, Any]) -> dict[str, Any]:
-    return {p: x.double() if torch.is_tensor(x) and x.dtype != torch.bool else x for p, x in args.items()}
+    kept = (torch.bool, torch.int64)
+    return {p: x.double() if torch.is_tensor(x) and x.dtype not in kept else x for p, x in args.items()}
 
 
 def near(found: torch.Tensor, want: torch.Tensor) -> bool:

@@ -8,7 +8,21 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.op.compiled import any_text, text_of
-from cute_dialect.op.epilogue import ACTIVATIONS, FakeTensor, exp, gelu, pairs, relu, silu, where
+from cute_dialect.op.epilogue import (
+    ACTIVATIONS,
+    FakeTensor,
+    dropout,
+    exp,
+    gelu,
+    pairs,
+    permute,
+    quantize,
+    random,
+    relu,
+    reshape,
+    silu,
+    where,
+)
 from cute_dialect.op.epilogue import max as most
 from cute_dialect.op.epilogue import min as least
 from cute_dialect.op.epilogue import sum as total
@@ -62,6 +76,46 @@ def shares(accum: Any, bias: Any) -> Any:
     return power / total(power, -1, whole_rows=True)
 
 
+def heads(accum: Any, bias: Any) -> Any:
+    """A matrix for each 64 columns."""
+    return permute(reshape(accum + bias, (accum.shape[0], -1, 64)), (1, 0, 2))
+
+
+def other_shapes(accum: Any, scale: Any, angle: Any, skip: Any) -> Any:
+    """A value a head, one of each row and place in a head, one an element; results in two orders."""
+    m, n = accum.shape
+    x = permute(reshape(accum, (m, n // 16, 16)), (1, 0, 2)) * scale + reshape(angle, (m, 16)) + skip
+    D = relu(x)
+    F = permute(x, (2, 1, 0)) - 1.0
+    return D, F
+
+
+def by_exponents(accum: Any, factor: Any) -> Any:
+    """Scales that are powers of two: all is exact but the last rounding, which is to nearest even everywhere."""
+    q, scales = quantize(accum * factor, "f8E5M2", 32, "e8m0")
+    return {"D": accum, "q": q, "scales": scales}
+
+
+def by_scales(accum: Any, factor: Any) -> Any:
+    """Scales of f32, of 128 columns each."""
+    D, scales = quantize(accum * factor)
+    return D, scales
+
+
+def dropped(accum: Any, p: Any, seed: Any, offset: Any) -> Any:
+    """Elements that chance drops, and the numbers that it is made of."""
+    D = dropout(accum, p, seed, offset)
+    E = random(accum, seed, offset) * 16777216.0 % 2048.0
+    return D, E
+
+
+def gated_sums(accum: Any, bias: Any) -> Any:
+    """Sums beside pairs."""
+    gate, up = pairs(accum + bias)
+    x = relu(gate) * up
+    return {"D": x, "rows": total(x, -1), "columns": total(x, -2), "all": total(accum), "most": most(accum, -2)}
+
+
 class Case(NamedTuple):
     """``function`` of a product of (M, N, K), ``batch`` of them or one (0); arguments: shapes and types, or numbers;
     ``element``: of A, B and D.
@@ -108,6 +162,16 @@ CASES = {
     "reductions of a batch": Case(reduced, (256, 320, 128), {"bias": FakeTensor("f32", (320,))}, 4),
     "whole rows": Case(shares, (4096, 256, 512), {"bias": FakeTensor("f32", (256,))}),
     "whole rows of a batch": Case(shares, (136, 72, 128), {"bias": FakeTensor("f32", (72,))}, 3, "bf16"),
+    "heads": Case(heads, (1000, 1536, 256), {"bias": FakeTensor("f16", (1536,))}),
+    "heads of a few rows": Case(heads, (8, 512, 256), {"bias": FakeTensor("f16", (512,))}),
+    "other shapes": Case(other_shapes, (264, 192, 128), {
+        "scale": FakeTensor("f32", (12, 1, 1)), "angle": FakeTensor("f16", (264, 16)),
+        "skip": FakeTensor("f16", (12, 264, 16))}),
+    "by exponents": Case(by_exponents, (1000, 1056, 256), {"factor": FakeTensor("f32", (1000, 1))}),
+    "by scales, whole": Case(by_scales, (264, 2048, 512), {"factor": FakeTensor("f32", (264, 1))}),
+    "dropped": Case(dropped, (1000, 520, 256), {"p": 0.5, "seed": 2**33 + 5, "offset": 3}),
+    "dropped of a batch": Case(dropped, (72, 136, 64), {"p": 0.5, "seed": FakeTensor("i64", (1,)), "offset": 3}, 3),
+    "sums of pairs": Case(gated_sums, (264, 1040, 128), {"bias": FakeTensor("f32", (1040,))}),
     "any rows": Case(column, (333, 1001, 65), {"scale": FakeTensor("f32", (333, 1))}),
     "activations": Case(activations, (512, 1024, 128), {"scale": 0.1, "slope": 0.25}),
 }  # fmt: skip
