@@ -239,6 +239,7 @@ class Evaluation:
         each may need those before; four threads have a row.
         """
         wholes: list[dict[int, Any]] = [{}, {}]
+        room = self.extents[1] - first  # columns from the first one on that there are
         for which, node in enumerate(self.graph.nodes):
             if node.op == "whole":
                 combine, none = COMBINE[node.value], REDUCTIONS[node.value]
@@ -254,7 +255,7 @@ class Evaluation:
                             n = j * 4 + (2 * half + i)
                             found = evaluated(self.graph, values[n], elements[i], place, which)
                             value = cute.Float32(found[node.operands[0]])
-                            inside = value if at + i < self.extents[1] else cute.Float32(none)
+                            inside = value if j * 8 + i < room else cute.Float32(none)
                             totals[half] = combine(totals[half], inside)
                 for half in cute.range_constexpr(2):
                     total = totals[half]
