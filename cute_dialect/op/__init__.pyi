@@ -10,6 +10,10 @@ from cute_dialect.op import (
 from cute_dialect.op.attending.functions import (
     attention as attention,
 )
+from cute_dialect.op.attending.plan import (
+    Attention as Attention,
+    AttentionArguments as AttentionArguments,
+)
 from cute_dialect.op.background import (
     Prefetch as Prefetch,
     prefetch as prefetch,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.product import Interpreted
 
-__all__ = ["attended", "attention"]
+__all__ = ["attended", "attention", "computed"]
 
 _LOG2_E = 1.4426950408889634
 _KNOWN = KnownRows()
@@ -95,16 +95,16 @@ def attended(
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element)
     way = way_of(form, kernel, split_keys)
     with one.on():
-        results = _computed(one, form, way)
+        results = computed(one, form, way)
     if device is None and stream is None and not run:
         one.remember(_KNOWN, _read(q, k, v, *begins), _hashable(numbers), results, (0, 1) if lse else (0,), out)
     return tuple(results[:2]) if lse else results[0]
 
 
-def _computed(one: RowCall, form: Form, way: Way) -> list[Any]:
+def computed(one: RowCall, form: Form, way: Way) -> list[Any]:
     """Compute a call; returns its results, and behind them the memory of parts."""
     result = _result(one, form)
-    logs = one.result(form.logs, "f32") if form.lse else None
+    logs = one.result(form.logs, "f32", "lse") if form.lse else None
     results = [result] if logs is None else [result, logs]
     if way.form.keys == 0:
         result[...] = 0

@@ -181,6 +181,36 @@ def test_there_is_a_kernel_of_every_kind() -> None:
         AttentionConfig(tile_n=208, stages=1).check()
 
 
+def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs as the function does, copies nothing, and tells of its kernel."""
+    plan = op.Attention(element=np.float16, head_size=64, causal="bottom_right", window=(9, None), lse=True)
+    q, k, v = (normal(1, h, s, 64, dtype=np.float16, seed=h + s) for h, s in ((2, 20), (1, 40), (1, 40)))
+    out = np.full_like(q, np.nan)
+    with pytest.raises(op.UnsupportedError, match="a plan that was run or compiled"):
+        plan.ir()
+    done = plan.run(q, k, v, out, device="cpu", checks=CHECKS)
+    assert done.out is out and "gpu.func @attention" in plan.ir() and "from_end" not in repr(plan)
+    done.sync()
+    want = plan.reference(q, k, v)
+    check(out, done.lse, want)
+    np.testing.assert_allclose(want[0], reference(q, k, v, 9, 0, 20)[0])
+    for call, error, words in (
+        (lambda: plan.run(q[..., ::2], k, v, device="cpu"), op.ShapeError, "as q"),
+        (lambda: plan.run(*(x[..., :32] for x in (q, k, v)), device="cpu"), op.ShapeError, "heads of 64, as planned"),
+        (lambda: plan.run(q.astype(BF16), k, v, device="cpu"), op.DtypeError, "expected k of bf16"),
+        (lambda: plan.run(*(x.astype(BF16) for x in (q, k, v)), device="cpu"), op.DtypeError, "f16, as planned"),
+        (lambda: plan.run(np.repeat(q, 2, 3)[..., ::2], k, v, device="cpu"), op.LayoutError, "would copy it"),
+        (lambda: plan.bind(q, k, v, out, done.lse), op.DeviceError, "GPU memory"),
+        (lambda: plan.bind(q, k, v, out), op.ShapeError, "expected lse"),
+        (lambda: plan.ir("sass"), op.UnsupportedError, "a stage of cute"),
+        (lambda: op.Attention(element="f32", head_size=64), op.DtypeError, "bf16 or f16, got f32"),
+        (lambda: op.Attention(element="f16", head_size=12), op.UnsupportedError, "a multiple of 8, got 12"),
+        (lambda: op.Attention(element="f16", head_size=64, causal="up"), op.UnsupportedError, "got 'up'"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
 # ------------------------------------------------------------------------------------------------------------- errors
 
 Q, K = normal(1, 4, 8, 64), normal(1, 2, 16, 64)

@@ -1,0 +1,244 @@
+"""A planned attention: type, size of heads, masks and kernel are said once, then it is run, read, compiled, bound.
+
+    plan = op.Attention(element="bf16", head_size=128, causal=True)
+    arguments = plan.run(q, k, v)                        # arguments.out
+    call = plan.bind(q, k, v, out)                       # call(): the driver's launch and nothing else
+    print(plan.explain(q, k))
+
+Operands are never copied: what the kernel cannot read where it lies is an error, which says what would do.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.op.attending.form import Form, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.attending.functions import computed
+from cute_dialect.op.attending.report import AttentionExplanation, explained_attention
+from cute_dialect.op.attending.ways import Way, way_of
+from cute_dialect.op.elements import element_name
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.plans.arguments import wait_for
+from cute_dialect.op.plans.operation import STAGES
+from cute_dialect.op.rows.call import RowCall, RowKernel, library
+from cute_dialect.runtime.arrays import stream_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Unpack
+
+    from cute_dialect.op.product import Interpreted
+    from cute_dialect.runtime.launch import CompiledModule
+
+__all__ = ["Attention", "AttentionArguments"]
+
+_CALL = "Attention"
+
+
+class AttentionArguments:
+    """The results of a run: ``out``, and ``lse``, None where it is not planned."""
+
+    def __init__(self, out: Any, lse: Any, wait: Callable[[], None] | None):
+        self.out, self.lse, self._wait = out, lse, wait
+
+    def sync(self) -> None:
+        """Wait for the launches; those on numpy's arrays and on the interpreter have waited."""
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            wait()
+
+
+class _Bound(RowCall):
+    """A call whose launches are prepared, in ``calls``, in place of being made."""
+
+    def __init__(self, name: str, arrays: dict[str, Any], others: tuple[str, ...], elements: tuple[str, ...]) -> None:
+        super().__init__(name, arrays, None, others, elements)
+        self.calls: list[Callable[..., None]] = []
+
+    def launch(self, kernel: RowKernel, *given: Any) -> None:
+        """Prepare a launch."""
+        self.calls.append(library(kernel).kernel(kernel.host).bind(*[x for x in given if x is not None]))
+
+
+class Attention:
+    """``softmax(scale Q K^T) V`` of heads of ``head_size`` elements of type ``element``; the other arguments are those
+    of :func:`cute_dialect.op.attention`.
+
+    ``kernel`` and ``split_keys`` may be set later.  Raises OpError.
+
+    >>> plan = Attention(element="bf16", head_size=128, causal=True)
+    >>> plan.explain((2, 16, 4096, 128), (2, 4, 4096, 128)).kernels[0].name
+    'attention-bf16-128-right-128x128'
+    """
+
+    def __init__(
+        self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
+        window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
+        kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
+    ):  # fmt: skip
+        self.element, self.head_size = element_name(element, f"{_CALL}: element"), head_size
+        if self.element not in ("bf16", "f16"):
+            raise DtypeError(f"{_CALL}: expected an element of bf16 or f16, got {self.element}")
+        self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
+        self.kernel, self.split_keys = kernel, split_keys
+        self._last: Way | None = None
+        self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
+
+    def _form(self, one: RowCall, longest: int | None) -> Form:
+        """Return what a call computes, of arrays as planned.  Raises OpError."""
+        if one.element != self.element:
+            raise DtypeError(f"{one.name}: expected q of {self.element}, as planned, got {one.element}")
+        form = form_of(
+            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element
+        )  # fmt: skip
+        if form.size != self.head_size:
+            raise ShapeError(f"{one.name}: expected heads of {self.head_size}, as planned, got {form.size}")
+        for key in ("q", "k", "v"):
+            view = one.views[key]
+            if not is_readable(view) and 0 not in view.shape:
+                raise LayoutError(
+                    f"{one.name}: expected {key} whose heads are contiguous at whole 16 bytes, got address "
+                    f"{view.pointer:#x}, strides {view.strides}: op.attention would copy it"
+                )
+        return form
+
+    def run(
+        self, q: Any, k: Any, v: Any, out: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
+        max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
+        **run: Unpack[Interpreted],
+    ) -> AttentionArguments:  # fmt: skip
+        """Compute ``out``, made if it is not given, and return it: ``.out``, ``.lse``, ``.sync()``.
+
+        ``sync``: wait for the result; the other arguments are those of :func:`cute_dialect.op.attention`.  Raises
+        OpError before anything is written.
+        """
+        arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
+        others = ("cu_seqlens_q", "cu_seqlens_k")
+        one = RowCall(f"{_CALL}.run", arrays, device, others, ("bf16", "f16"), stream=stream, run=run)
+        form = self._form(one, max_seqlen_q)
+        way = self._last = way_of(form, self.kernel, self.split_keys)
+        with one.on():
+            results = computed(one, form, way)
+        there = one.x.device >= 0
+        done = AttentionArguments(
+            results[0], results[1] if self.lse else None,
+            wait_for(one.gpu, stream_of(stream, (one.x,))) if there else None,
+        )  # fmt: skip
+        if sync:
+            done.sync()
+        return done
+
+    def bind(
+        self, q: Any, k: Any, v: Any, out: Any, lse: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
+        max_seqlen_q: int | None = None,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does only the driver's launches.
+
+        Arrays are on a GPU; ``lse``: where logarithms go, where they are planned.  Raises OpError.
+        """
+        arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
+        for name, given in (("out", out), ("lse", lse if self.lse else q)):
+            if given is None:
+                raise ShapeError(f"{_CALL}.bind: expected {name}")
+        arrays |= {"lse": lse} if self.lse else {}
+        one = _Bound(f"{_CALL}.bind", arrays, ("cu_seqlens_q", "cu_seqlens_k", "lse"), ("bf16", "f16"))
+        if one.x.device < 0:
+            raise DeviceError(f"{_CALL}.bind: expected arrays in GPU memory, got one in CPU memory")
+        form = self._form(one, max_seqlen_q)
+        if self.lse and one.views["lse"].dtype != "f32":
+            raise one.wrong_type("lse", "f32")
+        way = way_of(form, self.kernel, self.split_keys)
+        if way.form.keys == 0:
+            raise ShapeError(f"{_CALL}.bind: expected keys, got none that are seen")
+        held = computed(one, form, way)
+        calls = one.calls
+
+        def call(stream: object = None) -> None:
+            assert held  # parts of the keys have memory of their own
+            for each in calls:
+                each(stream)
+
+        return call
+
+    def reference(self, q: Any, k: Any, v: Any) -> Any:
+        """Return what :meth:`run` computes, in numpy and f64, not rounded; with the logarithms where these are planned.
+
+        Sequences are not packed.
+        """
+        import numpy as np
+
+        def turned(x: Any) -> Any:
+            x = np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x, np.float64)
+            return x.swapaxes(1, 2) if self.layout == "bshd" else x
+
+        a, b, c = (turned(x) for x in (q, k, v))
+        b, c = (np.repeat(x, a.shape[1] // x.shape[1], 1) for x in (b, c))
+        left, right = window_of(self.window)
+        direction = direction_of(self.causal)
+        own = np.arange(a.shape[2])[:, None] + (b.shape[2] - a.shape[2] if direction == "bottom_right" else 0)
+        at = np.arange(b.shape[2])[None]
+        seen = np.ones((a.shape[2], b.shape[2]), bool)
+        right = 0 if direction else right
+        if left is not None:
+            seen &= at >= own - left
+        if right is not None:
+            seen &= at <= own + right
+        scale = self.head_size**-0.5 if self.scale is None else self.scale
+        scores = np.where(seen, a @ b.swapaxes(2, 3) * scale, -np.inf)
+        most = scores.max(-1, keepdims=True, initial=-1e300)
+        powers = np.exp(scores - most)
+        total = powers.sum(-1, keepdims=True)
+        out = powers @ c / np.where(total > 0, total, 1)
+        out = out.swapaxes(1, 2) if self.layout == "bshd" else out
+        with np.errstate(divide="ignore"):
+            return (out, (np.log(total) + most)[..., 0]) if self.lse else out
+
+    def explain(self, q: Any, k: Any, v: Any = None, **packed: Any) -> AttentionExplanation:
+        """Return which kernels compute such arrays, or shapes of them; :func:`cute_dialect.op.prefetch` compiles what
+        it gives.  ``packed``: ``cu_seqlens_q``, ``cu_seqlens_k`` and ``max_seqlen_q``.
+        """
+        return explained_attention(
+            q, k, v, causal=self.causal, scale=self.scale, window=self.window, lse=self.lse, layout=self.layout,
+            kernel=self.kernel, split_keys=self.split_keys, element=self.element, **packed,
+        )  # fmt: skip
+
+    def compile(self, q: Any, k: Any, v: Any = None, **packed: Any) -> tuple[CompiledModule, ...]:
+        """Return the kernels of :meth:`explain`, compiled; :meth:`ir` and the others then tell of them."""
+        found = self.explain(q, k, v, **packed)
+        self._last = found.way
+        return tuple([library(kernel) for kernel in found.kernels])
+
+    def _kernel(self) -> RowKernel:
+        if self._last is None:
+            raise UnsupportedError(f"{_CALL}: expected a plan that was run or compiled: its arrays say which kernel")
+        return self._last.kernels[0]
+
+    def ir(self, stage: str = "cute") -> str:
+        """Return the file of the last kernel, after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``."""
+        kernel = self._kernel()
+        if stage not in STAGES:
+            raise UnsupportedError(f"ir: expected a stage of {', '.join(STAGES)}, got {stage!r}")
+        if stage == "cute":
+            return kernel.text()
+        from cute_dialect.pipelines import compile
+
+        emit = "ptx" if stage == "llvm" else "base"
+        module = compile(kernel.text(), filename=f"{kernel.name}.mlir", keep_stages=True, emit=emit)
+        return next(s.text for s in module.artifact.stages if s.name == STAGES[stage])
+
+    @property
+    def ptx(self) -> str:
+        """The PTX of that kernel."""
+        return library(self._kernel()).ptx
+
+    @property
+    def report(self) -> str:
+        """What ptxas says of that kernel: registers, spills."""
+        return library(self._kernel()).report
+
+    def __repr__(self) -> str:
+        return f"<Attention of {self.element}, heads of {self.head_size}, causal {self.causal!r}>"
