@@ -31,7 +31,8 @@ grid= and block=.  Of methods the receiver is the first argument.
 .mlir: the file is parsed, verified and taken through a pipeline (--pipeline, default base).
 
 Exit status: 0 if nothing is wrong, 1 if something is, 2 for a wrong command line.
-As a hook of pre-commit:  - {id: cute-check, name: cute-check, entry: cute-check, language: system, types: [python]}
+As a hook of pre-commit: id cute-check of this repository, or where it is installed
+  - {id: cute-check, name: cute-check, entry: cute-check, language: system, files: '\\.(py|mlir)$'}
 """
 
 

@@ -222,9 +222,9 @@ def copy_parts(x: Any) -> CopyParts:
 
 
 def _alone(name: str, ref: Layout, src: Layout, dst: Layout, bits: int, spaces: tuple[str, str]) -> CopyParts:
-    """Return the parts of one instruction; what it moves lies in rows of what a thread has at the source."""
+    """Return the parts of one instruction; what it moves lies in rows of what a thread has on the wider side."""
     count = cast("int", coshape(ref))
-    row = cast("int", product_each(src.shape)[1])
+    row = max(cast("int", product_each(side.shape)[1]) for side in (src, dst))
     row = row if count % row == 0 and row > 1 else min(count, WARP)
     high = count // row if count % row == 0 else 1
     wide = count // high

@@ -69,7 +69,12 @@ def is_tma(x: Any) -> bool:
     if isinstance(x, TensorMapSpec):
         return True
     data = getattr(getattr(x, "type", x), "data", None)
-    return hasattr(data, "box") and hasattr(data, "interleave")
+    return (hasattr(data, "box") and hasattr(data, "interleave")) or _has_columns(data)
+
+
+def _has_columns(data: Any) -> bool:
+    """Tell whether a tensor map moves columns of pixels (im2col)."""
+    return hasattr(data, "channels") and hasattr(data, "pixels")
 
 
 def tma_box(x: Any) -> TmaBox:
@@ -87,6 +92,12 @@ def tma_box(x: Any) -> TmaBox:
         raise DrawingError(f"expected a TMA atom, as make_tiled_tma_atom makes it, got {x!r}")
     m = getattr(x, "type", x).data
     notes = [f"reduction: {m.reduction}"] if getattr(m, "reduction", "") else []
+    if _has_columns(m):
+        notes.insert(0, "columns of pixels (im2col): dimension 0 are channels, dimension 1 pixels")
+        corners = f"base pixels from {m.lower} to {m.upper} of the tensor's corners"
+        notes.insert(1, f"{corners}, steps of {m.pixel_strides or (1,) * len(m.lower)}, W first")
+        counts = (m.channels, m.pixels)
+        return _box(str(m.element), counts, counts, (1, 1), m.swizzle, 0, m.oob, m.l2, notes)
     return _box(str(m.element), m.box, m.counts, m.strides, m.swizzle, m.interleave, m.oob, m.l2, notes)
 
 

@@ -11,6 +11,7 @@ from svg_pictures import cells, shown
 
 import cute_dialect.lang as cute
 from cute_dialect.arch import ATOMS, CopyAtom, MmaAtom
+from cute_dialect.front.trace import parse_type
 from cute_dialect.lang.nvgpu import cpasync, warp
 from cute_dialect.viz import DrawingError, draw, draw_banks, draw_copy, draw_mma, draw_tma
 from cute_dialect.viz.banks import cycles
@@ -58,7 +59,7 @@ def test_products_are_as_the_table_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", COPY_ATOMS)
 def test_copies_are_as_the_table_says(name: str) -> None:
-    """Elements lie in rows of what a thread has at the source; both sides agree on which element is which."""
+    """Elements lie in rows of what a thread has on the wider side; both sides agree on which element is which."""
     atom = ATOMS[name]
     assert isinstance(atom, CopyAtom)
     bits = int(atom.element[1:])
@@ -228,6 +229,9 @@ def test_a_tma_atom() -> None:
             assert found[0, row, unit][0].startswith(
                 f"elements {8 * unit} to {8 * unit + 7} of row {row} → bytes {at} to {at + 15} "
             )
+    corners = "lower = (-1, -1), upper = (-1, -1)"
+    columns = parse_type(f"!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 32, {corners}, swizzle = 128>")
+    assert draw(columns).title == "TMA box 64 x 32 of f16: 4096 bytes, swizzle 128"
     assert "a tile starts at a multiple of 1024 bytes" in drawn.svg and "out of bounds: zero" in drawn.svg
 
 
