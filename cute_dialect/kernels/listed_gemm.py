@@ -113,8 +113,8 @@ class ListedConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         c = self.base
-        if c.batch or c.array or (isinstance(c, WarpConfig) and c.interleaved):
-            raise ValueError(f"expected single matrices in a list, no batch, no runs of columns, got {c.name}")
+        if c.batch or c.array or (isinstance(c, WarpConfig) and (c.interleaved or c.parts > 1)):
+            raise ValueError(f"expected single matrices in a list, a block a tile, no batch, no runs, got {c.name}")
         if not self.takes(self.size):
             raise ValueError(
                 f"expected copies of 16, 8, 4 bytes or 1 for elements (of exact f32 16 or 1), got {self.size}"

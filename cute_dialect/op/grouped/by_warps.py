@@ -55,7 +55,7 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
         found = ExactConfig(*majors)
     else:
         # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
-        tile, warps = tile_for(p.m, p.n, p.matrices, sms)
+        tile, warps, _ = tile_for(p.m, p.n, 1, p.matrices, sms)  # no blocks share K
         found = WarpConfig(
             p.element, p.output, of_any, tile=tile, warps=warps, ahead=p.element == "f64", math=p.sums
         )  # fmt: skip

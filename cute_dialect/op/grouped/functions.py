@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from math import copysign
 from typing import Any
 
 from cute_dialect.op.gemm import bmm
@@ -57,8 +56,8 @@ def grouped_mm(
 
     ``gather``: (M,) int32, the row of ``a`` that each row is which is multiplied: a kernel brings them together first.
     ``bias``: (N,), (M, 1), or (G, N), one each a group; ``alpha``: a number, or f32 of one element or of (G,).
-    ``epilogue``: a function of the sums, of one result.  The rest is as in :func:`cute_dialect.op.gemm.mm`.  What a
-    matrix holds behind a group's end, a NaN, say, does not reach the group.
+    ``epilogue``: a function of the sums; of groups of columns it has one result.  The rest is as in
+    :func:`cute_dialect.op.gemm.mm`.  What a matrix holds behind a group's end, a NaN, say, does not reach the group.
 
     Of lists, ``grouped_mm([a0, a1], [b0, b1])``, it is the list of the products, each of its own M, N, K and strides,
     of matrices anywhere, by one launch (more where contiguous modes differ, or some lie between whole 16 bytes;
@@ -66,9 +65,23 @@ def grouped_mm(
     or one for all, ``alpha`` a number, a list, or f32 of (G,); ``schedule``: the host tells each block its tile
     (``auto``), or ``device``, the kernel finds it.
 
-    On the interpreter, and where ``CUTE_OP_CHECK=1`` is set (which waits for the GPU), groups that do not rise or
-    reach beyond the operands are reported; else what they give is not defined.  Raises subclasses of OpError.
+    On the interpreter, and where ``CUTE_OP_CHECK=1`` is set before the first call (which waits for the GPU), groups
+    that do not rise or reach beyond the operands are reported; else what they give is not defined.  Raises subclasses
+    of OpError.
     """
+    plain = (
+        out is None and c is None and epilogue is None and gather is None and kernel is None and device is None
+        and stream is None and args is None and accumulator is None and not run and math == "default"
+        and schedule == "auto" and beta == 1.0 and (type(alpha) is float or type(alpha) is int) and alpha != 0
+    )  # fmt: skip
+    tensors = [t for t in (a, b, bias, offs, lengths, row_groups) if t is not None] if plain else []
+    how = () if not plain else (
+        alpha, activation, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
+    )  # fmt: skip
+    if plain and not _tracing():
+        done = KNOWN.again(tensors, how)
+        if done is not None:
+            return done
     if schedule not in SCHEDULES:  # the interpreter's
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
@@ -102,19 +115,19 @@ def grouped_mm(
         from cute_dialect.op.grouped.operators import by_operator
 
         return by_operator("grouped_mm", given, device, stream, run)
-    usual = given._replace(a=None, b=None, groups={}, bias=None, activation="", rest="keep", alpha=1.0, dtype=None)
-    plain = usual == _USUAL and device is None and stream is None and not run and isinstance(alpha, int | float)
-    tensors = [a, b, *([] if bias is None else [bias]), *groups.values()]
     if not plain or a.dtype == torch.float32 or not all(torch.is_tensor(t) for t in tensors) or _checked():
         return computed("grouped_mm", given, device, stream, run)
-    how = (tuple(groups), activation, rest, float(alpha), copysign(1.0, alpha), dtype, bias is None)
-    done = KNOWN.again(tensors, how)
-    return computed("grouped_mm", given, known=(KNOWN, tensors, how)) if done is None else done
+    return computed("grouped_mm", given, known=(KNOWN, tensors, how))
 
 
-_USUAL = Given(None, None, {})
 KNOWN = KnownGroups()
 """The calls that were computed."""
+
+
+def _tracing() -> bool:
+    """Tell whether ``torch.compile`` traces this call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
 def _checked() -> bool:

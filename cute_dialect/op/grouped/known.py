@@ -1,5 +1,6 @@
-"""Grouped products that were computed before, of torch's tensors on a GPU: one look-up finds what to launch, which only
-takes addresses (:mod:`cute_dialect.op.known` does so for products of matrices).
+"""Grouped products that were computed before, of torch's tensors on a GPU: a guard of torch's own recognises a call
+like the last one, a look-up others, and what launches again takes addresses alone (:mod:`cute_dialect.op.known` does
+so for products of matrices).
 """
 
 # torch is not there where the types are checked.
@@ -11,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from cute_dialect.op.repeated import maker_of
+from cute_dialect.op.repeated import Repeated, maker_of, repeating
+from cute_dialect.runtime.fast_call import guard_of
 
 __all__ = ["KnownGroups", "Launch"]
 
@@ -30,17 +32,22 @@ class Launch(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A kind of call: its launches, each with the tensor and the offset of each address (None: a number); what tensors
-    begin at, modulo 16; the result.
+    """A kind of call: ``how``: what it says besides tensors; ``guard``: tells whether tensors are like its own;
+    ``run``: launches again; ``watched``: some of its tensors get gradients, so no guard tells whether the result has.
     """
 
-    launches: Sequence[tuple[Callable[..., object], Sequence[tuple[int, int] | None]]]
-    begins: Sequence[int]
-    shape: Sequence[int]
-    stride: Sequence[int]
-    dtype: Any
-    empty: Callable[..., Any]
-    number: int
+    how: object
+    guard: Callable[..., bool]
+    run: Callable[..., Any]
+    watched: bool
+
+
+def _never(*tensors: object) -> bool:
+    """Return False: the look-up tells."""
+    return False
+
+
+_NONE = _Known((), _never, _never, False)
 
 
 class KnownGroups:
@@ -48,7 +55,9 @@ class KnownGroups:
 
     def __init__(self, stream: Callable[[int], int] | None = None) -> None:
         self._found: dict[object, _Known] = {}
+        self._last = _NONE
         self._stream = stream
+        self._grad: Callable[[], bool] = _never
 
     def __len__(self) -> int:
         return len(self._found)
@@ -56,35 +65,40 @@ class KnownGroups:
     def clear(self) -> None:
         """Forget all."""
         self._found.clear()
+        self._last = _NONE
 
     def again(self, tensors: Sequence[Any], how: object) -> Any:
-        """Compute a call like an earlier one of such ``tensors``, those that are read; ``how``: all else that it says.
-        Returns None, and does nothing, where there was none.
+        """Compute a call like an earlier one of such ``tensors``, those that are read; ``how``: all else that it says,
+        how many tensors there are, too.  Returns None, and does nothing, where there was none, or the result has
+        gradients.
         """
-        known = self._found.get(key_of(tensors, how))
-        if known is None:
+        known = self._last
+        if how != known.how or not known.guard(*tensors):
+            if not self._found:
+                return None
+            try:
+                found = self._found.get(key_of(tensors, how))
+            except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
+                return None
+            if found is None or (self._grad() and any([t.requires_grad for t in tensors])):
+                return None
+            self._last = known = found
+        elif known.watched and self._grad():
             return None
         try:
-            addresses = [t.data_ptr() for t in tensors]
-        except RuntimeError:  # what vmap makes of tensors has none
+            return known.run(*tensors)
+        except RuntimeError:  # what vmap makes of tensors has no address
             return None
-        assert self._stream is not None
-        if [x % _UNIT for x in addresses] != known.begins:
-            return None
-        result = known.empty(known.shape, known.stride, known.dtype)
-        addresses.append(result.data_ptr())
-        if addresses[-1] % _UNIT:
-            return None
-        stream = self._stream(known.number)
-        for launch, places in known.launches:
-            launch(stream, *[0 if x is None else addresses[x[0]] + x[1] for x in places])
-        return result
 
     def remember(self, tensors: Sequence[Any], how: object, result: Any, launches: Sequence[Launch]) -> bool:
         """Remember the launches of a call; tell whether it could be told which address is of which tensor."""
+        import torch
+
         given = [*tensors, result]
         begins = [t.data_ptr() for t in given]
         if len(set(begins)) < len(begins) or begins[-1] % _UNIT:  # of one tensor twice nobody knows which is meant
+            return False
+        if any([type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors]):
             return False
         found: list[tuple[Callable[..., object], list[tuple[int, int] | None]]] = []
         for launch, addresses in launches:
@@ -102,13 +116,50 @@ class KnownGroups:
             from cute_dialect.runtime.arrays import current_stream_of_torch
 
             self._stream = current_stream_of_torch()
+        self._grad = torch.is_grad_enabled
         if len(self._found) >= _LIMIT:
             self._found.clear()
-        self._found[key_of(tensors, how)] = _Known(
-            found, [x % _UNIT for x in begins[:-1]], tuple(result.shape), result.stride(), result.dtype,
-            maker_of(result.device), result.device.index or 0,
-        )  # fmt: skip
+        plain = not any([x % _UNIT for x in begins]) and all([x is None or x[1] == 0 for _, y in found for x in y])
+        run = (
+            _straight(found, len(tensors), result, self._stream)
+            if plain
+            else _general(found, begins, result, self._stream)
+        )
+        watched = any([t.requires_grad for t in tensors])
+        self._found[key_of(tensors, how)] = _Known(how, guard_of(tensors) or _never, run, watched)
         return True
+
+
+def _straight(
+    launches: Sequence[tuple[Callable[..., object], Sequence[tuple[int, int] | None]]], count: int, result: Any,
+    stream: Callable[[int], int],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return what launches again on tensors that begin at whole units, as kernels take them."""
+    again = [Repeated(launch, tuple([-1 if x is None else x[0] for x in places])) for launch, places in launches]
+    made = [(tuple(result.shape), result.stride(), result.dtype)]
+    return repeating(count, again, made, result.device, _UNIT - 1, stream, [count])
+
+
+def _general(
+    launches: Sequence[tuple[Callable[..., object], Sequence[tuple[int, int] | None]]], begins: Sequence[int],
+    result: Any, stream: Callable[[int], int],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return what launches again on tensors that begin where those did, modulo a unit, from any element on."""
+    empty, number = maker_of(result.device), result.device.index or 0
+    shape, stride, dtype = tuple(result.shape), result.stride(), result.dtype
+    wanted = [x % _UNIT for x in begins]
+
+    def run(*tensors: Any) -> Any:
+        made = empty(shape, stride, dtype)
+        addresses = [t.data_ptr() for t in (*tensors, made)]
+        if [x % _UNIT for x in addresses] != wanted:
+            return None
+        raw = stream(number)
+        for launch, places in launches:
+            launch(raw, *[0 if x is None else addresses[x[0]] + x[1] for x in places])
+        return made
+
+    return run
 
 
 def key_of(tensors: Sequence[Any], how: object) -> object:

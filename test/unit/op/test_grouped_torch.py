@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.grouped import functions  # noqa: E402
 from cute_dialect.op.grouped.known import KnownGroups, Launch  # noqa: E402
 
 ENDS = torch.tensor([5, 5, 30, 37], dtype=torch.int32)
@@ -120,3 +121,26 @@ def test_calls_that_are_known() -> None:
     own = [Launch(launch, [a.data_ptr(), torch.ones(3).data_ptr()])]
     assert not calls.remember([a, b, offs], "copied", result, own)
     assert not calls.remember([a, a, offs], "twice", result, first) and len(calls) == 1
+
+
+def test_a_call_that_is_known_is_launched_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[tuple[int, ...]] = []
+    calls = KnownGroups(lambda number: 77)
+    monkeypatch.setattr(functions, "KNOWN", calls)
+    a, b, offs, result = torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.zeros(3, dtype=torch.int32), torch.zeros(8, 8)
+    how = (2.0, "relu", "keep", None, True, False, True, True)
+    there = [x.data_ptr() for x in (a, b, result, offs)]
+    assert calls.remember([a, b, offs], how, result, [Launch(lambda *given: launched.append(given), there)])
+    given = {"alpha": 2.0, "activation": "relu"}
+    x = torch.ones(8, 16)
+    for turn in range(3):  # found, then guarded
+        found = op.grouped_mm(x, b, offs, **given)
+        assert found.shape == (8, 8) and len(launched) == turn + 1
+        assert launched[-1] == (77, x.data_ptr(), b.data_ptr(), found.data_ptr(), offs.data_ptr())
+    assert calls.again([x, b, offs], (3.0, *how[1:])) is None
+    x.requires_grad_()
+    assert calls.again([x, b, offs], how) is None and len(launched) == 3  # gradients are torch's dispatcher's
+    with torch.no_grad():
+        assert op.grouped_mm(x, b, offs, **given) is not None and len(launched) == 4
+    away = torch.zeros(132)[4:].view(8, 16)  # begins at a whole 16 bytes, but not where the others do
+    assert op.grouped_mm(away, b, offs, **given) is not None and len(launched) == 5
