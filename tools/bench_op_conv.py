@@ -183,7 +183,7 @@ CASES = (
         for kind in ("fprop", "dgrad") for n in (32, 128) for size, c in ((56, 144), (112, 96))
     ),
     Conv("fprop", 32, 224, 3, 64, 7, 2), Conv("wgrad", 32, 224, 3, 64, 7, 2),
-    Conv("fprop", 32, 28, 256, 256, groups=4),
+    *(Conv(kind, 32, 28, 256, 256, groups=4) for kind in ("fprop", "dgrad", "wgrad")),
     Conv("fprop", 32, 28, 256, 256, 3, 1, True, 4), Conv("dgrad", 32, 56, 128, 128, 3, 2, True),
     Conv("wgrad", 32, 28, 128, 128, 3, 1, True),
     *(Conv("fprop", n, size, c, c, 3, 1, True) for n in (32, 128) for size, c in ((56, 64), (28, 128), (14, 256))),

@@ -30,12 +30,13 @@ CALLS: dict[str, tuple[tuple[int, ...], tuple[int, ...], How]] = {
     "few tiles": ((4, 7, 7, 512), (512, 3, 3, 512), how()),
     "many tiles": ((32, 56, 56, 64), (64, 3, 3, 64), how()),
     "three dimensions": ((2, 5, 9, 11, 64), (64, 3, 3, 3, 64), how(1, 1, rank=3)),
-    "groups": ((4, 14, 14, 128), (192, 3, 3, 64), how(groups=2)),
+    "groups": ((4, 14, 14, 160), (256, 3, 3, 80), how(groups=2)),
     "one dimension": ((8, 1000, 64), (128, 5, 64), how(2, 1, rank=1)),
 }  # fmt: skip
 KINDS = ("fprop", "dgrad", "wgrad")
 PLAIN, ADDED = Epilogue(), Epilogue(alpha="arg", beta=1.0)
-FUSED = [("stride", "dgrad"), ("3x3, 72 channels", "wgrad"), ("few tiles", "wgrad"), ("groups", "fprop")]
+FUSED = [("stride", "dgrad"), ("3x3, 72 channels", "wgrad"), ("few tiles", "wgrad"), ("groups", "fprop"),
+         ("groups", "dgrad"), ("groups", "wgrad")]  # fmt: skip
 """Calls whose sums lie elsewhere than in a plain product, and are added to something."""
 PLANS: list[tuple[str, str, str | None, Any]] = [
     ("3x3", "fprop", None, None),

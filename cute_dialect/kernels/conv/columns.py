@@ -171,19 +171,21 @@ class Filter:
         else:
             number, block = divmod(k, self.steps.blocks)
             tap, _ = self.steps.tap(number, matrix)
+            block = block + matrix * self.steps.count if self.config.groups else block
             self.operand.fetch(slot, barrier, row, block, tap)
 
 
 class Chunks:
     """The operand whose rows are 64 channels of a tap, chunk after chunk, and whose K is pixels of a result.
 
-    ``atom``: brings 64 channels of pixels; ``smem``: (rows, K, stages).
+    ``atom``: brings 64 channels of pixels; ``smem``: (rows, K, stages); ``channels``: of a group.
     """
 
     shared = False
 
-    def __init__(self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps):
+    def __init__(self, config: ConvConfig, atom: Any, smem: Any, grid: Grid, steps: Steps, channels: Any = 0):
         self.config, self.atom, self.smem, self.steps, self.pixels = config, atom, smem, steps, Pixels(grid)
+        self.channels = channels
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
         """Fetch the chunks of tile (row, k) into a slot."""
@@ -194,7 +196,8 @@ class Chunks:
         for chunk in range(n // 64):
             number, block = divmod(row * (n // 64) + chunk, self.steps.blocks)
             inside = number < prod(window.taps)
-            channel = block * 64 if inside else cute.Int32(_NOWHERE)
+            first_one = block * 64 + (matrix * self.channels if config.groups else 0)
+            channel = first_one if inside else cute.Int32(_NOWHERE)
             _, offsets = self.steps.tap(number if inside else cute.Int32(0), None)
             at = cute.make_tensor((channel, *first, image), cute.layout(f"(64,{depth}):(1@0,0)"))
             start = self.smem.iterator + (slot * (n * depth) + chunk * (64 * depth))

@@ -166,7 +166,7 @@ class ConvConfig(NamedTuple):
     @property
     def flat(self) -> bool:
         """Tell whether taps and channels of the filter are one mode: no load brings channels behind the last one."""
-        return self.groups or self.boxes > 1
+        return (self.groups and self.kind == FPROP) or self.boxes > 1
 
     @property
     def strided(self) -> bool:
@@ -229,8 +229,10 @@ class ConvConfig(NamedTuple):
         most = 1024 // c.bits
         if self.width not in (most, most // 2, most // 4, most // 8):
             raise ValueError(f"expected loads of 16, 32, 64 or 128 bytes of channels, got {self.width} channels")
-        if self.kind != FPROP and (self.boxes > 1 or self.groups):
-            raise ValueError(f"expected 128 bytes of channels at once, and no groups, for {self.kind}")
+        if self.kind != FPROP and (self.boxes > 1 or (self.groups and (c.bits != 16 or self.strided))):
+            raise ValueError(
+                f"expected 128 bytes of channels at once, groups of 16 bits, with stride 1 of images, for {self.kind}"
+            )
         if self.kind == WGRAD and (c.tile[1] % 64 or c.cluster_m > 1):
             raise ValueError(f"expected columns in 64s that are not shared for {self.kind}, got {c}")
         if self.strided and (

@@ -9,6 +9,8 @@ zeros for the padding, so that the image is never copied.
     dgrad    X (N H W, C)  = Y (pixels, taps and results)         F (C, taps and results)^T
     wgrad    F (K, C R S)  = Y (K, pixels)                        X (channels and taps, pixels)^T
 
+Groups are matrices of a batch: of images their channels stand beside each other.
+
 Arrays are given the contiguous mode first, as TMA wants images: (C, W, H, N).
 
     launch(x, f, y, config=ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1))))
@@ -68,7 +70,7 @@ def launch(
     channels, *extents, images = image.shape
     rows = _rows(config, extents)
     if config.kind == WGRAD:
-        taps = Grid(tuple(rows[::-1]), cute.ceil_div(channels, 64))
+        taps = Grid(tuple(rows[::-1]), cute.ceil_div(result.shape[1] if config.groups else channels, 64))
         _launch_weights(image, filter, result, taps, shared, addends, config)
         return
     if config.strided:
@@ -77,20 +79,20 @@ def launch(
         for extent, seen, u, left in zip(result.shape[-2:0:-1], rows, window.strides, window.left):
             assert cute.ceil_div(extent, u) == seen, "the result must have the extents that were given"
             assert extent % u == left, "the result must have the extents that were given"
-        addends = _addends(config, addends, cute.size(result) // wide, filter.shape[0], 1)
+        addends = _addends(config, addends, None, None, (cute.size(result) // wide, filter.shape[0]))
     else:
         tall, wide = result.shape[0], result.shape[1]
         if config.groups:
-            addends = _addends(config, addends, tall, wide, result.shape[2])
+            addends = _addends(config, addends, tall, wide, (tall, wide * result.shape[2]))
         assert tall == images * prod(rows), "the result must have a row for each pixel"
     if config.strided:  # 16 bytes are stored at once
         assert filter.shape[0] <= wide, "the result must have a column for each row of the filter"
     else:
         assert filter.shape[0] == wide, "the filter must have as many rows as the result has columns"
     blocks = cute.ceil_div(channels, config.width)
+    if config.groups:
+        blocks = cute.ceil_div(channels // result.shape[2], config.width)
     if config.flat:
-        if config.groups:
-            blocks = cute.ceil_div(channels // filter.shape[2], config.width)
         assert filter.shape[1] == blocks * (config.width * prod(window.taps)), "the filter must have all taps"
     else:
         assert filter.shape[1] == channels, "the filter and the image must have the same channels"
@@ -125,15 +127,15 @@ def launch(
     )
 
 
-def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, several: Any) -> Addends:
-    """Return an epilogue's arguments, checked, of a D with so many rows and ``several`` times so many columns, which
-    are told to the kernel.
+def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, whole: tuple[Any, Any]) -> Addends:
+    """Return an epilogue's arguments, checked, of a D with the ``whole`` rows and columns; the kernel is told those of
+    a group, or of a tap.
     """
     epilogue = config.base.epilogue
     if not epilogue.active:
         return addends
-    epilogue.check_extents(rows, columns * several, addends)
-    return addends._replace(extents=(rows, columns))
+    epilogue.check_extents(*whole, addends)
+    return addends if rows is None else addends._replace(extents=(rows, columns))
 
 
 def _launch_weights(
@@ -145,9 +147,11 @@ def _launch_weights(
     rows = image.shape[-1] * prod(pixels.extents)
     assert gradient.shape[1] == rows, "the gradient must have a row for each pixel of the result"
     assert gradient.shape[0] == result.shape[0], "both gradients must be of as many filters"
-    assert result.shape[1] == image.shape[0], "the result and the image must have the same channels"
+    groups = result.shape[3] if config.groups else 1
+    assert result.shape[1] * groups == image.shape[0], "the result and the image must have the same channels"
+    if config.groups:
+        assert gradient.shape[2] == groups, "both gradients must be of as many groups"
     assert result.shape[2] == prod(window.taps), "the result must have all taps"
-    addends = _addends(config, addends, result.shape[0], result.shape[1], result.shape[2])
     kind, major = number(c.element), cute.nvgpu.OperandMajorMode.MN
     mma = hopper.make_trivial_tiled_mma(kind, kind, major, major, number(c.sums), (c.sharers, 1, 1), (64, n))
     of_columns = utils.LayoutEnum.COL_MAJOR
@@ -156,12 +160,14 @@ def _launch_weights(
         cpasync.CopyBulkTensorIm2colG2SOp(), image, channels=64, pixels=k, lower=window.lower[::-1],
         upper=window.upper[::-1], pixel_strides=window.strides[::-1], swizzle=128,
     )  # fmt: skip
+    whole = result.shape[0] * groups, result.shape[1] * result.shape[2]
+    addends = _addends(config, addends, result.shape[0], result.shape[1], whole)
     tma_a = load_map(c, gradient, (m, k), c.cluster_n)
     stored = {width: store_map(c._replace(batch=True), result, width) for width in store_widths(config.gemm)}
     columns = pixels.blocks * (64 * prod(window.taps))
     raster = utils.GroupedRaster(
         cute.ceil_div((result.shape[0], columns), (m * c.cluster_m, n * c.cluster_n)), c.group,
-        serpentine=c.serpentine, cluster=c.cluster, sms=c.at_once,
+        serpentine=c.serpentine, cluster=c.cluster, sms=c.at_once, matrices=groups if config.groups else None,
     )  # fmt: skip
     k_tiles = cute.ceil_div(rows, k)
     grid = WORK[work_of(config.gemm)].grid(raster, k_tiles, config.parts)
@@ -213,8 +219,9 @@ def conv(
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
     of_a, of_b = tiles.sharers()
     if config.kind == WGRAD:
-        a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=False, mask=of_a)
-        b = Chunks(config, tma_b, sB, grid, steps)
+        a = Operand(tma_a, sA, (m, k), c.cluster_n, tiles.column, k_major=False, mask=of_a, batch=config.groups)
+        channels = tmas_c[next(iter(tmas_c))][1].shape[1] if config.groups else 0
+        b = Chunks(config, tma_b, sB, grid, steps, channels)
     else:
         a = Columns(config, tma_a, sA, grid, steps, c.cluster_n, tiles.column, of_a if c.cluster_n > 1 else None)
         brought = Operand(
@@ -271,7 +278,9 @@ def conv_text(config: ConvConfig) -> str:
     if config.strided:
         result = image.replace(d, e)
     elif config.kind == WGRAD:
-        filter, result = f"(?,?):(1,{d})", f"(?,?,?):({e},1,{e})"
+        group = ",?" * config.groups
+        filter = f"(?,?{group}):(1,{d}{f',{d}' * config.groups})"
+        result = f"(?,?,?{group}):({e},1,{e}{f',{e}' * config.groups})"
     arrays = [(kind, image), (other, filter), (number(c.output), result)]
     tensors = [cute.Tensor[element, layout, "align<16>"] for element, layout in arrays]
     one = config._replace(base=c._replace(batch=False)).gemm  # of all groups, or pixels, D is one matrix

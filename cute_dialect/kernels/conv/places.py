@@ -59,14 +59,17 @@ class GroupPlaces:
 
 
 class TapPlaces:
-    """Columns that are 64 channels of a tap; ``extents``: filters, and channels of a tap."""
+    """Columns that are 64 channels of a tap; ``extents``: filters (of a group), and channels of a tap."""
 
     def __init__(self, steps: Steps, extents: Any):
         self.steps, self.extents = steps, extents
 
     def row(self, row: Any, matrix: Any) -> Any:
-        """Return the same."""
-        return row
+        """Return the same, of a group the row among those of all."""
+        if not self.steps.config.groups:
+            return row
+        per, _ = self.extents
+        return row + matrix * per if row < per else cute.Int32(_OUTSIDE)
 
     def column(self, column: Any, matrix: Any) -> Any:
         """Return the column among the channels of all taps."""

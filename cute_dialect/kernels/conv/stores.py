@@ -36,7 +36,8 @@ class WeightResult(Result):
         """Return the filter, the channel and the tap of the element of a row and a column of the tile."""
         first = place.column * self.c.columns + column
         tap, block = divmod(cute.assume(first // 64, range=(0, None)), self.steps.blocks)
-        return self.row(place, atom), block * 64 + first % 64, tap
+        found = self.row(place, atom), block * 64 + first % 64, tap
+        return found if place.matrix is None else (*found, place.of[2])
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
         """Return the row and the column of the sums, which :class:`~cute_dialect.kernels.conv.places.TapPlaces` finds

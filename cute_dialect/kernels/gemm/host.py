@@ -175,7 +175,7 @@ def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]
 
 
 def _atom(c: GemmConfig, op: Any, matrix: Any, layout: Any, swizzle: Any, tile: tuple[int, int]) -> Any:
-    tiler = (*tile, 1) if c.batch else tile
+    tiler = (*tile, *(1,) * (cute.rank(matrix) - 2)) if c.batch else tile
     box = cute.append_ones(layout, len(tiler))
     stage = cute.make_composed_layout(swizzle, 0, box)
     return cpasync.make_tiled_tma_atom(op, matrix, stage, tiler, l2_promotion=128)

@@ -88,16 +88,16 @@ def problem_of(asked: Asked) -> Problem:
         for n in g.result[1:-1]:
             k *= n
         columns = -(-g.filter[-1] // step) * step * g.taps
-        return Problem(rows, columns, k, asked.element, asked.output, "m", "n", 1, asked.sums)
+        return Problem(rows // groups, columns, k, asked.element, asked.output, "m", "n", groups, asked.sums)
     if g.kind == DGRAD:
-        k = -(-g.result[-1] // step) * step * g.taps
+        k = -(-(g.result[-1] // groups) // step) * step * g.taps
         residues = 1
         for u in g.window.strides:
             residues *= u
         major = "n" if bits == 16 else "k"
         return Problem(
-            -(-rows // residues), columns, -(-k // residues), asked.element, asked.output, "k", major, residues,
-            asked.sums,
+            -(-rows // residues), columns // groups, -(-k // residues), asked.element, asked.output, "k", major,
+            residues * groups, asked.sums,
         )  # fmt: skip
     width = asked.channels
     k = -(-g.filter[-1] // width) * width * g.taps
@@ -111,7 +111,7 @@ def has_epilogue(geometry: Geometry, epilogue: Epilogue) -> bool:
     strided = geometry.kind == DGRAD and set(geometry.window.strides) != {1}
     if geometry.kind != WGRAD and not strided and geometry.groups == 1:
         return True
-    per = geometry.output[-1] // (geometry.groups if geometry.kind == FPROP else 1)
+    per = geometry.output[-1] // (1 if geometry.kind == WGRAD else geometry.groups)
     return of_elements(epilogue) and (per % 2 == 0 or not epilogue.active)  # neighbours are read at once
 
 
@@ -175,8 +175,14 @@ def served(asked: Asked) -> bool:
         return False
     if g.groups == 1:
         return True
-    stored = g.filter[0] // g.groups * BITS[asked.output] % 128 == 0  # groups lie beside each other
-    return g.kind == FPROP and stored and width_of(g, BITS[asked.element]) * BITS[asked.element] >= 128
+    k, c, bits = g.filter[0] // g.groups, g.filter[-1], BITS[asked.element]
+    stored = (k if g.kind == FPROP else c) * BITS[asked.output] % 128 == 0  # groups lie beside each other
+    if g.kind == FPROP:
+        return stored and width_of(g, bits) * bits >= 128
+    if g.kind == WGRAD:
+        return stored and k * bits % 128 == 0
+    # No load may bring channels of the next group: what they hold, a NaN, say, would be multiplied by zeros.
+    return stored and bits == 16 and k % 64 == 0 and set(g.window.strides) == {1}
 
 
 _FIRST = 64

@@ -46,7 +46,9 @@ def as_taken(ready: Prepared, x: ArrayView, config: ConvConfig) -> ArrayView:
     line = g.output[-1]
     if config.kind == WGRAD:
         apart = x.strides[1] if len(x.shape) == 3 else line
-        return x._replace(shape=(x.shape[0], line, g.taps), strides=(step, 1, apart))
+        per = x.shape[0] // g.groups
+        more = ((g.groups,), (per * step,)) if config.groups else ((), ())
+        return x._replace(shape=(per, line, g.taps, *more[0]), strides=(step, 1, apart, *more[1]))
     if config.strided:
         steps = strides_of(g.output)
         strides = (1, *[n // line * step for n in steps[-2::-1]])
@@ -68,7 +70,9 @@ def read(library: Library, ready: Prepared, config: ConvConfig) -> tuple[ArrayVi
         y = ready.other if lines_suit(ready.other) and as_rows(ready.other) else dense(library, ready.other, unit)
         rows = as_rows(y)
         assert rows is not None
-        taken = rows._replace(shape=rows.shape[::-1], strides=(1, max(rows.strides[0], unit)))
+        step, per = max(rows.strides[0], unit), rows.shape[1] // g.groups
+        more = ((g.groups,), (per,)) if config.groups else ((), ())
+        taken = rows._replace(shape=(per, rows.shape[0], *more[0]), strides=(1, step, *more[1]))
         return image._replace(shape=image.shape[::-1], strides=image.strides[::-1]), taken
     shape, strides = image.shape[::-1], image.strides[::-1]
     return image._replace(shape=shape, strides=strides), _filter(library, ready, config, unit, g)

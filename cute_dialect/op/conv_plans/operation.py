@@ -142,7 +142,7 @@ class Conv2dOperation(GemmOperationUniversal):
         if strided:  # stored an element's 16 bytes at a time, when it is done
             c = c._replace(deferred=False, serpentine=False)
         most = 1024 // c.bits
-        width = min(width_of(g, c.bits), most) if g.groups > 1 else most
+        width = min(width_of(g, c.bits), most) if g.groups > 1 and g.kind == FPROP else most
         width = _few(g.filter[-1], most) if few else width
         config = ConvConfig(c, g.window, g.kind, width, g.groups > 1, choice.parts)
         try:

@@ -127,7 +127,11 @@ def _epilogue(operation: Conv2dOperation, x: Operands) -> Epilogue:
 
 
 def _sharing(operation: Conv2dOperation, g: Geometry, parts: int) -> Conv2dOperation | None:
-    """Return the operation of the same tile whose blocks share K; None where not all of them would run at once."""
+    """Return the operation of the same tile whose blocks share K; None for groups, and where not all of them would run
+    at once.
+    """
+    if g.groups > 1:
+        return None
     choice = operation.plain_choice(False)
     c, (m, n) = choice.config, g.matrix
     k = prod(g.result[:-1]) if g.kind == WGRAD else g.taps * (g.result if g.kind == DGRAD else g.filter)[-1]

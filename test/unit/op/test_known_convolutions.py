@@ -47,7 +47,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(of_products, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
     monkeypatch.setattr(ways, "runner", lambda choice, cpu=False: Told(choice.name, found))
-    monkeypatch.setattr(products, "Runner", Told)
+    monkeypatch.setattr(products, "RunKernel", Told)
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     return found
 
