@@ -6,6 +6,7 @@ cute-bench interp                                the CPU interpreter: lane-ops a
 cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
 cute-bench chain                                 small products one after another, with dependent launch
+cute-bench tune FILE:NAME                        constants of a function under @cute.autotune (--help: more)
 cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench attention --tune                      tiles, stages and schedules of attention beside torch's back ends
@@ -222,6 +223,8 @@ def _contradiction_of_sweeps(options: argparse.Namespace) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-bench``; give the exit status."""
     argv = sys.argv[1:] if argv is None else argv
+    if argv[:1] == ["tune"]:
+        return import_module("cute_dialect.tools.bench_tune").main(argv[1:])
     options = build_parser().parse_args(argv)
     wrong = _contradiction(options)
     if wrong:

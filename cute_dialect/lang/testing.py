@@ -6,7 +6,6 @@ cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import statistics
@@ -18,12 +17,15 @@ import cute_dialect.lang as cute
 from cute_dialect.front.annotations import Stream
 from cute_dialect.front.printing import assert_ as assert_
 from cute_dialect.front.target import default_device
+from cute_dialect.lang import tuning
 
 __all__ = [
     "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
     "get_workspace_count", "tune",
 ]  # fmt: skip
 
+_ROUNDS = 10
+"""Turns of each candidate, at most."""
 _L2_BYTES = 64 << 20
 """More than the L2 of any chip here has (H100, H200: 50 MB), so that what lies there is driven out."""
 
@@ -141,44 +143,27 @@ def tune(
 def autotune_jit(
     params_dict: Mapping[str, Sequence[Any]], update_on_change: Sequence[str] = (), warmup_iterations: int = 10,
     iterations: int = 100,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
+) -> Callable[[Callable[..., Any]], tuning.Autotuned]:  # fmt: skip
     """Return a decorator for a host function whose constants in ``params_dict`` are chosen by timing.
 
-    The first call times every combination of them with its own arguments (so the function must stand being called many
-    times), and so does a call where an argument named in ``update_on_change`` has a value that was not there yet.  What
-    raises :class:`CantImplementError` is left out; parameters that a call gives itself are taken as they are.
+    It is ``cute.autotune`` as CuTe DSL spells it: the first call times every combination of them with its own
+    arguments, on the interpreter, too, and so does a call where an argument named in ``update_on_change`` has a value
+    that was not there yet.  What raises :class:`CantImplementError` is left out, results are not compared, no table is
+    written.
 
         @cute.testing.autotune_jit(params_dict={"threads": [64, 128, 256]}, update_on_change=["columns"])
         @cute.jit
         def row_sum(x: cute.Tensor, out: cute.Tensor, columns: cute.Constexpr, threads: cute.Constexpr = 128): ...
     """
+    candidates = [dict(zip(params_dict, values)) for values in itertools.product(*params_dict.values())]
+    share = -(-iterations // _ROUNDS)
+    how = tuning.How(
+        tuple(update_on_change), None, None, -(-iterations // share), share, float("inf"), saved=False, compared=False,
+        on_cpu=True, warmup=warmup_iterations,
+    )  # fmt: skip
 
-    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(f)
-        unknown = [n for n in (*params_dict, *update_on_change) if n not in signature.parameters]
-        if unknown:
-            raise ValueError(f"there is no parameter '{unknown[0]}': there are {', '.join(signature.parameters)}")
-        best: dict[tuple[Any, ...], dict[str, Any]] = {}
-
-        @functools.wraps(f)
-        def tuned(*args: Any, **kwargs: Any) -> Any:
-            given = signature.bind_partial(*args, **{n: v for n, v in kwargs.items() if n in signature.parameters})
-            open_ = {n: values for n, values in params_dict.items() if n not in given.arguments}
-            if not open_:
-                return f(*args, **kwargs)
-            key = (*open_, *(given.arguments.get(n) for n in update_on_change))
-            if key not in best:
-
-                def made(*_: Any, **params: Any) -> Callable[[], Any]:
-                    f(*args, **kwargs, **params)  # compiles, or says that it cannot
-                    return functools.partial(f, *args, **kwargs, **params)
-
-                stream = kwargs.get("stream")
-                best[key] = tune(made, open_, None, warmup_iterations, iterations, stream)
-            return f(*args, **kwargs, **best[key])
-
-        tuned.best = best  # pyright: ignore[reportAttributeAccessIssue]
-        return tuned
+    def decorate(f: Callable[..., Any]) -> tuning.Autotuned:
+        return tuning.make(f, candidates, how)
 
     return decorate
 

@@ -337,6 +337,14 @@ class Driver:
         if size:
             self._call("cuMemcpyDtoH", host, pointer, size)
 
+    def fill(self, pointer: int, value: int, size: int, stream: Handle = 0) -> None:
+        """Write ``value`` into ``size`` bytes, in order with what else is on the stream."""
+        self._call("cuMemsetD8Async", pointer, value, size, self._cuda.CUstream(int(stream)))
+
+    def l2_bytes(self, device: int) -> int:
+        """Return the size of a GPU's L2 cache."""
+        return self._attribute(device, "L2_CACHE_SIZE")
+
     def synchronize(self, stream: Handle) -> None:
         """Wait for a stream."""
         self._call("cuStreamSynchronize", self._cuda.CUstream(int(stream)))

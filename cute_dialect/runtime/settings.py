@@ -6,6 +6,7 @@
     CUTE_PTXAS=PATH          the ptxas to use, before any other
     CUTE_KERNELS=DIR         compiled GEMM kernels for ``mm`` (``cute-bench gemm --build DIR``)
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
+    CUTE_AUTOTUNE=0          functions under @cute.autotune take what their tables say, else their first candidate
     CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
     CUTE_ASSERT=1            kernels in Python are compiled with their asserts, and with checks of coordinates
     CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it

@@ -239,6 +239,18 @@ def build_export(folder: str, chip: str) -> list[str]:
     return [f"export/gemm.c: {module.report.strip()}"]
 
 
+def build_autotune(folder: str, chip: str) -> list[str]:
+    """The candidates of examples/autotune.py, in a compile cache: ``autotune``."""
+    import subprocess
+
+    what = f"{TEST.parent / 'examples' / 'autotune.py'}:row_sum"
+    command = [sys.executable, "-m", "cute_dialect.tools.cute_bench", "tune", what, "--chip", chip]
+    done = subprocess.run([*command, "--build", str(Path(folder) / "autotune")], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return [f"autotune: {done.stdout.strip()}"]
+
+
 def build_sweep(folder: str, chip: str) -> list[str]:
     """The kernels of a small sweep, five for each of twelve problems: ``sweep/NAME``; gives what is said."""
     from cute_dialect.op.choosing.model import COSTS
@@ -299,7 +311,7 @@ def build_add(folder: str, chip: str) -> list[str]:
 PARTS = (
     build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
     build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
-    build_negate, build_add, build_elementwise, build_conv, build_export,
+    build_negate, build_add, build_elementwise, build_conv, build_export, build_autotune,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

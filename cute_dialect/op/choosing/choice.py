@@ -18,7 +18,6 @@ True
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -28,6 +27,7 @@ from typing import NamedTuple, TypeAlias, TypeVar, cast
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import swapped
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.runtime.files import gpu_file_name, replace_file
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = [
@@ -227,18 +227,14 @@ def _replaced(default: _C, fields: Mapping[str, object]) -> _C:
 # ---------------------------------------------------------------------------------------------------------- tables
 
 
-def _file_name(gpu: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"
-
-
 def table_path(gpu: str) -> Path:
     """Return where the user's table for a GPU is; ``gpu``: its name as the driver tells it."""
-    return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / _file_name(gpu)
+    return Path(user_folder("CUTE_CONFIG_DIR", "XDG_CONFIG_HOME", ".config")) / "gemm" / gpu_file_name(gpu)
 
 
 def shipped_path(gpu: str) -> Path:
     """Return where the table that comes with this package is, if there is one for the GPU."""
-    return Path(__file__).parent / "tables" / _file_name(gpu)
+    return Path(__file__).parent / "tables" / gpu_file_name(gpu)
 
 
 def read(path: Path) -> Entries:
@@ -283,20 +279,10 @@ def save(gpu: str, found: Mapping[str, tuple[Choice, float]], path: Path | None 
     """Add to the user's table (or the one at ``path``): the choice and TFLOP/s of each problem's key.  The file is
     replaced as a whole, so that who reads it meanwhile sees the old one or the new one.
     """
-    import tempfile
-
     path = path or table_path(gpu)
     entries = read(path)
     entries |= {k: {"kernel": encode(choice), "tflops": round(speed, 1)} for k, (choice, speed) in found.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as f:
-            json.dump({"format": FORMAT, "gpu": gpu, "kernels": dict(sorted(entries.items()))}, f, indent=1)
-            f.write("\n")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    text = json.dumps({"format": FORMAT, "gpu": gpu, "kernels": dict(sorted(entries.items()))}, indent=1)
+    replace_file(path, f"{text}\n".encode())
     tuned.cache_clear()
     return path

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
+from cute_dialect.lang.contest import differs
 from cute_dialect.op import gemm
 from cute_dialect.op.background import Prefetch, prefetch
 from cute_dialect.op.choosing import ways
@@ -185,7 +186,7 @@ def contest(
         run = run_of(choice, memory)
         result = run()
         d = result[0] if isinstance(result, tuple) else result["D"] if isinstance(result, Mapping) else memory
-        if _differs(d, first):
+        if differs(d, first):
             left_out.append((choice.name, "another result"))
             continue
         contestants.append((choice.name, run))
@@ -241,17 +242,6 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
                 raise
             failed.append((choice.name, str(e).splitlines()[0]))
     return made, failed
-
-
-def _differs(x: Any, y: Any) -> bool:
-    """Tell whether two results are not those of one product, summed up in another order."""
-    import torch
-
-    if not x.is_floating_point():
-        return not torch.equal(x, y)
-    scale = float(y.double().square().mean().sqrt())
-    steps = {torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6, torch.float32: 2.0**-9}.get(x.dtype, 0.25)
-    return not torch.allclose(x.double(), y.double(), rtol=steps, atol=steps * scale, equal_nan=True)
 
 
 def _forget() -> None:

@@ -20,6 +20,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: right\n"),
         ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: right\n"),
     ],
+    "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: right\n")],
     "call_from_c.py": [
         ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
     ],

@@ -1,0 +1,140 @@
+"""``cute-bench tune``: choose constants of functions under ``@cute.autotune`` by measuring, here or on two machines.
+
+cute-bench tune kernels.py:row_sum                  compile all candidates and measure them here
+cute-bench tune kernels.py:row_sum --build DIR      only compile, into a compile cache in DIR; needs no GPU
+cute-bench tune kernels.py:row_sum --run DIR        only measure; needs the driver, no compiler
+
+What to measure is what ``row_sum_arguments()`` in the same file returns: a list of the arguments of calls (tuples),
+which may be numpy arrays: for measuring they are copied to the GPU.  The fastest go into the user's table for this GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from cute_dialect.arch.targets import DEFAULT_CHIP
+
+__all__ = ["main"]
+
+
+class _TuneToolError(Exception):
+    """What cannot be tuned as asked."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    p = argparse.ArgumentParser(
+        prog="cute-bench tune",
+        description="Choose constants of functions under @cute.autotune by measuring.",
+        epilog=(__doc__ or "").partition("\n\n")[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.add_argument("function", metavar="FILE:NAME", help="a file of Python, and the function's name in it")
+    p.add_argument("--arguments", metavar="NAME", help="what returns the arguments (default: NAME_arguments)")
+    way = p.add_mutually_exclusive_group()
+    way.add_argument("--build", metavar="DIR", help="only compile, into DIR")
+    way.add_argument("--run", metavar="DIR", help="only measure what was compiled into DIR")
+    p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
+    p.add_argument("--no-save", action="store_true", help="write no table")
+    p.add_argument("--json", metavar="FILE", help="write what was found there")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; gives the exit status: 0, or 1 where something cannot be tuned, 2 for wrong arguments."""
+    options = build_parser().parse_args(argv)
+    folder = options.build or options.run
+    if folder is not None:
+        os.environ |= {"CUTE_CACHE_DIR": os.path.abspath(folder), "CUTE_CACHE": "1"}
+    if options.build is not None:
+        os.environ |= {"CUTE_CHIP": options.chip, "CUTE_DEVICE": "gpu"}
+    from cute_dialect.lang.tuning import TuneError, shown
+    from cute_dialect.runtime.driver import CudaError, driver
+
+    try:
+        function, calls = _read(options.function, options.arguments)
+        if options.build is not None:
+            for number, call in enumerate(calls, 1):
+                failed = function.compile(*call)
+                count = len(function.candidates) - len(failed)
+                print(f"{number} of {len(calls)}: {count} candidates are compiled into {folder}")
+                for candidate, why in failed:
+                    print(f"  left out: {shown(candidate)}: {why}")
+            return 0
+        driver()
+        found: list[dict[str, object]] = []
+        for call in calls:
+            tuned = function.tune(*_on_the_gpu(call), save=not options.no_save)
+            print(tuned)
+            found.append({"key": tuned.key, "chosen": {n: repr(v) for n, v in tuned.chosen.items()},
+                          "microseconds": tuned.microseconds,
+                          "measured": [[shown(c), us, runs] for c, us, runs in tuned.measured]})  # fmt: skip
+        if options.json is not None:
+            from cute_dialect.runtime.files import replace_file
+
+            replace_file(Path(options.json), f"{json.dumps(found, indent=1)}\n".encode())
+    except (_TuneToolError, TuneError, CudaError, OSError) as e:
+        print(f"cute-bench tune: error: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Return the function and the arguments of the calls.  Raises _TuneToolError."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    from cute_dialect.lang.tuning import Autotuned
+
+    file, _, name = what.rpartition(":")
+    if not file:
+        raise _TuneToolError(f"expected FILE:NAME, got {what!r}")
+    spec = spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None or not Path(file).is_file():
+        raise _TuneToolError(f"expected a file of Python, got {file!r}")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # kernels are compiled in processes that look their module up
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not isinstance(function, Autotuned):
+        known = ", ".join(sorted([n for n, v in vars(module).items() if isinstance(v, Autotuned)])) or "none"
+        raise _TuneToolError(f"{file}: expected the name of a function under @cute.autotune ({known}), got {name!r}")
+    made = getattr(module, arguments or f"{name}_arguments", None)
+    if not callable(made):
+        raise _TuneToolError(
+            f"{file}: expected a function {arguments or f'{name}_arguments'}() that returns the arguments of calls"
+        )
+    calls = made()
+    if not isinstance(calls, list) or not calls or not all(isinstance(c, tuple) for c in cast("list[object]", calls)):
+        raise _TuneToolError(f"{file}: expected a list of tuples of arguments, got {type(calls).__name__}")
+    return function, cast("list[tuple[Any, ...]]", calls)
+
+
+def _on_the_gpu(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments with arrays of numpy copied to the GPU: by torch, else by cupy."""
+    import numpy as np
+
+    if not any(isinstance(x, np.ndarray) for x in call):
+        return call
+    try:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        def copied(x: Any) -> Any:
+            return torch.from_numpy(x).cuda()  # pyright: ignore
+    except ModuleNotFoundError:
+        try:
+            import cupy  # pyright: ignore[reportMissingImports]
+        except ModuleNotFoundError:
+            raise _TuneToolError("arrays of numpy are copied to the GPU by torch or cupy: neither is here") from None
+
+        def copied(x: Any) -> Any:
+            return cupy.asarray(x)  # pyright: ignore
+
+    return tuple([copied(x) if isinstance(x, np.ndarray) else x for x in call])
