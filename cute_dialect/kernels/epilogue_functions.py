@@ -5,7 +5,7 @@ infinities give the limit.  ``ACTIVATIONS`` are those that networks have, and ``
 has these and arithmetic.
 
 >>> relu6 = FUNCTIONS["relu6"]
->>> relu6.of_arrays(NUMPY, 7.5), FUNCTIONS["leaky_relu"].parameters
+>>> float(relu6.of_arrays(NUMPY, 7.5)), FUNCTIONS["leaky_relu"].parameters
 (6.0, ('slope',))
 """
 

@@ -14,13 +14,12 @@ def error_picture(message: str) -> str:
 
     An error stays what it is, whatever happens here: what goes wrong is the sentence.
     """
-    if not os.environ.get("CUTE_ERROR_SVG"):
-        return ""
-    from cute_dialect.viz.messages import draw_message
-
     try:
         into = folder("CUTE_ERROR_SVG")
-        assert into is not None
+        if into is None:
+            return ""
+        from cute_dialect.viz.messages import draw_message
+
         os.makedirs(into, exist_ok=True)
         path = draw_message(message, into)
     except SettingError as e:

@@ -178,7 +178,7 @@ def deepest(config: SkinnyConfig) -> SkinnyConfig:
     """Return the same with as many stages of A and B as fit, equally many or one more of B.
 
     >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
-    ((4, 5), (14, 14))
+    ((5, 5), (14, 14))
     """
     room = _SMEM - 2048 - config._replace(stages_a=0, stages=0).smem_bytes  # 2048: what alignment may take
     of_a, of_b = 128 * config.rows + 16, 128 * config.columns + 16

@@ -184,7 +184,7 @@ def random(x: Any, seed: Any, offset: Any = 0) -> Any:
 
     >>> import numpy as np
     >>> random(np.zeros((1, 4)), 7).round(3).tolist()
-    [[0.133, 0.606, 0.593, 0.43]]
+    [[0.955, 0.75, 0.407, 0.795]]
     """
     return x.random(seed, offset) if isinstance(x, proxy.Proxy) else drawn_of_arrays(x, seed, offset)
 

@@ -57,6 +57,11 @@ class Arguments:
         m, n = self.operands.d.shape[-2:]
         return GemmCoord(m, n, self.operands.a.shape[-1])
 
+    @property
+    def is_copied(self) -> bool:
+        """Whether its arrays were copied to the GPU, and results are yet to come back."""
+        return self._transfer is not None
+
     def launch(self) -> RunReport | None:
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
         x, options = self.operands, self.options

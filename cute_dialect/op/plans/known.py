@@ -62,7 +62,7 @@ def _key(A: Any, B: Any, C: Any, alpha: float, beta: float, bias: Any) -> tuple[
 def remember(known: KnownRows, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
     """Let a call be recognised that was one launch, whose blocks share no memory, of torch's tensors on a GPU."""
     x = done.operands
-    if done.on_cpu or done._transfer is not None or x.d.library != "torch" or len(done.launched) != 1:  # pyright: ignore[reportPrivateUsage]
+    if done.on_cpu or done.is_copied or x.d.library != "torch" or len(done.launched) != 1:
         return
     tensors, numbers = _key(A, B, C, x.alpha, x.beta, bias)
     views = [v for v in (x.a, x.b, x.c, x.bias) if v is not None]
