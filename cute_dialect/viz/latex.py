@@ -20,7 +20,13 @@ __all__ = ["document"]
 BREAK = "\\\\"
 """The end of a line in a cell."""
 
-_SPECIAL = {c: "\\" + c for c in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\^{}"}
+_SPECIAL = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\^{}",
+    "→": r"$\to$",
+    "←": r"$\gets$",
+}
 
 
 def document(title: str, panels: Sequence[Panel]) -> str:

@@ -14,6 +14,7 @@ __all__ = ["KINDS", "LEVELS", "kind", "level", "style", "tone"]
 RGB = tuple[float, float, float]
 
 OKABE_ITO = ("56b4e9", "e69f00", "009e73", "f0e442", "0072b2", "d55e00", "cc79a7", "999999")
+_YELLOW = 3
 KINDS = 2 * len(OKABE_ITO)
 """How many kinds have a colour of their own."""
 
@@ -26,7 +27,7 @@ _INK = {"light": "1a1d21", "dark": "e9ecef"}
 _DIM = {"light": "667079", "dark": "98a2ad"}
 _LINE = {"light": "ffffff", "dark": "14171c"}
 _BAD = {"light": "ff7a72", "dark": "b0232b"}
-_SHARES = {"light": (0.58, 0.28), "dark": (0.42, 0.24)}
+_SHARES = {"light": (0.58, 0.28), "dark": (0.52, 0.28)}
 _NONE = {"light": "eef0f2", "dark": "1f242b"}
 
 
@@ -57,11 +58,12 @@ def tone(name: str, theme: str) -> str:
     """Return the colour of a class in a theme, "light" or "dark".
 
     >>> tone("paper", "light"), tone("q4", "dark")
-    ('#ffffff', '#0c3d5b')
+    ('#ffffff', '#0a466a')
     """
     if name[0] == "q" and name[1:].isdigit():
         which, n = divmod(int(name[1:]), len(OKABE_ITO))
-        return "#" + _mixed(OKABE_ITO[n], _PAPER[theme], _SHARES[theme][which])
+        share = _SHARES[theme][which] * (0.8 if theme == "dark" and n == _YELLOW else 1)  # light text must stand out
+        return "#" + _mixed(OKABE_ITO[n], _PAPER[theme], share)
     if name[0] == "s" and name[1:].isdigit():
         ramp = _RAMPS[theme]
         at = int(name[1:]) / (LEVELS - 1) * (len(ramp) - 1)
