@@ -1,7 +1,7 @@
 """Random calls of attention on the interpreter with all its checks, by every schedule, against sums in float64.
 
-Types, sizes of heads, masks, windows, lengths, tiles, stages, schedules and blocks are random; of packed sequences the
-elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks for spilled
+Types, sizes of heads, masks, windows, lengths, tiles, stages, parts, schedules and blocks are random; of packed sequences
+the elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks for spilled
 registers (16 bytes of heads of 256 elements are none of a step's) and for products that wait for each other.
 
     python test/oracle/attention_fuzz.py --count 100 --seed 1
@@ -19,6 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.pipelines import compile
@@ -39,6 +40,7 @@ def configuration(r: random.Random) -> AttentionConfig:
             tile_n=r.choice(TILES[head]), stages=r.choice((1, 2, 3)), q_stages=r.choice((1, 2)),
             overlap=r.random() < 0.8, pingpong=r.random() < 0.8, lazy=r.random() < 0.8, sms=r.choice((1, 2, 5)),
         )  # fmt: skip
+        c = c._replace(split=not c.packed and r.random() < 0.4)
         try:
             c.check()
         except ValueError:
@@ -86,11 +88,22 @@ def trial(r: random.Random) -> str:
     out, logs = np.full(q.shape, np.nan, q.dtype), np.full(q.shape[:3], np.nan, np.float32)
     longest = max(1, *(x for x, _ in lengths)) if c.packed else q.shape[1]
     kernel = compile(attention_text(c), emit="base", filename=f"{c.name}.mlir").kernel("launch")
-    kernel(
-        *(x.transpose(1, 3, 2, 0) for x in (q, k, v, out)), logs.transpose(1, 2, 0), *(begins if c.packed else ()),
-        longest, size**-0.5 * 1.4426950408889634, left, right,
-        device="cpu", checks=("race", "uninit", "sync", "oob"), schedule=r.choice(SCHEDULES), seed=r.randrange(1000),
-    )  # fmt: skip
+    run: dict[str, Any] = {"device": "cpu", "checks": ("race", "uninit", "sync", "oob")}
+    run |= {"schedule": r.choice(SCHEDULES), "seed": r.randrange(1000)}
+    numbers = longest, size**-0.5 * 1.4426950408889634, left, right
+    matrices, lines = [x.transpose(1, 3, 2, 0) for x in (q, k, v, out)], logs.transpose(1, 2, 0)
+    if c.split:
+        parts, (_, queries, heads, _) = r.choice((1, 2, 5, 9)), q.shape
+        said += f", {parts} parts"
+        sums = np.full((parts * batch, heads, queries, size), np.nan, np.float32)
+        ends = np.full(sums.shape[:3], np.nan, np.float32)
+        kernel(*matrices[:3], sums.transpose(2, 3, 1, 0), ends.transpose(2, 1, 0), *numbers, parts, **run)
+        combined = CombineConfig(c.element, c.head, True, r.random() < 0.5)
+        text = combine_text(combined)
+        combine = compile(text, emit="base", filename=f"{combined.name}.mlir").kernel("launch")
+        combine(sums.reshape(parts, -1, size).transpose(2, 1, 0), ends.reshape(parts, -1).T, matrices[3], lines, **run)
+    else:
+        kernel(*matrices, lines, *(begins if c.packed else ()), *numbers, **run)
     queries, keys = lengths[chosen]
     own = np.arange(queries)[:, None] + (keys - queries if c.from_end else 0)
     at, seen = np.arange(keys)[None], np.ones((queries, keys), bool)
