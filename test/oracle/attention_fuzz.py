@@ -1,8 +1,9 @@
 """Random calls of attention on the interpreter with all its checks, by every schedule, against sums in float64.
 
-Types, sizes of heads, masks, windows, lengths, tiles, stages, parts, schedules and blocks are random; of packed sequences
-the elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks for spilled
-registers (16 bytes of heads of 256 elements are none of a step's) and for products that wait for each other.
+Types, sizes of heads, masks, windows, lengths, tiles, stages, parts, schedules and blocks are random; of packed
+sequences the elements of all but one may be NaN.  ``--assemble`` compiles the kernel of every kind instead, and looks
+for spilled registers (16 bytes of heads of 256 elements are none of a step's) and for products that wait for each
+other.
 
     python test/oracle/attention_fuzz.py --count 100 --seed 1
     python test/oracle/attention_fuzz.py --assemble
