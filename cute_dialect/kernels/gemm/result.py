@@ -133,11 +133,13 @@ def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[An
 class RowStore(ChunkStore):
     """Stores chunks of a warp group whose rows are contiguous in C: each warp 16 of them.
 
-    ``memory``: ``buffers`` staging buffers.
+    ``memory``: ``buffers`` staging buffers.  ``anew``: the addresses of a thread's elements are computed for each tile,
+    where no registers are left to hold them.
     """
 
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
         super().__init__(tma, width, lanes=lanes)
+        self.anew = False
         kind, self.warp = self.atom.value_type, cute.arch.warp_idx() % 4
         start, size = cute.recast_ptr(memory, swizzle_of(width * kind.width // 8), kind), BUFFER * 8 // kind.width
         self.staged = cute.make_tensor(
@@ -151,6 +153,8 @@ class RowStore(ChunkStore):
         self.wait(under_way)
         cute.arch.sync_warp()
         row, *others = at
+        if self.anew:  # a 0 of each tile, as rows are below 2^31, which ptxas does not know
+            buffer = buffer + (row >> 31)
         here = self.staged[None, None, self.warp, buffer]
         self.store(values, here, lambda: (row + self.lanes.of_warp(self.warp), *others), leave)
 
@@ -267,6 +271,10 @@ class Result:
             w: DirectStore(target, w, c.lanes) if c.direct else
             kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
         }  # fmt: skip
+        if c.epilogue.whole_rows:
+            for store in self.stores.values():
+                if isinstance(store, RowStore):
+                    store.anew = True
         if c.epilogue.split:
             for store in self.stores.values():
                 if isinstance(store, ChunkStore):
