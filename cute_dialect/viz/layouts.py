@@ -32,6 +32,9 @@ __all__ = ["draw_divide", "draw_layout", "draw_swizzle", "listed", "mode_breaks"
 UNKNOWN = 4
 """How many rows or columns are drawn of a mode whose extent is not known."""
 
+LINE = 32
+"""How many coordinates stand in a row of a layout of rank 1 that is longer than two of them."""
+
 MAX_PANELS = 64
 _LISTED = 8
 
@@ -60,6 +63,7 @@ def mode_breaks(mode: IntTuple) -> list[tuple[int, int]]:
 
 def draw_layout(layout: Any, *, sizes: Sizes = None, file: Path | None = None) -> Drawing:
     """Draw a layout: each coordinate's cell shows its offset; mode 0 goes down, mode 1 right, further modes are panels.
+    One mode alone goes right, in lines of 32 if it is long.
 
     The colour tells the offset, from light to dark; of a swizzled layout, which unit of the swizzle it falls into.
     Heavier lines stand where nested modes begin anew.  Extents and strides that are not known are drawn for ``sizes``
@@ -87,10 +91,16 @@ def draw_layout(layout: Any, *, sizes: Sizes = None, file: Path | None = None) -
 
     def panel(rest: tuple[int, ...]) -> Panel:
         def cell(i: int, j: int) -> Cell:
-            coord = (j,) if len(counts) == 1 else (i, j, *rest)
+            coord = (i * LINE + j,) if len(counts) == 1 else (i, j, *rest)
+            if coord not in values:
+                return Cell((), "beyond the layout", "none")
             value = values[coord]
             return Cell((str(value),), _hover(coord, shape, value, at[value]), colour(value), f"o{value}")
 
+        if len(counts) == 1 and counts[0] > 2 * LINE:
+            rows = -(-counts[0] // LINE)
+            labels = [str(i * LINE) for i in range(rows)]
+            return Panel("", grid(rows, LINE, cell), more=(more[0], False), row_labels=labels)
         rows, columns = (1, counts[0]) if len(counts) == 1 else (counts[0], counts[1])
         title = f"(_,_,{','.join(map(str, rest))})" if rest else ""
         first, second = (1, shape[0]) if len(shape) == 1 else shape[:2]

@@ -43,6 +43,14 @@ def test_each_cell_is_what_the_layout_gives(shape: object, stride: object) -> No
         assert (len(same) > 1) == ("←" in title)
 
 
+def test_a_long_mode_is_wrapped() -> None:
+    found = cells(draw("100:3"))
+    assert len(found) == 4 * 32
+    for (_, i, j), (title, text) in found.items():
+        n = 32 * i + j
+        assert (title, text) == ((f"{n} → {3 * n}", [str(3 * n)]) if n < 100 else ("beyond the layout", []))
+
+
 def test_nested_coordinates_are_told_and_have_heavier_lines() -> None:
     drawn = draw("((2,2),(2,(2,2))):((1,4),(2,(8,16)))")
     title, text = cells(drawn)[0, 3, 6]
