@@ -75,6 +75,10 @@ class Pool:
         """Copy bytes from a host address; returns when done."""
         self._gpu.to_device(pointer, host, size)
 
+    def wait(self) -> None:
+        """Wait until the GPU has done all that it was given."""
+        self._gpu.synchronize(0)
+
     def to_host(self, host: int, pointer: int, size: int) -> None:
         """Copy bytes to a host address; returns when done."""
         self._gpu.to_host(host, pointer, size)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from cute_dialect.kernels.listed_gemm import ListedConfig
+from cute_dialect.kernels.listed_gemm import COLUMNS, ListedConfig
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError
+from cute_dialect.op.grouped.known_lists import Part
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord
@@ -178,6 +179,30 @@ class GroupArguments(Arguments):
             report = kernel(*given, stream=stream, **options)
             self.kernels.append(variant.name)
         return report
+
+    def prepared(self) -> tuple[Any, tuple[int, int, int], list[Part], ArrayView, object] | None:
+        """Return what launches again at other addresses: the table, its columns of A, B and D, the launches, where
+        tables are, what must live; None where a kernel finds the tiles, or anything is read besides A and B.
+        """
+        columns = tuple([COLUMNS.index(n) for n in ("a", "b", "c")])
+        laid = self._laid(self.found)
+        plain = laid.c is None and laid.bias is None and self.numbers.device is None and not self.grouped.flipped
+        if not plain or not self.grouped.listed.host or not any(self.sizes):
+            return None
+        import numpy as np
+
+        parts: list[Part] = []
+        keep: list[object] = []
+        for kernel, variant, given in self._calls(laid):
+            launch = kernel.by_address(*given)
+            config = variant.configured
+            if launch is None or not isinstance(config, ListedConfig):
+                return None
+            turns, *more = (cast(ArrayView, x) for x in (given[4], *given[6:]))
+            here = np.array([size == config.size for size in self.sizes])
+            parts.append(Part(launch, here, turns.pointer, tuple([x.pointer for x in more])))
+            keep.append(given[4:])
+        return laid.table, cast("tuple[int, int, int]", columns), parts, laid.d, keep
 
     def bind(self) -> Callable[..., None]:
         """Return what launches on these operands, which are on a GPU, and does no more."""

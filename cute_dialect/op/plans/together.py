@@ -14,6 +14,7 @@ mode as any other, so one map serves all matrices.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from math import gcd
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import DeviceError, LayoutError, UnsupportedError
+from cute_dialect.op.memory import new_memory, pool_of
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import ALONE, Arguments, Transfer, check_gpu
 from cute_dialect.op.plans.recipe import Operands
@@ -254,14 +256,25 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
     found = _uploaded(host, like)._replace(shape=view.shape, strides=view.strides, dtype=view.dtype)
     with _LOCK:
         _TABLES[key] = found
-        while len(_TABLES) > _KEPT:
-            _TABLES.popitem(last=False)
+        many = len(_TABLES) > _KEPT
+    if many:  # launches that are under way may read what is given back
+        _wait_for_all(like)
+        with _LOCK:
+            while len(_TABLES) > _KEPT // 2:
+                _TABLES.popitem(last=False)
     return found
 
 
-def _uploaded(host: Any, like: ArrayView) -> ArrayView:
-    from cute_dialect.op.memory import new_memory, pool_of
+def _wait_for_all(like: ArrayView) -> None:
+    """Wait until a GPU has done all that it was given."""
+    torch = sys.modules.get("torch")
+    if torch is not None and like.library == "torch":
+        torch.cuda.synchronize(like.device)
+    else:
+        pool_of(like.device).wait()
 
+
+def _uploaded(host: Any, like: ArrayView) -> ArrayView:
     memory = new_memory(like, host.nbytes // SIZES["i32"], "i32")
     pool_of(like.device).to_device(memory.pointer, host.ctypes.data, host.nbytes)
     return memory

@@ -4,6 +4,7 @@ interpreter, against products of float64: small integers, so that results are ex
 
 from __future__ import annotations
 
+import ctypes
 from functools import partial
 from typing import Any, cast
 
@@ -14,7 +15,9 @@ from cute_dialect import op
 from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
 from cute_dialect.kernels.listed_gemm import COLUMNS
 from cute_dialect.op.compiled import by_name
+from cute_dialect.op.grouped.known_lists import KnownLists, Part
 from cute_dialect.op.plans.grouped_arguments import GroupArguments
+from cute_dialect.runtime.arrays import view_of
 
 CHECKS: Any = {"device": "cpu", "checks": ["race", "uninit", "oob", "sync"]}
 SIZES = [(70, 40, 72), (7, 9, 11), (0, 4, 5), (6, 8, 0), (16, 64, 24)]
@@ -322,3 +325,40 @@ def test_explained() -> None:
     told = op.explain(op.grouped_mm, a, b)
     assert len(told.parts) == 2 and told.launches == 3 and told.flops == sum(2 * m * n * k for m, n, k in SIZES)
     assert "found by the host, longest K first" in str(told)
+
+
+def test_lists_that_are_known() -> None:
+    torch = pytest.importorskip("torch")
+    sizes = [(3, 8, 8), (0, 8, 8), (2, 16, 0), (5, 16, 24)]
+    a, b = [torch.ones(m, k) for m, _, k in sizes], [torch.ones(k, n) for _, n, k in sizes]
+    results = [torch.zeros(m, n) for m, n, _ in sizes]
+    table = np.zeros((4, len(COLUMNS)), np.int64)
+    table[:, :3] = sizes
+    like = view_of(np.zeros(1, np.int32))
+    launched: list[tuple[int, ...]] = []
+    tables: list[np.ndarray] = []
+
+    def launch(*given: int) -> None:
+        launched.append(given)
+        there = (ctypes.c_int64 * table.size).from_address(given[4])
+        tables.append(np.array(there).reshape(table.shape))
+
+    here = np.array([True, False, True, False])
+    parts = [Part(launch, here, 1, ()), Part(launch, ~here, 2, (3,))]
+    calls = KnownLists(lambda number: 77)
+    columns = [COLUMNS.index(n) for n in ("a", "b", "c")]
+    assert calls.again(a, b, "as ever") is None
+    calls.remember(a, b, "as ever", results, table, columns, parts, like)
+    x, y = [t + 1 for t in a], [t + 1 for t in b]
+    found = calls.again(x, y, "as ever")
+    assert found is not None and [tuple(d.shape) for d in found] == [(m, n) for m, n, _ in sizes]
+    assert [(g[0], *g[5:]) for g in launched] == [(77, 1, 0), (77, 2, 0, 3)]
+    for given, mine, rows in zip(launched, tables, ([3, 0, 2, 0], [0, 0, 0, 5])):
+        assert mine[:, 0].tolist() == rows
+        for i in (0, 3):  # those with elements lie where the table says, from the address that is given
+            where = [base + 4 * int(mine[i, c]) for base, c in zip(given[1:4], columns)]
+            assert where == [t[i].data_ptr() for t in (x, y, found)]
+        assert given[3] + 4 * int(mine[2, columns[2]]) == found[2].data_ptr()
+    assert calls.again(x, y, "otherwise") is None and calls.again(x[:3], y[:3], "as ever") is None
+    x[0] = torch.zeros(25)[1:].view(3, 8)  # begins elsewhere
+    assert calls.again(x, y, "as ever") is None and len(calls) == 1 and len(launched) == 2
