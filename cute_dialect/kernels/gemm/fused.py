@@ -239,7 +239,7 @@ class Evaluation:
         each may need those before; four threads have a row.
         """
         wholes: list[dict[int, Any]] = [{}, {}]
-        room = self.extents[1] - first  # columns from the first one on that there are
+        room = self.extents[1] - first if self.graph.whole_rows else None  # columns from the first one on
         for which, node in enumerate(self.graph.nodes):
             if node.op == "whole":
                 combine, none = COMBINE[node.value], REDUCTIONS[node.value]
