@@ -1,4 +1,4 @@
-"""``cute-bench warps``: tiles, stages and fetching ahead of the GEMMs by ``mma.sync`` of f64, tf32 and 8 bits.
+"""``cute-bench warps``: tiles, stages, fetching ahead and parts of K of the GEMMs by ``mma.sync`` of f64, tf32, 8 bits.
 
 Each variant is checked on small integers, whose sums are exact; then all of a problem run with a cold L2 beside each
 other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the default of
@@ -12,11 +12,12 @@ other and, of f64 and tf32, beside ``torch.mm``.  What is fastest is to be the d
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.op.compiled import run_any
 from cute_dialect.tools.bench_add import BenchError
 
 __all__ = ["VARIANTS", "Variant", "build", "configs", "run"]
@@ -36,6 +37,7 @@ class Variant(NamedTuple):
     ahead: bool = False
     half: bool = False
     """64 bytes of K in a stage."""
+    parts: int = 1
 
 
 VARIANTS = (
@@ -52,10 +54,16 @@ VARIANTS = (
     Variant((64, 64), (2, 2), ahead=True),
     Variant((64, 64), (2, 2), 5, ahead=True),
     Variant((32, 64), (2, 2), 5),
+    Variant(parts=4),
+    Variant((64, 64), (2, 2), parts=2),
+    Variant((64, 64), (2, 2), parts=4),
+    Variant((64, 64), (2, 2), parts=12),
 )
 _KINDS = (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("f8E4M3FN", "bf16"))
 _SIZES = {"f64": (513, 1024, 4096, 8192)}
-"""By the element, else one odd size."""
+"""By the element, else one odd size, cubed."""
+_MUCH_K = (256, 192, 8192)
+"""M, N, K of a problem whose tiles are few."""
 
 
 def configs() -> dict[str, WarpConfig]:
@@ -65,7 +73,7 @@ def configs() -> dict[str, WarpConfig]:
         for v in VARIANTS:
             depth = {"f64": 8, "tf32": 16}.get(element, 64) if v.half else 0
             c = WarpConfig(element, output, ("k", "mn"), False, v.tile, v.warps, v.stages, k=depth, ahead=v.ahead)
-            found.append(c)
+            found.append(c._replace(parts=v.parts))
     return {c.name: c for c in found}
 
 
@@ -92,16 +100,17 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     rows: list[dict[str, object]] = []
     for element, output in _KINDS:
         names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
-        for size in _SIZES.get(element, (513,)):
-            if size < 8192 or large:
-                rows += _measured(folder, names, element, output, size, runs, say)
+        for shape in (*((size,) * 3 for size in _SIZES.get(element, (513,))), _MUCH_K):
+            if min(shape) < 8192 or large:
+                rows += _measured(folder, names, element, output, shape, runs, say)
     return {"rows": rows}
 
 
 def _measured(
-    folder: str, names: Iterable[str], element: str, output: str, size: int, runs: int, say: Callable[[str], None]
-) -> list[dict[str, object]]:
-    """Check and measure the kernels of a type on one problem, ``size`` cubed."""
+    folder: str, names: Iterable[str], element: str, output: str, shape: Sequence[int], runs: int,
+    say: Callable[[str], None],
+) -> list[dict[str, object]]:  # fmt: skip
+    """Check and measure the kernels of a type on one problem, M, N and K."""
     import torch
 
     from cute_dialect.runtime import load
@@ -109,13 +118,15 @@ def _measured(
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     kind = getattr(torch, _DTYPES[element])
-    a, b = (torch.randint(-2, 3, (size, size), device="cuda").float().to(kind) for _ in range(2))
-    c = torch.empty(size, size, device="cuda", dtype=getattr(torch, _DTYPES[output]))
+    m, n, k = shape
+    size = m if m == n == k else f"{m}x{n}x{k}"
+    a, b = (torch.randint(-2, 3, x, device="cuda").float().to(kind) for x in ((m, k), (k, n)))
+    c = torch.empty(m, n, device="cuda", dtype=getattr(torch, _DTYPES[output]))
     # b is (K, N) to torch, and (N, K) with contiguous columns to the kernel.
     calls: list[tuple[str, Callable[[], object]]] = []
     wanted = (a.double() @ b.double()).to(c.dtype)
     for name in names:
-        kernel = load(os.path.join(folder, name)).kernel("launch")
+        kernel = run_any(configs()[name], load(os.path.join(folder, name)))
         c.fill_(77)
         kernel(a, b.t(), c)
         if not torch.equal(c, wanted):
@@ -123,9 +134,9 @@ def _measured(
         calls.append((name, lambda kernel=kernel: kernel(a, b.t(), c)))
     if element in ("f64", "tf32"):
         calls.append(("torch", lambda: torch.mm(a, b)))
-    traffic = 2 * a.numel() * a.element_size() + c.numel() * c.element_size()
+    traffic = (a.numel() + b.numel()) * a.element_size() + c.numel() * c.element_size()
     times = compare(calls, traffic=traffic, runs=runs)
-    flop = 2e-6 * size**3
+    flop = 2e-6 * m * n * k
     peer = flop / times["torch"].median if "torch" in times else None
     rows: list[dict[str, object]] = []
     for name, _ in calls:
