@@ -111,8 +111,9 @@ def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]
         raise _TuneToolError(
             f"{file}: expected a function {arguments or f'{name}_arguments'}() that returns the arguments of calls"
         )
-    calls = made()
-    if not isinstance(calls, list) or not calls or not all(isinstance(c, tuple) for c in cast("list[object]", calls)):
+    found: object = made()
+    calls = cast("list[object]", found)
+    if not isinstance(found, list) or not calls or not all(isinstance(c, tuple) for c in calls):
         raise _TuneToolError(f"{file}: expected a list of tuples of arguments, got {type(calls).__name__}")
     return function, cast("list[tuple[Any, ...]]", calls)
 
