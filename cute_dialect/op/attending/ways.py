@@ -22,8 +22,9 @@ __all__ = ["Way", "way_of"]
 _MOST = 64
 """Parts of the keys at most."""
 
-_BESIDE, _COMBINED = 1, 3
-"""What a tile takes beside its steps, and what combining parts takes: steps' times."""
+_BESIDE, _COMBINED, _BYTES = 1, 3, 3.6e6
+"""What a tile takes beside its steps, and what combining parts takes, in times of a step; bytes of parts that are
+written and read in that time (1.2 us of 3 TB/s)."""
 
 
 class Way(NamedTuple):
@@ -115,15 +116,16 @@ def _steps(form: Form, config: AttentionConfig) -> int:
 def _parts(form: Form, config: AttentionConfig) -> int:
     """Return in how many parts keys are: where there are fewer tiles than multiprocessors, as many as are done first.
 
-    Time is counted in steps: those of the multiprocessor that has most of them.
+    Time is counted in steps, those of the multiprocessor that has most of them: a model, nothing of it is measured.
     """
     tiles = -(-form.rows // config.tile_m) * form.heads * form.batch
     if form.packed or not 0 < tiles < config.sms:
         return 1
-    steps = _steps(form, config)
+    steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.size * 8
 
-    def time(parts: int) -> tuple[int, int]:
+    def time(parts: int) -> tuple[float, int]:
         turns = -(-tiles * parts // config.sms)
-        return turns * (-(-steps // parts) + _BESIDE) + (_COMBINED if parts > 1 else 0), parts
+        combined = _COMBINED + parts * part / _BYTES if parts > 1 else 0.0
+        return turns * (-(-steps // parts) + _BESIDE) + combined, parts
 
     return min(range(1, min(steps, _MOST) + 1), key=time)
