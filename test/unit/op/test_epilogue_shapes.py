@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.op.epilogue import FakeTensor, pairs, permute, relu, reshape, sum, trace
+from cute_dialect.op.epilogue import FakeTensor, cast, pairs, permute, quantize, relu, reshape, sum, trace
 from cute_dialect.op.epilogue.modes import View, as_array, as_sums, modes_of, permuted, reshaped, view_of_modes
 from cute_dialect.op.errors import EpilogueError, OpError, ShapeError
 
@@ -169,15 +169,28 @@ def test_traced_once() -> None:
         (lambda accum, s: accum + s, "expected s of a shape that expands to (24, 32), got (3, 5)"),
         (lambda accum, s: reshape(accum, (24, 4, 8)) + s,
          "expected s of a shape that expands to (24, 4, 8), got (3, 5)"),
+        (lambda accum, s: accum + s * s,
+         "expected s of a shape that expands to (24, 32), or beside what is computed of accum and has the same modes, "
+         "got (3, 5) as an operand of multiply"),
+        (lambda accum, s: accum + cast(s, "bf16"),
+         "expected cast() of what is computed of accum, got an argument alone"),
+        (lambda accum, v: {"D": accum, "r": reshape(v, (2, 16))},
+         "r: expected a result of all elements of (24, 32), got (2, 16)"),
+        (lambda accum, t: accum + t, "expected t of a shape that expands to (24, 32), got (3, 5)"),
         (lambda accum, s: accum + reshape(s, (3, 1, 5)),
          "expected s to expand to shape (24, 32), and modes that are split as there, got (3, 1, 5)"),
     ],
 )  # fmt: skip
 def test_errors(function: Any, message: str) -> None:
-    args = {"s": integers(3, 5)} if "s" in function.__code__.co_varnames[: function.__code__.co_argcount] else {}
+    given = {"s": integers(3, 5), "v": integers(32), "t": integers(3, 5) > 0}
+    args = {n: x for n, x in given.items() if n in function.__code__.co_varnames[: function.__code__.co_argcount]}
     with pytest.raises(EpilogueError) as e:
         op.mm(integers(24, 16), integers(16, 32), epilogue=function, args=args, device="cpu")
     assert str(e.value) == f"mm: epilogue <lambda>: {message}"
+
+
+def of_bytes(accum: Any) -> Any:
+    return {"D": accum, "q": quantize(accum)[0]}
 
 
 def turned(accum: Any) -> Any:
@@ -199,6 +212,13 @@ def test_who_has_none() -> None:
         assert str(e.value) == (
             f"{name}: expected no reshape() and permute() in epilogue turned: op.mm and op.bmm have them"
         )
+    plan.epilogue_visitor = of_bytes
+    with pytest.raises(OpError) as e:
+        plan.run(a, b, device="cpu")
+    assert str(e.value) == "Gemm.run: expected no quantize() in epilogue of_bytes: op.mm and op.bmm have it"
+    with pytest.raises(OpError) as e:
+        op.elementwise(lambda x: reshape(x, (2, 2)))(np.zeros((4, 1), np.float16), device="cpu")
+    assert str(e.value) == "elementwise <lambda>: expected functions of elements, got reshape()"
     with pytest.raises(ShapeError, match=r"mm: expected out of \(32, 24\), got \(24, 32\)"):
         op.mm(a, b, np.zeros((24, 32), np.float16), epilogue=f, device="cpu")
 
