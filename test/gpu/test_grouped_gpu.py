@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from grouped_calls import CASES, ENDS, LIST_KINDS, LISTS, OTHERS, Case, list_plan, lists_of  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.grouped import functions  # noqa: E402
+from cute_dialect.op.grouped import functions, lists  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +111,17 @@ def test_lists(kind: Any, mode: str) -> None:
         return
     found = op.grouped_mm(a, b, schedule=mode, math="exact" if kind == torch.float32 else "default")
     assert all(torch.equal(x, y) for x, y in zip(found, done.D))
+
+
+def test_a_list_like_an_earlier_one() -> None:
+    lists.KNOWN.clear()
+    for turn in range(4):
+        a, b = lists_of("cuda", torch.float16)
+        a = [torch.roll(x, turn, 0) for x in a]
+        found = op.grouped_mm(a, b)
+        wanted = [x.double() @ y.double() for x, y in zip(a, b)]
+        assert all(torch.equal(d.double(), w) for d, w in zip(found, wanted)), turn
+    assert len(lists.KNOWN) == 1
 
 
 def test_a_list_is_bound_and_replayed() -> None:
