@@ -72,6 +72,10 @@ class Conv(NamedTuple):
         if g.is_product:
             return self._product(g)
         alone = depthwise_config(g, "f16", "f16")
+        if alone is not None and self.fused:
+            added: Any = True  # there is a residual
+            made = epilogue_of("conv2d", Extras(c=added, activation="relu"), *g.matrix, (self.k,), "f16", "f16")
+            alone = alone._replace(epilogue=made)
         if alone is not None:
             return {alone.name: partial(depthwise_text, alone)}
         asked = Asked(g, "f16", "f16")
@@ -183,6 +187,7 @@ CASES = (
         for kind in ("fprop", "dgrad") for n in (32, 128) for size, c in ((56, 144), (112, 96))
     ),
     Conv("fprop", 32, 224, 3, 64, 7, 2), Conv("wgrad", 32, 224, 3, 64, 7, 2),
+    Conv("fprop", 32, 56, 144, 144, 3, 1, True, 144),
     *(Conv(kind, 32, 28, 256, 256, groups=4) for kind in ("fprop", "dgrad", "wgrad")),
     Conv("fprop", 32, 28, 256, 256, 3, 1, True, 4), Conv("dgrad", 32, 56, 128, 128, 3, 2, True),
     Conv("wgrad", 32, 28, 128, 128, 3, 1, True),

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from conv_calls import CALLS, FUSED, PLANS, plans, served  # noqa: E402
+from conv_calls import CALLS, FUSED, PLANS, SINGLE, plans, served  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 
@@ -73,6 +73,16 @@ def test_what_becomes_of_sums_that_lie_elsewhere(name: str, kind: str) -> None:
     for _ in range(3):
         got = call(kind, x, f, y, c=c, alpha=2.0, **CALLS[name][2].arguments)
         assert torch.equal(got.double(), (2 * exact[kind] + c.double()).to(got.dtype).double())
+
+
+def test_what_becomes_of_the_sums_of_single_channels() -> None:
+    of_x, of_f, h = SINGLE
+    x, f = integers(*of_x), integers(*of_f)
+    c, bias = integers(*of_x), torch.arange(of_f[0], dtype=torch.float32, device="cuda") - 30
+    exact = torch.nn.functional.conv2d(x.double(), f.double(), bias.double(), padding=1, groups=h.groups) + c.double()
+    for _ in range(3):
+        got = op.conv2d(x, f, bias, c=c, activation="relu", **h.arguments)
+        assert torch.equal(got.double(), exact.relu())
 
 
 @pytest.mark.parametrize("number", range(len(PLANS)))

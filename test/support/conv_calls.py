@@ -11,8 +11,10 @@ from conv_reference import How, how
 
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
+from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.conv.choice import Asked, chosen
+from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import geometry
 
 GPU = "NVIDIA H200"
@@ -67,11 +69,26 @@ def texts() -> dict[str, str]:
     """The kernels by name."""
     configs = [kernel(*call) for call in served()] + [kernel(*call, ADDED) for call in FUSED]
     found = {config.name: conv_text(config) for config in configs}
+    depthwise = kernel_of_single_channels()
+    found[depthwise.name] = depthwise_text(depthwise)
     for name, plan, arrays, more in plans():
         del name
         of_call = plan.arguments(*arrays, **more, device="cpu")
         found |= {step.variant.name: step.variant.text() for step in of_call.steps(of_call.operands)}
     return found
+
+
+SINGLE: tuple[tuple[int, ...], tuple[int, ...], How] = ((4, 28, 27, 64), (64, 3, 3, 1), how(groups=64))
+"""A depthwise convolution, which has a bias, something added and an activation."""
+
+
+def kernel_of_single_channels() -> Any:
+    """Its kernel."""
+    of_x, of_f, h = SINGLE
+    g = geometry("conv2d", "fprop", of_x, of_f, 1, 1, 1, h.groups)
+    config = depthwise_config(g, "f16", "f16")
+    assert config is not None
+    return config._replace(epilogue=Epilogue(beta=1.0, bias="n", activation="relu"))
 
 
 def plans() -> list[tuple[str, Any, list[Any], dict[str, Any]]]:

@@ -12,8 +12,10 @@ filter is given as (C, taps), contiguous along C.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.conv.config import Window
+from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
@@ -23,11 +25,14 @@ PIXELS = 4
 
 
 class DepthwiseConfig(NamedTuple):
-    """The configuration of a kernel: types of the image and of the result, and two dimensions of a window."""
+    """The configuration of a kernel: types of the image and of the result, two dimensions of a window, and what becomes
+    of the sums, of each element alone.
+    """
 
     element: str
     output: str
     window: Window
+    epilogue: Epilogue = Epilogue()
 
     @property
     def channels(self) -> int:
@@ -37,12 +42,27 @@ class DepthwiseConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Names the kernel."""
-        return f"depthwise-{self.element}-{self.output}-{self.window.name}"
+        more = f"-{self.epilogue.name}" if self.epilogue.active else ""
+        return f"depthwise-{self.element}-{self.output}-{self.window.name}{more}"
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        self.epilogue.check()
+        if not of_elements(self.epilogue):
+            raise ValueError("expected an epilogue of single elements, got one of rows or columns")
 
 
 @cute.jit
-def launch(image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, config: cute.Constexpr[Any] = None):
-    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C, taps), ``result`` (C, Q, P, N)."""
+def launch(
+    image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+    operands: Any = None, config: cute.Constexpr[Any] = None,
+):  # fmt: skip
+    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C, taps), ``result`` (C, Q, P, N); what stands behind is
+    for epilogues that want it, of matrices with a row for each pixel.
+    """
+    config.check()
+    addends = Addends(source, bias, alpha, beta, operands)
     channels, _, _, images = image.shape
     assert channels % config.channels == 0, "channels must be whole vectors"
     assert filter.shape[0] == channels, "the filter must have as many channels"
@@ -51,12 +71,33 @@ def launch(image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, config:
     _, q, p, _ = result.shape
     strips = cute.ceil_div(q, PIXELS)
     total = cute.assume(channels // config.channels * strips * p * images, range=(0, None))
-    depthwise(image, filter, result, total, strips, config).launch(grid=cute.ceil_div(total, THREADS), block=THREADS)
+    config.epilogue.check_extents(q * p * images, channels, addends)
+    kernel = depthwise(image, filter, result, total, strips, addends, config)
+    kernel.launch(grid=cute.ceil_div(total, THREADS), block=THREADS)
+
+
+class _Elements:
+    """Where the sums of a thread lie in the result as a matrix: row and column of each; a row behind the last one for
+    pixels that there are not.
+    """
+
+    def __init__(self, vector: int, row: Any, column: Any, pixels: Any):
+        self.vector, self.row, self.column, self.pixels = vector, row, column, pixels
+
+    def __getitem__(self, i: Any) -> tuple[Any, Any]:
+        pixel = i // self.vector
+        return _row(self.row, pixel, self.pixels), self.column + i % self.vector
+
+
+@cute.jit
+def _row(first: Any, pixel: Any, pixels: Any) -> Any:  # an operator's method is not converted
+    return first + pixel if pixel < pixels else cute.Int32(1 << 30)
 
 
 @cute.kernel
 def depthwise(
-    image: Any, filter: Any, result: Any, total: cute.Int32, strips: cute.Int32, config: cute.Constexpr[Any]
+    image: Any, filter: Any, result: Any, total: cute.Int32, strips: cute.Int32, addends: Addends,
+    config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute 16 bytes of channels of four pixels."""
     w, vector, kind = config.window, config.channels, image.element_type
@@ -88,6 +129,10 @@ def depthwise(
                             for j in cute.range_constexpr(vector):
                                 product = seen[j].to(cute.Float32) * factor[j].to(cute.Float32)
                                 sums[j, i] = sums[j, i] + product
+        if config.epilogue.active:
+            _, q, p_all, _ = result.shape
+            places = _Elements(vector, (n * p_all + p) * q + first, c, q - first)
+            Fused(config.epilogue, addends, pairs=False).apply_each(sums, places)
         for i in cute.range_constexpr(PIXELS):
             if first + i < result.shape[1]:
                 out = cute.make_rmem_tensor(row, result.element_type)
@@ -106,4 +151,5 @@ def depthwise_text(config: DepthwiseConfig) -> str:
         cute.Tensor[kind, f"(?,?):(1,{d})", "align<16>"],
         cute.Tensor[out, f"(?,?,?,?):(1,{e},{e},{e})", "align<16>"],
     ]
-    return cute.trace(launch, *tensors, config=config).mlir(aliases=True, comments=True)
+    behind = config.epilogue.arguments(config.output)
+    return cute.trace(launch, *tensors, **behind, config=config).mlir(aliases=True, comments=True)

@@ -11,13 +11,13 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
+from cute_dialect.kernels.conv.config import WGRAD, of_elements
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.arguments import NAMES, Call, Given, Known, Prepared, prepared
-from cute_dialect.op.conv.choice import Asked, chosen, has_epilogue
+from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
@@ -167,10 +167,13 @@ def _launch(
     config, epilogue = None, _epilogue(call, ready, extras, found)
     alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
     if alone is not None and matrix(rows).suits_tma():
-        sums = rows if not epilogue.active else sums_for(library, ready, rows)
-        depthwise(call, ready, sums, alone if sums is rows else alone._replace(output=sums.dtype))
-        if sums is not rows:
-            finish(library, ready, sums, rows, extras, found)
+        if of_elements(epilogue) and not (found is not None and found.graph.by_row):
+            operands, _ = _operands(library, ready, extras, found, epilogue, 0, rows)
+            depthwise(call, ready, rows, alone._replace(epilogue=epilogue), operands)
+            return None
+        sums = sums_for(library, ready, rows)
+        depthwise(call, ready, sums, alone._replace(output=sums.dtype))
+        finish(library, ready, sums, rows, extras, found)
         return None
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
@@ -192,7 +195,8 @@ def _launch(
         return unfolded(call, ready, rows, extras, found, given.kernel)
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
-    operands, parts = _operands(library, ready, extras, found, config, result)
+    columns = choice_of(config).columns_at_once
+    operands, parts = _operands(library, ready, extras, found, config.base.epilogue, columns, result)
     kernel = conv_runner(config, call.where.cpu)
     taken = as_taken(ready, result, config)
     call.told(kernel(image, other, taken, *operands, **call.options))
@@ -225,20 +229,22 @@ def _epilogue(call: Call, ready: Prepared, extras: Extras, found: Bound | None) 
 
 
 def _operands(
-    library: Library, ready: Prepared, extras: Extras, found: Bound | None, config: ConvConfig, result: ArrayView
+    library: Library, ready: Prepared, extras: Extras, found: Bound | None, epilogue: Epilogue, columns: int,
+    result: ArrayView,
 ) -> tuple[list[Any], dict[int, ArrayView]]:  # fmt: skip
-    """Return what the kernel takes behind the result, and memory for the parts of what is reduced."""
+    """Return what the kernel takes behind the result, and memory for the parts of what is reduced, so many columns at
+    once.
+    """
     if found is not None:
         parts: dict[int, ArrayView] = {}
         if found.graph.reduces:
-            at_once = conv_runner_columns(config)
             for x in found.reduced:
-                extents = x.extents(result.shape[0], result.shape[1], at_once, False)
+                extents = x.extents(result.shape[0], result.shape[1], columns, False)
                 made = library.strided((prod(extents),), (1,), "f32", result)
                 parts[x.place] = memory_of(made, extents, 1)
         operands = [parts.get(i, view_of(x) if hasattr(x, "shape") else x) for i, x in enumerate(found.operands)]
         return operands, parts
-    epilogue, operands = config.base.epilogue, list[Any]()
+    operands = list[Any]()
     if epilogue.beta != 0.0:
         assert ready.c is not None
         rows = rows_of(ready.geometry.kind, ready.c)
@@ -251,10 +257,3 @@ def _operands(
         operands.append(bias if bias.strides[0] == 1 and bias.pointer % 16 == 0 else library.copied(bias, (1,)))
     operands += [getattr(extras, n) for n in ("alpha", "beta") if getattr(epilogue, n) == "arg"]
     return operands, {}
-
-
-def conv_runner_columns(config: ConvConfig) -> int:
-    """Return the columns whose rows an epilogue of the kernel is given at once."""
-    from cute_dialect.op.conv.choice import choice_of
-
-    return choice_of(config).columns_at_once

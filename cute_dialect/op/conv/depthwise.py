@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, Window
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
@@ -42,8 +43,10 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
     return config if g.kind in (FPROP, DGRAD) and g.groups % 8 == 0 and g.groups % config.channels == 0 else None
 
 
-def depthwise(call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig) -> None:
-    """Compute a depthwise convolution to a matrix of rows."""
+def depthwise(
+    call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig, operands: Sequence[Any] = ()
+) -> None:  # fmt: skip
+    """Compute a depthwise convolution to a matrix of rows; ``operands``: what its epilogue takes."""
     g, library, channels = ready.geometry, call.where.library, config.channels
     image = ready.image if lines_suit(ready.image) else dense(library, ready.image)
     axes = (1, 2, 0)  # taps, then channels
@@ -56,7 +59,7 @@ def depthwise(call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseCon
     result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
     given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, channels)))
     filters = taps._replace(shape=taps.shape[::-1], strides=(1, g.groups))
-    call.told(kernel_of(config, call.where.cpu)(given, filters, result, **call.options))
+    call.told(kernel_of(config, call.where.cpu)(given, filters, result, *operands, **call.options))
 
 
 def _whole(x: ArrayView, unit: int) -> list[int]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
@@ -140,6 +140,8 @@ def explained(
     other: DepthwiseConfig | UnfoldConfig | None = None
     alone = depthwise_config(g, ready.element, ready.output)
     if alone is not None:
+        apart = not of_elements(made)
+        alone = alone._replace(epilogue=Epilogue() if apart else made)
         other = alone
         time, config, kernel, why = 0.0, None, alone.name, "each channel has a filter of its own"
     elif found is not None:

@@ -125,6 +125,37 @@ def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
     assert (got == np.maximum(exact + c + bias, 0)).all() and launched == ["dgrad", "wgrad", "fprop"]
 
 
+def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of depthwise convolutions: bias, c and an activation in the kernel, a result beside D; not sums of channels."""
+    from cute_dialect.op.conv import depthwise
+
+    names, given = list[str](), depthwise.kernel_of
+    monkeypatch.setattr(depthwise, "kernel_of", lambda config, cpu: names.append(config.name) or given(config, cpu))
+    rng, h = np.random.default_rng(8), How((1, 0), (0, 2), (1, 1), (1, 2), 8)
+    x, f = small(rng, 1, 5, 6, 8), small(rng, 8, 3, 2, 1)
+    want, bias = forward(x, f, h), np.arange(8, dtype=np.float32) - 3
+    c = small(rng, *want.shape)
+    got = op.conv2d(x, f, bias, **h.arguments, c=c, activation="relu", **CHECKS)
+    assert (got == np.maximum(want + c + bias, 0)).all()
+
+    def beside(accum: Any, c: Any) -> Any:
+        D = op.epilogue.relu(2 * accum + c)
+        aux = accum + 1
+        return D, aux
+
+    d, aux = op.conv2d(x, f, **h.arguments, epilogue=beside, args={"c": c}, **CHECKS)
+    assert (d == np.maximum(2 * want + c, 0)).all() and (aux == want + 1).all()
+    assert names[0].endswith("-beta1-bn-relu") and "-g-" in names[1]
+
+    def summed(accum: Any) -> Any:
+        D = accum
+        total = op.epilogue.sum(accum, -2)
+        return D, total
+
+    d, total = op.conv2d(x, f, **h.arguments, epilogue=summed, **CHECKS)
+    assert (d == want).all() and (total == want.sum((0, 1, 2))).all() and names[2].startswith("depthwise-f16-f32-")
+
+
 def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")
