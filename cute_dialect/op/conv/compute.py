@@ -167,7 +167,7 @@ def _launch(
     config, epilogue = None, _epilogue(call, ready, extras, found)
     alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
     if alone is not None and matrix(rows).suits_tma():
-        if of_elements(epilogue) and not (found is not None and found.graph.by_row):
+        if of_elements(epilogue):
             operands, _ = _operands(library, ready, extras, found, epilogue, 0, rows)
             depthwise(call, ready, rows, alone._replace(epilogue=epilogue), operands)
             return None
