@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from cute_dialect.op.dtypes import torch_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, stream_of, view_of
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
 from cute_dialect.runtime.call_options import device_number
 
 __all__ = ["Library", "Where", "aligned_strides", "read_all"]
@@ -197,7 +197,8 @@ def _read(call: str, name: str, value: Any, stream: int) -> ArrayView:
     try:
         return view_of(value, stream)
     except NotAnArray as e:
-        raise DtypeError(f"{call}: {name}: {e}") from None
+        error = LayoutError if isinstance(e, OutsideMemory) else DtypeError
+        raise error(f"{call}: {name}: {e}") from None
 
 
 def _place(view: ArrayView) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = [
     "ArrayView",
     "NotAnArray",
+    "OutsideMemory",
     "accepts",
     "current_stream_of_torch",
     "numpy_dtype",
@@ -28,6 +29,10 @@ __all__ = [
 
 class NotAnArray(TypeError):
     """The object is no array of a kind that is understood, or its element type is not."""
+
+
+class OutsideMemory(NotAnArray):
+    """The array reaches beyond the memory that it is a view of."""
 
 
 class ArrayView(NamedTuple):
@@ -63,6 +68,11 @@ _NAMES: Mapping[str, str] = {
     "uint8": "ui8",
     "bool": "i1",
 }
+_SIZES: Mapping[str, int] = {
+    "f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "f8E5M2": 1, "i64": 8, "i32": 4, "i16": 2,
+    "i8": 1, "ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "i1": 1,
+}  # fmt: skip
+"""Bytes of an element."""
 _DLPACK: Mapping[tuple[int, int], str] = {
     **{(0, b): f"i{b}" for b in (8, 16, 32, 64)},
     **{(1, b): f"ui{b}" for b in (8, 16, 32, 64)},
@@ -109,6 +119,8 @@ def view_of(value: object, stream: int = 0) -> ArrayView:
     Raises :class:`NotAnArray`.
     """
     if isinstance(value, ArrayView):
+        if value.library == "numpy" and value.device < 0:
+            _check_inside(value)
         return value
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
@@ -167,7 +179,40 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
             "numpy.ascontiguousarray(x)"
         )
     strides = tuple(s // size for s in value.strides)
-    return ArrayView(value.ctypes.data, value.shape, strides, _NAMES[name], -1, "numpy", value)
+    view = ArrayView(value.ctypes.data, value.shape, strides, _NAMES[name], -1, "numpy", value)
+    if value.base is not None:
+        _check_inside(view)
+    return view
+
+
+def _check_inside(view: ArrayView) -> None:
+    """Raise :class:`OutsideMemory` where a view of numpy's memory reaches beyond it, which numpy itself does not tell.
+
+    What the memory is says the last array that arrays are views of; of other owners (files, buffers) its own bytes.
+    """
+    import numpy as np
+
+    keep: Any = view.keep
+    if not isinstance(keep, np.ndarray) or 0 in view.shape:
+        return
+    memory = cast("np.ndarray[Any, Any]", keep)
+    while (base := cast(Any, memory.base)) is not None:
+        inner = cast(Any, base if isinstance(base, np.ndarray) else getattr(base, "base", None))  # of as_strided
+        if not isinstance(inner, np.ndarray):
+            break
+        memory = cast("np.ndarray[Any, Any]", inner)
+    item, low, high = _SIZES.get(view.dtype, memory.itemsize), 0, 0
+    for extent, stride in zip(view.shape, view.strides):
+        low, high = low + min(0, (extent - 1) * stride), high + max(0, (extent - 1) * stride)
+    begin = view.pointer - memory.ctypes.data
+    first, last = begin + low * item, begin + (high + 1) * item
+    lowest = sum(min(0, (n - 1) * s) for n, s in zip(memory.shape, memory.strides))
+    size = sum(abs((n - 1) * s) for n, s in zip(memory.shape, memory.strides)) + memory.itemsize
+    if first < lowest or last > lowest + size:
+        raise OutsideMemory(
+            f"expected an array inside of the {size} bytes that it is a view of, got shape {view.shape} with strides "
+            f"{view.strides}, bytes {first - lowest} to {last - lowest} of these"
+        )
 
 
 def _cuda(value: object) -> ArrayView:

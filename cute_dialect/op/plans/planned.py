@@ -16,7 +16,7 @@ from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.recipe import Operands, laid
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, accepts, numpy_dtype, view_of
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 __all__ = [
     "Kinds", "Type", "as_planned", "check", "check_tma", "fits_tma", "folded", "found_type", "layout_found", "new_like",
@@ -51,7 +51,8 @@ def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> Arr
     try:
         view = view_of(array)
     except NotAnArray as e:
-        raise DtypeError(f"{call}: {name}: {e}") from None
+        error = LayoutError if isinstance(e, OutsideMemory) else DtypeError
+        raise error(f"{call}: {name}: {e}") from None
     if on_cpu and view.device >= 0:
         raise DeviceError(f'{call}: expected {name} in CPU memory with device="cpu", got an array on GPU {view.device}')
     if on_cpu is False and view.device < 0 and view.library != "numpy":

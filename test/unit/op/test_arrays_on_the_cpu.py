@@ -12,6 +12,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.op.arrays import read_all
+from cute_dialect.runtime.arrays import NotAnArray, view_of
 
 NAN, INF = float("nan"), float("inf")
 Array = np.ndarray[Any, Any]
@@ -195,3 +196,30 @@ def test_without_torch() -> None:
         "assert c.shape == (1, 16, 16) and abs(c - 25).max() == 0; assert (op.matmul(a[0], a[1], device='cpu') == 24)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_views_beyond_their_memory() -> None:
+    """Numpy makes them without a word: of an array's rows, backwards, and as views that are given."""
+    memory = np.ones((64, 64), np.float16)
+    b = np.ones((64, 32), np.float16)
+    strided = np.lib.stride_tricks.as_strided
+    view = view_of(memory)
+    of_8192 = "mm: a: expected an array inside of the 8192 bytes that it is a view of, got shape"
+    cases: list[tuple[Any, str]] = [
+        (strided(memory, (65, 64), (128, 2)), "(65, 64) with strides (64, 1), bytes 0 to 8320 of these"),
+        (strided(memory[1:], (64, 64), (128, 2)), "(64, 64) with strides (64, 1), bytes 128 to 8320 of these"),
+        (strided(memory, (2, 64), (-128, 2)), "(2, 64) with strides (-64, 1), bytes -128 to 128 of these"),
+        (view._replace(shape=(65, 64)), "(65, 64) with strides (64, 1), bytes 0 to 8320 of these"),
+    ]
+    for a, said in cases:
+        with pytest.raises(op.LayoutError) as told:
+            op.mm(a, b, np.zeros((a.shape[0], 32), np.float16), device="cpu")
+        assert str(told.value) == f"{of_8192} {said}"
+    with pytest.raises(op.LayoutError, match=r"^Gemm.run: A: expected an array inside of the 8192 bytes"):
+        op.Gemm(element="f16", layout="row").run(cases[0][0], b, device="cpu")
+    with pytest.raises(NotAnArray, match="expected an array inside"):
+        view_of(strided(np.zeros(4, np.float32)[::-1], (5,), (-4,)))
+    for inside in (memory[::-1], memory.T[3:], strided(memory[2:], (62, 32), (128, 2)), memory[5:5], memory.view("u1")):
+        assert view_of(inside).shape == inside.shape
+    buffer = bytearray(64)
+    assert view_of(np.frombuffer(buffer, np.float32)[2:]).shape == (14,)
