@@ -5,6 +5,9 @@ cute-bench tune examples/autotune.py:row_sum --build out     # compile all candi
 cute-bench tune examples/autotune.py:row_sum --run out       # … and measure where there is a GPU
 """
 
+# RUN: %python %s --device cpu | FileCheck %s
+# CHECK: the first candidate, {'threads': 32, 'rows': 4}: right
+
 import argparse
 import shutil
 
