@@ -79,7 +79,7 @@ class How(NamedTuple):
     reference: Callable[..., object] | None
     rounds: int
     share: int
-    budget: float
+    budget: float | None
     saved: bool = True
     compared: bool = True
     on_cpu: bool = False
@@ -153,7 +153,7 @@ class Autotuned:
         views = _views(named)
         if measure is None and (_on_cpu(options) or any(v.device < 0 for v in views)):
             raise TuneError(f"{self._name}: expected arrays in a GPU's memory, to measure there; or pass measure=")
-        until = time.monotonic() + self._how.budget
+        until = None if self._how.budget is None else time.monotonic() + self._how.budget
         with _progress(told) as say, _Kept(named) as kept:
             ready, left_out = self._compiled(self._open(named), args, kwargs, until, say)
             runs, wrong = self._right(ready, args, kwargs, kept)
@@ -378,7 +378,7 @@ def autotune(
     space: Mapping[str, Sequence[Any]] | None = None, *, configs: Sequence[Candidate] | None = None,
     key: Sequence[str] | None = None,
     prune: Callable[[list[Candidate], dict[str, Any]], Sequence[Candidate]] | None = None,
-    reference: Callable[..., object] | None = None, rounds: int = 10, share: int = 10, budget: float = 60.0,
+    reference: Callable[..., object] | None = None, rounds: int = 10, share: int = 10, budget: float | None = 60.0,
 ) -> Callable[[JitFunction], Autotuned]:  # fmt: skip
     """Return a decorator for a function under ``@cute.jit`` that chooses constants of it by measuring.
 
@@ -388,7 +388,7 @@ def autotune(
     be made anew, by default all.  ``prune``: a function of the candidates and of a call's arguments by name that
     returns those worth measuring.  ``reference``: a function of a call's arguments that writes the right results;
     without one the first candidate's are.  ``rounds``, ``share``: at most how many turns of how many runs each
-    candidate has; ``budget``: seconds after which nothing more is begun.
+    candidate has; ``budget``: seconds after which nothing more is begun (None: no end).
 
     Raises TuneError for candidates that are none of the function's parameters.
     """

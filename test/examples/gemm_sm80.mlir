@@ -114,7 +114,6 @@ module attributes {gpu.container_module} {
       %23 = cute.make_tiled_copy(%8) : !tiled_copy_5
       %c128_i32 = arith.constant 128 : i32
       %24 = cute.static : !cute.coord<"0">
-      %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %25 = arith.muli %tiles_0, %c8_i32 : i32
       %group = arith.divui %tile, %25 : i32
@@ -125,6 +124,7 @@ module attributes {gpu.container_module} {
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_2 = arith.addi %first, %row : i32
+      %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
       %27 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%27) : !memref
@@ -422,7 +422,6 @@ module attributes {gpu.container_module} {
       %24 = cute.make_tiled_copy(%21) : !tiled_copy_7
       %c128_i32 = arith.constant 128 : i32
       %c16_i32 = arith.constant 16 : i32
-      %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       %tile = nvvm.read.ptx.sreg.ctaid.x range <i32, 0, 2147483647> : i32
       %25 = arith.muli %tiles_0, %c8_i32 : i32
       %group = arith.divui %tile, %25 : i32
@@ -433,6 +432,7 @@ module attributes {gpu.container_module} {
       %column = arith.divui %inside, %rows : i32
       %row = arith.remui %inside, %rows : i32
       %row_1 = arith.addi %first, %row : i32
+      %thread = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
       // Two instructions along N lie side by side in a warp, so that one ldmatrix serves both.
       %27 = cute.memref.alloc_smem() : !memref
       %buffer = cute.get_iter(%27) : !memref
@@ -692,17 +692,25 @@ module attributes {gpu.container_module} {
     %4:3 = cute.get_scalars<{only_dynamic}> (%3) : !cute.layout<"(?,?):(?,1)">
     %5 = cute.get_layout(%C) : !A
     %6:3 = cute.get_scalars<{only_dynamic}> (%5) : !cute.layout<"(?,?):(?,1)">
-    %7 = arith.cmpi eq, %4#1, %2#1 : i32
-    cf.assert %7, "A and B must have the same K"
-    %8 = arith.cmpi eq, %4#0, %6#0 : i32
-    cf.assert %8, "A and C must have the same M"
-    %9 = arith.cmpi eq, %2#0, %6#1 : i32
-    cf.assert %9, "B and C must have the same N"
-    %10 = cute.make_int_tuple(%6#0, %6#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
-    %11 = cute.ceil_div(%10, %0) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(128,128)">) -> !cute.int_tuple<"(?,?)">
-    %12:2 = cute.get_scalars<{only_dynamic}> (%11) : !cute.int_tuple<"(?,?)">
-    %tiles = arith.muli %12#0, %12#1 : i32
-    gpu.launch_func @kernels::@gemm blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A, %12#0 : i32, %12#1 : i32) {cute.variants = [@kernels::@gemm_16]}
+    %7 = cute.size<[0]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %8 = cute.get_scalars<{only_dynamic}> (%7) : !cute.int_tuple<"?">
+    %9 = cute.size<[1]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %10 = cute.get_scalars<{only_dynamic}> (%9) : !cute.int_tuple<"?">
+    %11 = arith.cmpi eq, %4#1, %2#1 : i32
+    cf.assert %11, "A and B must have the same K"
+    %12 = cute.size<[0]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %13 = cute.get_scalars<{only_dynamic}> (%12) : !cute.int_tuple<"?">
+    %14 = cute.size<[1]> (%C) : (!A) -> !cute.int_tuple<"?">
+    %15 = cute.get_scalars<{only_dynamic}> (%14) : !cute.int_tuple<"?">
+    %16 = arith.cmpi eq, %4#0, %13 : i32
+    cf.assert %16, "A and C must have the same M"
+    %17 = arith.cmpi eq, %2#0, %15 : i32
+    cf.assert %17, "B and C must have the same N"
+    %18 = cute.make_int_tuple(%6#0, %6#1) : (i32, i32) -> !cute.int_tuple<"(?,?)">
+    %19 = cute.ceil_div(%18, %0) : (!cute.int_tuple<"(?,?)">, !cute.int_tuple<"(128,128)">) -> !cute.int_tuple<"(?,?)">
+    %20:2 = cute.get_scalars<{only_dynamic}> (%19) : !cute.int_tuple<"(?,?)">
+    %tiles = arith.muli %20#0, %20#1 : i32
+    gpu.launch_func @kernels::@gemm blocks in (%tiles, %c1_i32, %c1_i32) threads in (%c128_i32, %c1_i32, %c1_i32) : i32 args(%A : !A, %B : !A, %C : !A, %20#0 : i32, %20#1 : i32) {cute.variants = [@kernels::@gemm_16]}
     return
   }
 }

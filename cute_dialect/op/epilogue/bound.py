@@ -287,7 +287,7 @@ def _exponents(traced: Traced, name: str, t: Any) -> Any:
 
 
 def described(x: Any) -> Any:
-    """Return an array without memory of its own that lies as another one, or as a :class:`FakeTensor` says."""
+    """Return an array with nothing in it that lies as another one, or as a :class:`FakeTensor` says."""
     import numpy as np
 
     if isinstance(x, FakeTensor):
@@ -300,11 +300,14 @@ def described(x: Any) -> Any:
         strides = tuple(steps)
     else:
         shape, strides = tuple(x.shape), _strides(x)
-    words = np.zeros(64, np.uint8)
-    start = -words.ctypes.data % 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
     kind = _numpy_type(element_name(x.element if isinstance(x, FakeTensor) else x.dtype))
+    apart = tuple([s * kind.itemsize for s in strides])
+    ends = [(n - 1) * s for n, s in zip(shape, apart) if 0 not in shape]
+    below = -(sum([min(0, e) for e in ends]) // 16 * 16)
+    # Memory that is never touched takes none.
+    words = np.empty(below + sum([max(0, e) for e in ends]) + 64, np.uint8)
+    start = below - words.ctypes.data % 16 + 16 + (0 if isinstance(x, FakeTensor) else _address(x) % 16)
     one = words[start : start + 16].view(f"u{kind.itemsize}")  # numpy strides no types of others
-    apart = tuple([s * one.itemsize for s in strides])
     return np.lib.stride_tricks.as_strided(one, shape, apart, writeable=False).view(kind)
 
 

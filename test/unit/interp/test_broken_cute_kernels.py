@@ -121,8 +121,8 @@ def test_right(schedule: str) -> None:
 SPLIT = [
     Broken("no release fence", ARCH + "fence_acq_rel", 0, None, "race", "of another block"),
     Broken("fence of the block", ARCH + "fence_acq_rel", 0, ('"gpu"', '"cta"'), "race", "of another block"),
-    Broken("not all have written", ARCH + "named_barrier", 0, None, "race|sync", "of another block"),
-    Broken("one thread has waited", ARCH + "named_barrier", 1, None, "race|sync", "of another block"),
+    Broken("not all have written", ARCH + r"named_barrier\(%c1_i32", 0, None, "race|sync", "of another block"),
+    Broken("one thread has waited", ARCH + r"named_barrier\(%c1_i32", 1, None, "race|sync", "of another block"),
 ]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
-from cute_dialect.lang import testing
+from cute_dialect.lang import testing, tuning
 from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
 
 
@@ -160,7 +162,12 @@ def note(n: int, wait: int) -> None:
 
 
 def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def clock(run: Any, count: int) -> list[float]:
+        run()
+        return [float(run.keywords["wait"])] * count
+
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    monkeypatch.setattr(tuning, "HostClock", lambda: clock)
     x = np.zeros(2, np.float32)
     slow(x, 5)
     assert slow.best(x, 5) == {"wait": 1} and x[1] == 1 and {w for _, w in RUNS} == {3, 1}
