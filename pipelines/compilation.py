@@ -83,6 +83,8 @@ class Compilation:
         self.sources: dict[str, Source] = {}
         self.stages: list[Stage] = []
         self.name = "-"
+        self.located = False
+        """Whether stages are for readers: not generic, each op with its location."""
         self.tick("start")
 
     @cached_property
@@ -205,7 +207,8 @@ class Compilation:
                 stages.append(Stage("cute-to-base", text_of(module, generic=True)))
             return module
         steps = self._steps(base=False)
-        self._run(IR(module), [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
+        ir = IR(module, source_names=self.located)
+        self._run(ir, [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
         return module
 
     def to_code(
@@ -219,7 +222,7 @@ class Compilation:
 
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
-        ir = IR(module)
+        ir = IR(module, source_names=self.located)
         with borrowed() as worker:
             self._run(ir, self._steps(base=True), stages, worker)
             if ir.upstream is None:
@@ -275,7 +278,9 @@ class _Keep:
         """Note the time; keep the IR, generic where it must be read again."""
         self._work.tick(step.name)
         if ok and self._stages is not None and step.name != "emit-gpu-binary":
-            self._stages.append(Stage(step.name, ir.text(generic=step.name == "cute-to-base")))
+            located = self._work.located
+            generic = step.name == "cute-to-base" and not located
+            self._stages.append(Stage(step.name, ir.text(generic=generic, debuginfo=located, local_scope=located)))
             self._work.tick("print")
 
 
@@ -316,8 +321,8 @@ def _flat(elements: Sequence[Element]) -> list[PassElement]:
     return out
 
 
-def text_of(module: ModuleOp, *, generic: bool = False) -> str:
-    """Return a module as text."""
+def text_of(module: ModuleOp, *, generic: bool = False, located: bool = False) -> str:
+    """Return a module as text; ``located``: each op with its location, values with the names of the source."""
     from cute_dialect.ir.printing import ir_text
 
-    return ir_text(module, generic=generic)
+    return ir_text(module, generic=generic, debuginfo=located, source_names=located)

@@ -46,13 +46,15 @@ def compile_module(
     before_code: Callable[[CompiledModule], None] | None = None,
     text: str | None = None,
     ptxas: Sequence[str] = (),
+    located: bool = False,
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
     ``before_code`` gets the module when all but its code is there, and may raise; not called where nothing is compiled.
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
-    module of which ``text`` says all that its code depends on.  ``ptxas``: further options of that.
+    module of which ``text`` says all that its code depends on.  ``ptxas``: further options of that.  ``located``: the
+    stages that are kept are for readers, each op with its location.
     """
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
@@ -64,7 +66,9 @@ def compile_module(
     def fresh(made: list[Timing] | None = None) -> CompiledModule:
         try:
             with collector_paused():
-                return _compile(source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ptxas)
+                return _compile(
+                    source, pipeline, options, emit, filename, keep_stages, save, made, before_code, ptxas, located
+                )
         except ModuleNotFoundError as e:
             hint = missing_package(e)
             if hint is None:
@@ -125,6 +129,7 @@ def _compile(
     timings: list[Timing] | None,
     before_code: Callable[[CompiledModule], None] | None,
     ptxas: Sequence[str] = (),
+    located: bool = False,
 ) -> CompiledModule:
 
     if emit != "base":
@@ -132,10 +137,11 @@ def _compile(
 
         start()
     work = Compilation(pipeline, options, timings, tuple(ptxas))
+    work.located = located
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
     if stages is not None:
-        stages.append(Stage("input", text if text is not None else text_of(module)))
+        stages.append(Stage("input", text if text is not None and not located else text_of(module, located=located)))
     again = lowered_again(cloning(module.clone()) if text is None else reading(text, work.name), pipeline)
     if emit != "base":
         work.take_ptx_of(module)

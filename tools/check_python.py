@@ -18,17 +18,17 @@ from cute_dialect.pipelines.compilation import CompileError as PassError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related
 
-__all__ = ["check_python"]
+__all__ = ["check_python", "functions_of", "imported"]
 
 
 def check_python(file: str, chip: str | None, remarks: bool, verbose: bool) -> tuple[list[Finding], int]:
     """Return what is wrong with the functions of a file, and how many were checked."""
-    module, wrong = _imported(file)
+    module, wrong = imported(file)
     if module is None:
         return wrong, 0
     found: list[Finding] = []
     checked = 0
-    for name, function in _functions(module):
+    for name, function in functions_of(module):
         try:
             examples = examples_of(function)
         except CuteError as e:
@@ -47,7 +47,7 @@ def check_python(file: str, chip: str | None, remarks: bool, verbose: bool) -> t
     return found, checked
 
 
-def _imported(file: str) -> tuple[ModuleType | None, list[Finding]]:
+def imported(file: str) -> tuple[ModuleType | None, list[Finding]]:
     """Run a file as a module; what it raises is a finding at its line."""
     name = f"cute_check_{os.path.splitext(os.path.basename(file))[0]}"
     spec = importlib.util.spec_from_file_location(name, os.path.abspath(file))
@@ -74,7 +74,7 @@ def _imported(file: str) -> tuple[ModuleType | None, list[Finding]]:
     return module, []
 
 
-def _functions(module: ModuleType) -> Iterator[tuple[str, Traced]]:
+def functions_of(module: ModuleType) -> Iterator[tuple[str, Traced]]:
     """Return the decorated functions that a module defines, those of its classes too, in the order of the file."""
     seen: set[int] = set()
     found: list[tuple[int, str, Traced]] = []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch_plan import Plan
     from cute_dialect.tools.run_inputs import Argument
 
-__all__ = ["Call", "RunError", "Wanted", "make_call", "read_wanted", "values_of"]
+__all__ = ["Call", "RunError", "Wanted", "make_call", "only_kernel", "read_wanted", "values_of"]
 
 
 SANITIZERS = ("race", "oob", "uninit", "sync")
@@ -68,7 +68,7 @@ def make_call(module: CompiledModule, wanted: Wanted, options: argparse.Namespac
     from cute_dialect.tools.run_inputs import Tensor
 
     began = time.perf_counter()
-    kernel = module.kernel(options.kernel or _only_kernel(module))
+    kernel = module.kernel(options.kernel or only_kernel(module))
     arguments = _arguments(kernel, options)
     tensors = [a.name for a in arguments if isinstance(a, Tensor)]
     for expression in wanted.expressions:
@@ -96,7 +96,8 @@ def values_of(arguments: Sequence[Argument]) -> list[object]:
     return [a.array if isinstance(a, Tensor) else a for a in arguments]
 
 
-def _only_kernel(module: CompiledModule) -> str:
+def only_kernel(module: CompiledModule) -> str:
+    """Return the one kernel, or the one host function, of a module.  Raises :class:`RunError` where there are more."""
     hosts = [h["name"] for h in module.manifest["hosts"]]
     names = module.names
     if len(names) == 1:

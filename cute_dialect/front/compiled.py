@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cute_dialect.runtime.bound_call import BoundCall
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["Compiled", "Outcome", "load"]
+__all__ = ["Compiled", "Outcome", "load", "observed"]
 
 STAGES = {
     "trace": "input", "fold": "cute-fold-static", "expand": "cute-expand-ops", "arch": "convert-cute-algo-to-arch",
@@ -218,6 +218,8 @@ class Compiled:
         options["stream"] = stream
         try:
             leaves = unpack(self.specs, values)
+            for observe in _observers:
+                observe(self, leaves)
             if self.outcome.outputs is not None:
                 kernel = None if self.outcome.outputs.empty else self.kernel(cpu=True)
                 return self.outcome.outputs.run(kernel, leaves, options)
@@ -405,6 +407,23 @@ class Compiled:
         stages = "mlir" in ((formats,) if isinstance(formats, str) else formats)
         module = self._compile("auto", keep_stages=True) if stages else self.compiled_module
         return module.kernel(self.outcome.name).export(folder, formats, name=name or self.name)
+
+
+_observers: list[Callable[[Compiled, Sequence[Any]], None]] = []
+"""Who is told of calls that are about to launch."""
+
+
+@contextmanager
+def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[None]:
+    """Tell ``observe`` of each call inside: the kind, and its arguments as its host function takes them.
+
+    Of calls on a GPU only those that generated code does not know yet are told; on the CPU all are.
+    """
+    _observers.append(observe)
+    try:
+        yield
+    finally:
+        _observers.remove(observe)
 
 
 @contextmanager

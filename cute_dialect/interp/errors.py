@@ -125,6 +125,11 @@ class OpInfo:
         self.removable = False
 
     @property
+    def source(self) -> Operation:
+        """The op."""
+        return self._op
+
+    @property
     def frames(self) -> tuple[Frame, ...]:
         """The places of the op, see :func:`cute_dialect.ir.diagnostics.location_frames`."""
         return location_frames(self._op.location)

@@ -124,6 +124,10 @@ def run_kernel(
             "argument", f"expected a grid that is a multiple of the cluster {launch.cluster}, got {grid3}"
         )
     program.tracks = "uninit" in checks
+    if "flops" in options.reports:
+        from cute_dialect.interp.flops import FlopCount
+
+        launch.report.flops = program.flops = FlopCount()
     others = lay_out_shared(launch, func, shape.smem)
     fn = program.function(func)
     binder = Binder(launch.memory, vectorised=False)
@@ -142,7 +146,7 @@ def run_kernel(
     watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
     plain = launch.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
-    counted = [r for r in options.reports if r != "timeline"]
+    counted = [r for r in options.reports if r not in ("timeline", "flops")]
     if "timeline" in options.reports:
         from cute_dialect.interp.timeline import Recorder
 

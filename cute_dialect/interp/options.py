@@ -28,7 +28,7 @@ class RunOptions:
     - checks: "race" looks for races, "uninit" makes a use of shared memory, registers or arrays (`Pointer.unwritten`)
       that nothing has written an error; "oob" and "sync" are always on
     - reports: "banks", "coalescing", "occupancy": see `RunReport.profile`; "timeline": `RunReport.timeline`, which runs
-      warp by warp
+      warp by warp; "flops": `RunReport.flops`
     - width: "warp" runs warp by warp; "auto" runs whole blocks, many at once, where that cannot be told apart
 
     Raises InterpError ("argument").

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
     from cute_dialect.interp.allocations import Allocation
+    from cute_dialect.interp.flops import FlopCount
 
 Builder: TypeAlias = "Callable[[FnCompiler, Operation], None]"
 
@@ -96,7 +97,7 @@ class FnCompiler:
         self.fn = Function(name)
         self.slots: dict[SSAValue, tuple[int, ...]] = {}
         self.lists: list[tuple[list[Step], list[OpInfo]]] = []
-        self.code = Code(self.lists)
+        self.code = Code(self.lists, program.flops)
         self.frame = 0
         self.roots: set[int] = set()  # slots that something other than a pure step reads
         self.cfg: list[tuple[int, int]] = []  # enclosing CFGs: (id, block)
@@ -268,7 +269,7 @@ class FnCompiler:
         """Compile the ops of a block but its terminator: (runner, may block, terminator).
 
         The terminator is None where a structured op leaves out an empty `scf.yield`."""
-        outer, self.code = self.code, Code(self.lists)
+        outer, self.code = self.code, Code(self.lists, self.program.flops)
         last: Operation | None = block.last_op
         if last is not None and not last.successors and op_name(last) not in TERMINATORS:
             last = None
@@ -390,6 +391,7 @@ class Program:
             raise InterpError("argument", f'expected overflow="error" or "wrap", got {overflow!r}')
         self.module = module
         self.overflow = overflow
+        self.flops: FlopCount | None = None  # where operations are counted
         self.tracks = False  # whether registers that nothing has written are followed
         self.segments: dict[str, Segment] = {}  # of shared memory, known before anything is compiled
         self._ops = OPS

@@ -17,6 +17,7 @@ from cute_dialect.interp.transfers import Transfers
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.flops import FlopCount
     from cute_dialect.interp.group import Observer
     from cute_dialect.interp.profile import Profile
     from cute_dialect.interp.race import Monitor
@@ -44,7 +45,8 @@ class RunReport:
     - written: when only some blocks were run, each writable array argument with a bool for each of its bytes: whether
       it was written
     - written_elements: the same by parameter name and element, of a compiled kernel's arguments that were written
-    - profile: bank conflicts, coalescing and occupancy, where they were asked for; timeline: who did what when
+    - profile: bank conflicts, coalescing and occupancy, where they were asked for; timeline: who did what when;
+      flops: floating-point operations
     - warnings: sentences, each once a place; printf: what the kernel printed, one entry a thread's call
     """
 
@@ -64,6 +66,7 @@ class RunReport:
         self.printf: list[str] = []
         self.profile: Profile | None = None
         self.timeline: Timeline | None = None
+        self.flops: FlopCount | None = None
 
     @property
     def lane_ops_per_second(self) -> float:

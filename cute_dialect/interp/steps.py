@@ -17,7 +17,7 @@ from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
 
 if TYPE_CHECKING:
-    pass
+    from cute_dialect.interp.flops import FlopCount
 
 Step: TypeAlias = Callable[[Regs, Group], None]
 GenStep: TypeAlias = Callable[[Regs, Group], Generator[Wait, None, None]]
@@ -27,8 +27,9 @@ Run: TypeAlias = "Callable[[Regs, Group], Generator[Wait, None, None] | None]"
 class Code:
     """Straight-line code being built."""
 
-    def __init__(self, lists: list[tuple[list[Step], list[OpInfo]]]) -> None:
+    def __init__(self, lists: list[tuple[list[Step], list[OpInfo]]], flops: FlopCount | None = None) -> None:
         self.lists = lists
+        self.flops = flops
         self.parts: list[Run] = []
         self.steps: list[Step] = []
         self.infos: list[OpInfo] = []
@@ -36,14 +37,14 @@ class Code:
 
     def add(self, step: Step, info: OpInfo) -> None:
         """Append a step that never waits."""
-        self.steps.append(step)
+        self.steps.append(step if self.flops is None else self.flops.step(step, info.source))
         self.infos.append(info)
 
     def add_blocking(self, gen: GenStep, info: OpInfo) -> None:
         """Append a step that may wait."""
         self._flush()
         self.blocking = True
-        self.parts.append(_guarded(gen, info))
+        self.parts.append(_guarded(gen if self.flops is None else self.flops.blocking(gen, info.source), info))
 
     def _flush(self) -> None:
         if self.steps:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["OptionError", "check_options", "device_number", "dim3", "index_of", "shared_bytes"]
 
 CHECKS = ("race", "oob", "uninit", "sync")
-REPORTS = ("banks", "coalescing", "occupancy", "timeline")
+REPORTS = ("banks", "coalescing", "occupancy", "timeline", "flops")
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 """Names that the interpreter knows; a test compares them with its own."""
 

@@ -14,7 +14,7 @@ from cute_dialect.cute_nvgpu.family import Family
 ROOT = Path(__file__).parents[3]
 LAYERS = (
     "exports", "algebra", "arch", "viz", "runtime", "ir", "dialect", "passes", "cute_nvgpu", "interp", "pipelines",
-    "front", "lang", "kernels", "op", "tools",
+    "front", "lang", "kernels", "op", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("exports", "algebra", "arch", "viz", "runtime")
 VENDOR = ("mlir", "cuda", "torch", "cupy")

@@ -63,6 +63,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 1 --n 3", "torch tensors as they are: right\na static layout: right\n"),
         ("--m 3 --n 128", "torch tensors as they are: right\na static layout: right\n"),
     ],
+    "slow_transpose.py": [("", "rows of 32 elements: right, slow\nrows of 33 elements: right, quick\n")],
     "yielding_product.py": [
         ("", "three products, 2 compiled functions: right\n"),
         ("--m 64 --n 32 --k 1", "three products, 2 compiled functions: right\n"),

@@ -64,7 +64,7 @@ def matrices(count: int = 3, shape: tuple[int, int] = (5, 7)) -> list[np.ndarray
 THREE = "one to three positive integers like (8, 1, 1)"
 NUMBERS = "numbers of blocks, or a text like '0,5,16:32' or 'sample:16'"
 CHECKS = "a tuple or list with any of 'race', 'oob', 'uninit', 'sync'"
-REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline'"
+REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline', 'flops'"
 SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial'"
 DEVICES = "'gpu', 'cuda:N', a number or 'cpu'"
 WRONG = [

@@ -1,0 +1,103 @@
+"""Drawings of the layouts of values, by the groups of the lines that make them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.explore.links import Groups
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Attribute, SSAValue
+
+    from cute_dialect.algebra.values import AnyLayout
+
+__all__ = ["Value", "drawings_of"]
+
+FEW = 1 << 11
+"""Cells of a layout beyond which it is named, not drawn."""
+
+_MOST = 200
+"""How many layouts of a module are drawn."""
+
+
+class Value(NamedTuple):
+    """A value with a layout: its name, the text of its type, the key of its drawing ("": none)."""
+
+    name: str
+    type: str
+    drawing: str
+
+
+def drawings_of(module: ModuleOp, groups: Groups) -> tuple[dict[int, list[Value]], dict[str, str]]:
+    """Return the values of each group, and the drawings (HTML) that they refer to, by key."""
+    from cute_dialect.ir.diagnostics import location_frames
+
+    values: dict[int, list[Value]] = {}
+    pictures: dict[str, str] = {}
+    keys: dict[Attribute, str] = {}
+    for op in module.walk():
+        frames = location_frames(op.location)
+        if not frames:
+            continue
+        group = groups.number(tuple((f.position.file, f.position.line) for f in frames))
+        seen = values.setdefault(group, [])
+        for value in _values(op.results, op.operands):
+            if value.type not in keys:
+                keys[value.type] = _draw(value.type, pictures)
+            made = Value(f"%{value.name_hint}" if value.name_hint else "", _text(value.type), keys[value.type])
+            if (made.drawing or _layout(value.type) is not None) and made not in seen:
+                seen.append(made)
+    return {g: v for g, v in values.items() if v}, pictures
+
+
+def _values(*lists: object) -> Iterator[SSAValue]:
+    for found in lists:
+        yield from found  # type: ignore[misc]
+
+
+def _text(type: Attribute) -> str:
+    text = str(type)
+    return text if len(text) < 240 else f"{text[:237]}..."
+
+
+def _layout(type: Attribute) -> AnyLayout | None:
+    """Return the layout of a type of the core, if it has one."""
+    from cute_dialect.algebra.values import ComposedLayout, Layout
+
+    for found in (getattr(type, "layout", None), getattr(type, "data", None)):
+        if isinstance(found, Layout | ComposedLayout):
+            return found
+    return None
+
+
+def _draw(type: Attribute, pictures: dict[str, str]) -> str:
+    """Draw the layout of a type, if it is known and small enough; return the key of its drawing, or nothing."""
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.algebra.trees import is_static, product
+    from cute_dialect.algebra.values import ComposedLayout
+    from cute_dialect.viz.dispatch import draw
+    from cute_dialect.viz.errors import DrawingError
+    from cute_dialect.viz.threads import draw_tv
+
+    if len(pictures) >= _MOST:
+        return ""
+    try:
+        if type.name == "cute.tiled_copy":
+            drawing = draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
+        else:
+            layout = _layout(type)
+            if layout is None:
+                return ""
+            outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+            size = product(outer.shape)
+            if not is_static(outer.shape) or not isinstance(size, int) or not 1 < size <= FEW:
+                return ""
+            drawing = draw(layout)
+    except (DrawingError, AlgebraError):
+        return ""
+    key = f"d{len(pictures)}"
+    pictures[key] = re.sub(r"\n+", "\n", drawing._repr_html_())  # pyright: ignore[reportPrivateUsage]
+    return key

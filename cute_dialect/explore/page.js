@@ -1,0 +1,244 @@
+"use strict";
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = id => document.getElementById(id);
+const make = (tag, attributes = {}, text) => {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  if (text !== undefined) e.textContent = text;
+  return e;
+};
+const ROW = 18, MORE = 30;
+
+// ---- colours of words: one expression a kind, what it finds by its group
+const KINDS = {
+  source: data.mlir ? null : /(#.*$)|("""|'''|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\b(def|return|for|in|if|else|elif|while|with|class|import|from|as|not|and|or|lambda|None|True|False|yield|assert|pass)\b|\b(\d[\w.]*)\b|(@[\w.]+)/g,
+  mlir: /(\/\/.*$)|("(?:[^"\\]|\\.)*")|(?<![%\w!])([a-z_]\w*(?:\.[a-z_]\w*)+|scf|func|module)\b|(?<![\w%])(-?\d[\w.]*)\b|([%!#^][\w#.$]+)/g,
+  ptx: /(\/\/.*$)|("(?:[^"\\]|\\.)*")|(?<![%\w])(\.?[a-z]\w*(?:\.[\w:]+)+|ret|bra)\b|\b(\d\w*)\b|([%$@][\w$]+)/g,
+  sass: /(\/\*.*?\*\/|\/\/.*$)|("(?:[^"\\]|\\.)*")|(?<![\w`(.])([A-Z][A-Z0-9]{2,}(?:\.\w+)*)\b|\b(0x[\da-f]+|\d+)\b|(\b(?:R|UR|P|UP)\d+|@!?U?P\d)/g,
+};
+if (!KINDS.source) KINDS.source = KINDS.mlir;
+const CLASSES = ["c", "s", "w", "n", "v"];
+function colour(into, text, kind) {
+  let at = 0;
+  if (text.length < 2000) for (const m of text.matchAll(KINDS[kind])) {
+    if (m.index > at) into.append(text.slice(at, m.index));
+    into.append(make("span", { class: CLASSES[m.slice(1).findIndex(x => x !== undefined)] }, m[0]));
+    at = m.index + m[0].length;
+  }
+  into.append(text.slice(at));
+}
+
+// ---- columns: only the lines in sight are in the document
+class Pane {
+  constructor(d) {
+    Object.assign(this, d);
+    this.byGroup = new Map();
+    d.groups.forEach((gs, i) => { for (const g of gs) { const l = this.byGroup.get(g); l ? l.push(i) : this.byGroup.set(g, [i]); } });
+    this.lit = new Set(); this.now = -1; this.cursor = -1;
+    const box = this.box = make("div", { class: "pane", "data-pane": d.key });
+    const head = make("h2", {}, d.title);
+    this.says = make("small", {}, d.lines.length ? `${d.lines.length} lines` : "");
+    head.append(this.says);
+    this.view = make("div", { class: "view", tabindex: "0", role: "listbox", "aria-label": d.title });
+    this.map = make("div", { class: "map" });
+    box.append(head, this.view, this.map);
+    if (!d.lines.length) { this.view.append(make("div", { class: "missing" }, d.missing || "nothing")); }
+    else {
+      this.size = make("div", { class: "size" }); this.win = make("div", { class: "win" });
+      const longest = d.lines.reduce((n, l) => Math.max(n, l.length + 7 * (l.match(/^\t*/)[0].length)), 0);
+      this.size.style.height = `${d.lines.length * ROW + 8}px`;
+      this.size.style.width = `${Math.min(longest, 2000) + 12 + (d.notes ? 7 : 0)}ch`;
+      this.size.style.font = '12.5px/18px ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+      this.size.append(this.win); this.view.append(this.size);
+      this.view.addEventListener("scroll", () => this.draw(), { passive: true });
+      this.view.addEventListener("mousemove", e => { const i = this.index(e); if (i >= 0 && !pinned) point(this, i, false); });
+      this.view.addEventListener("mouseleave", () => { if (!pinned) release(); });
+      this.view.addEventListener("click", e => { const i = this.index(e); if (i >= 0) { pinned = true; point(this, i, true); } });
+      this.view.addEventListener("focus", () => { current = this; for (const p of panes) p.box.classList.toggle("focus", p === this); });
+    }
+  }
+  index(e) { const l = e.target.closest(".ln"); return l ? +l.dataset.line : -1; }
+  draw(anew) {
+    if (!this.lines.length || this.box.hidden) return;
+    const top = this.view.scrollTop, high = this.view.clientHeight || 600;
+    const from = Math.max(0, Math.floor(top / ROW) - MORE), to = Math.min(this.lines.length, Math.ceil((top + high) / ROW) + MORE);
+    if (!anew && this.from <= Math.max(0, from + MORE - 5) && this.to >= Math.min(this.lines.length, to - MORE + 5) && this.from !== undefined) return;
+    this.from = from; this.to = to;
+    const lines = [];
+    for (let i = from; i < to; i++) lines.push(this.line(i));
+    this.win.style.top = `${from * ROW}px`;
+    this.win.replaceChildren(...lines);
+  }
+  line(i) {
+    const number = this.numbers ? this.numbers[i] : i + 1;
+    const l = make("div", { class: "ln", "data-line": i });
+    if (number !== null) l.dataset.number = number;
+    l.append(make("i", {}, number === null ? "" : String(number)));
+    if (this.notes) l.append(make("b", {}, this.notes[i]));
+    const code = make("span");
+    colour(code, this.lines[i], this.kind);
+    l.append(code);
+    if (!this.groups[i].length) l.classList.add("none");
+    const bad = marks(this, i);
+    if (bad) { l.classList.add("bad"); l.title = bad; if (this.kind === "source") l.append(make("em", {}, `◀ ${bad}`)); }
+    this.paint(l, i);
+    return l;
+  }
+  paint(l, i) { l.classList.toggle("lit", this.lit.has(i)); l.classList.toggle("now", this.now === i); }
+  light(lit, now) {
+    this.lit = lit; this.now = now;
+    if (!this.win) return;
+    for (const l of this.win.children) this.paint(l, +l.dataset.line);
+    const n = this.lines.length, shown = [...lit].sort((a, b) => a - b);
+    this.says.textContent = lit.size ? `${lit.size} of ${n} lines` : `${n} lines`;
+    const ticks = []; let last = -9;
+    for (const i of shown) { const y = Math.round(1000 * i / n); if (y - last >= 4) { const u = make("u"); u.style.top = `${y / 10}%`; ticks.push(u); last = y; } }
+    this.map.replaceChildren(...ticks);
+  }
+  inSight(i) { const y = i * ROW; return y >= this.view.scrollTop && y + ROW <= this.view.scrollTop + this.view.clientHeight; }
+  show(i) { if (!this.inSight(i)) this.view.scrollTop = Math.max(0, i * ROW - this.view.clientHeight / 3); this.draw(); }
+}
+
+// ---- marks beside lines: accesses that cost more than they must, spills
+const badOf = new Map();
+for (const row of data.accesses || []) if (row.excess > 0 && row.space === "shared") for (const g of row.groups) {
+  const text = `${row.op}: bank conflict, ${row.transactions} transactions where ${row.ideal} would do`;
+  const old = badOf.get(g); badOf.set(g, old && !old.includes(text) ? `${old}; ${text}` : text);
+}
+for (const row of data.races || []) for (const g of row.groups) badOf.set(g, row.message);
+function marks(pane, i) {
+  if (!badOf.size) return "";
+  const gs = pane.groups[i];
+  if (pane.own) return badOf.get(pane.own[i].find(g => badOf.has(g))) || "";
+  return badOf.get(gs.find(g => badOf.has(g))) || "";
+}
+
+const panes = data.panes.map(d => new Pane(d));
+let current = panes[0], pinned = false, at = null, timer = 0;
+
+function light(groups, from, i, scroll) {
+  const set = new Set(groups);
+  for (const p of panes) {
+    const lit = new Set();
+    for (const g of set) for (const l of p.byGroup.get(g) || []) lit.add(l);
+    if (p === from && lit.size) lit.add(i);
+    p.light(lit, p === from ? i : -1);
+  }
+  clearTimeout(timer);
+  const follow = () => { for (const p of panes) if (p !== from && !p.box.hidden && p.lit.size) { const s = [...p.lit]; if (!s.some(l => p.inSight(l))) p.show(Math.min(...s)); else p.draw(); } };
+  if (scroll) follow(); else timer = setTimeout(follow, 160);
+  at = { groups: set }; document.body.dataset.groups = [...set].join(" ");
+  if (tab === "layouts") showTab("layouts");
+  for (const r of document.querySelectorAll("#tab tr[data-g]")) r.classList.toggle("lit", r.dataset.g.split(" ").some(g => g && set.has(+g)));
+}
+function point(pane, i, scroll) {
+  if (!scroll && pane.now === i) return;
+  pane.cursor = i;
+  if (scroll) pane.show(i);
+  light(pane.groups[i], pane, i, scroll);
+}
+function release() { pinned = false; clearTimeout(timer); for (const p of panes) p.light(new Set(), -1); at = null; delete document.body.dataset.groups; if (tab === "layouts") showTab("layouts"); }
+
+// ---- tabs
+let tab = "";
+const TABS = {};
+function table(heads, rows) {
+  const t = make("table"), h = make("tr");
+  for (const [name, right] of heads) h.append(make("th", right ? { class: "r" } : {}, name));
+  t.append(h);
+  for (const row of rows) {
+    const r = make("tr", row.groups ? { "data-g": row.groups.join(" ") } : {});
+    if (row.bad) r.classList.add("bad");
+    row.cells.forEach((c, k) => { const d = make("td", heads[k][1] ? { class: "r" } : {}); if (heads[k][2]) d.append(make("code", {}, String(c))); else d.textContent = String(c); r.append(d); });
+    if (row.groups) r.addEventListener("click", () => { pinned = true; const s = panes[0], l = row.line !== undefined ? row.line : -1;
+      light(row.groups, l >= 0 ? s : null, l, true); if (l >= 0) { s.cursor = l; s.show(l); } for (const p of panes) if (p.lit.size && p !== s) p.show(Math.min(...p.lit)); });
+    t.append(r);
+  }
+  return t;
+}
+const says = text => make("p", { class: "says" }, text);
+TABS.layouts = ["Layouts", into => {
+  const found = [], seen = new Set();
+  for (const g of at ? at.groups : []) for (const v of data.values[g] || []) { const k = v.join(); if (!seen.has(k)) { seen.add(k); found.push(v); } }
+  if (!at) { into.append(says("Point at a line: the layouts of its values are drawn here.")); return; }
+  if (!found.length) { into.append(says("No value of this line has a layout.")); return; }
+  const box = make("div", { class: "values" });
+  found.sort((a, b) => !a[2] - !b[2]);
+  for (const [name, type, key] of found.slice(0, 12)) {
+    const f = make("figure", { "data-drawing": key });
+    f.append(make("figcaption", {}, `${name ? name + " : " : ""}${type}`));
+    if (key) { const d = make("div"); d.innerHTML = data.drawings[key]; f.append(d); }
+    box.append(f);
+  }
+  into.append(box);
+}];
+for (const t of data.tabs) TABS[t.key] = [t.title, into => {
+  if (t.says) into.append(says(t.says));
+  for (const part of t.parts) {
+    if (part.heads) into.append(table(part.heads, part.rows));
+    else if (part.html) { const d = make("div"); d.innerHTML = part.html; into.append(d); }
+    else into.append(make("pre", {}, part.text));
+  }
+}, t];
+function showTab(key) {
+  tab = key;
+  for (const b of $("tabs").children) b.setAttribute("aria-selected", b.dataset.tab === key);
+  const into = $("tab"); into.dataset.tab = key; into.replaceChildren(); TABS[key][1](into);
+}
+for (const key of Object.keys(TABS)) {
+  const extra = TABS[key][2] && TABS[key][2].count ? ` (${TABS[key][2].count})` : "";
+  const b = make("button", { role: "tab", "data-tab": key }, TABS[key][0] + extra);
+  b.addEventListener("click", () => showTab(key)); $("tabs").append(b);
+}
+
+// ---- header
+$("title").textContent = data.title; $("facts").textContent = data.facts;
+for (const p of panes) {
+  p.box.hidden = !p.shown;
+  const b = make("button", { "aria-pressed": p.shown, "data-toggle": p.key }, p.title);
+  b.addEventListener("click", () => { p.box.hidden = !p.box.hidden; b.setAttribute("aria-pressed", !p.box.hidden); for (const q of panes) q.draw(true); });
+  $("toggles").append(b); $("panes").append(p.box);
+}
+const THEMES = ["auto", "light", "dark"];
+$("theme").addEventListener("click", () => { const r = document.documentElement; r.dataset.theme = THEMES[(THEMES.indexOf(r.dataset.theme) + 1) % 3]; });
+$("keys").addEventListener("click", () => $("help").showModal());
+$("split").addEventListener("mousedown", e => {
+  e.preventDefault();
+  const move = m => { $("below").style.flexBasis = `${Math.max(60, innerHeight - m.clientY)}px`; for (const p of panes) p.draw(true); };
+  addEventListener("mousemove", move); addEventListener("mouseup", () => removeEventListener("mousemove", move), { once: true });
+});
+function search(next) {
+  const words = $("search").value.toLowerCase(), p = current, n = p.lines.length;
+  if (!words || !n) return;
+  for (let k = next ? 1 : 0; k <= n; k++) { const i = (Math.max(p.cursor, 0) + k) % n; if (p.lines[i].toLowerCase().includes(words)) { pinned = true; point(p, i, true); return; } }
+}
+$("search").addEventListener("input", () => search(false));
+$("search").addEventListener("keydown", e => { if (e.key === "Enter") search(true); if (e.key === "Escape") { e.target.value = ""; current.view.focus(); } e.stopPropagation(); });
+function column(step) {
+  const shown = panes.filter(p => !p.box.hidden && p.lines.length), k = shown.indexOf(current);
+  const p = shown[(k + step + shown.length) % shown.length];
+  p.view.focus({ preventScroll: true }); p.box.scrollIntoView({ inline: "nearest", block: "nearest" });
+  if (p.lit.size && !p.lit.has(p.cursor)) { p.cursor = Math.min(...p.lit); p.show(p.cursor); }
+}
+function move(step) { const p = current, i = Math.min(p.lines.length - 1, Math.max(0, p.cursor < 0 ? Math.floor(p.view.scrollTop / ROW) : p.cursor + step)); pinned = true; point(p, i, true); }
+addEventListener("keydown", e => {
+  if (e.ctrlKey || e.metaKey || e.altKey || $("help").open) return;
+  const list = Object.keys(TABS), act = {
+    j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
+    PageDown: () => move(20), PageUp: () => move(-20), Home: () => move(-1e9), End: () => move(1e9),
+    l: () => column(1), ArrowRight: () => column(1), h: () => column(-1), ArrowLeft: () => column(-1),
+    "/": () => { $("search").focus(); $("search").select(); }, "?": () => $("help").showModal(), Escape: release,
+    n: () => { const s = [...current.lit].sort((a, b) => a - b), i = s.find(l => l > current.cursor) ?? s[0]; if (i !== undefined) { current.cursor = i; current.show(i); } },
+    p: () => { const s = [...current.lit].sort((a, b) => b - a), i = s.find(l => l < current.cursor) ?? s[0]; if (i !== undefined) { current.cursor = i; current.show(i); } },
+  }[e.key] || (/^[1-9]$/.test(e.key) && list[e.key - 1] ? () => showTab(list[e.key - 1]) : null);
+  if (e.key === "Tab" && e.target.closest && e.target.closest(".view")) { column(e.shiftKey ? -1 : 1); e.preventDefault(); return; }
+  if (act) { act(); e.preventDefault(); }
+});
+addEventListener("resize", () => { for (const p of panes) p.draw(true); });
+showTab(data.first || "layouts");
+for (const p of panes) p.draw(true);
+if (data.start) for (const p of panes.slice(0, 1)) p.show(data.start);
+panes[0].view.focus({ preventScroll: true });
+document.body.dataset.ready = String(Math.round(performance.now()));
+})();

@@ -1,0 +1,235 @@
+"""The places in the source that lines of IR, PTX and machine code come from.
+
+A place is a chain of frames: the innermost ``(file, line)`` first, then where that was called from.  Each function here
+takes a text apart into lines for a reader, without what says the places, and the chains of each line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Chain", "Text", "of_mlir", "of_ptx", "of_sass"]
+
+Chain: TypeAlias = "tuple[tuple[str, int], ...]"
+"""Frames: file and line, the innermost first."""
+
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"(?::(\d+):(\d+))?')
+_AT_END = re.compile(r"\s+loc\(")
+
+
+class Text(NamedTuple):
+    """Lines, and of each the chains that it comes from."""
+
+    lines: list[str]
+    chains: list[tuple[Chain, ...]]
+
+
+def of_mlir(text: str) -> Text:
+    """Take IR printed with locations, one op a line, apart.
+
+    >>> of_mlir('%0 = a.b loc(callsite("f"("h.py":3:5) at "x.py":41:7))')
+    Text(lines=['%0 = a.b'], chains=[((('h.py', 3), ('x.py', 41)),)])
+    """
+    lines: list[str] = []
+    chains: list[tuple[Chain, ...]] = []
+    for line in text.rstrip("\n").split("\n"):
+        plain, found = _split(line)
+        if line.startswith("#loc"):
+            continue
+        lines.append(plain)
+        chains.append(found)
+    return Text(lines, _opened(lines, chains))
+
+
+def _opened(lines: list[str], chains: list[tuple[Chain, ...]]) -> list[tuple[Chain, ...]]:
+    """Return chains in which a line that opens a region has those of the line that closes it: the op's."""
+    out = list(chains)
+    open_: list[list[int]] = []
+    for i, line in enumerate(lines):
+        words = line.strip()
+        own = open_.pop() if words.startswith("}") and open_ else []
+        if words.endswith("{"):
+            open_.append([*own, i])
+        else:
+            for j in own:
+                out[j] = out[j] or chains[i]
+    return out
+
+
+def _split(line: str) -> tuple[str, tuple[Chain, ...]]:
+    """Return a line without its locations, and their chains; those of arguments of a function or block go as well."""
+    out: list[str] = []
+    found: list[Chain] = []
+    at = 0
+    while (m := _AT_END.search(line, at)) is not None:
+        end = _closing(line, m.end())
+        if end is None or _in_string(line, m.start()):
+            out.append(line[at : m.end()])
+            at = m.end()
+            continue
+        out.append(line[at : m.start()])
+        at = end
+        if not line[end:].strip():  # that of the op; the others are of arguments
+            found = _Reader(line[m.end() : end - 1]).chains()
+    out.append(line[at:])
+    return "".join(out).rstrip(), tuple(dict.fromkeys(c for c in found if c))
+
+
+def _closing(line: str, at: int) -> int | None:
+    """Return where the parenthesis that is open before ``at`` has been closed."""
+    depth = 1
+    while at < len(line):
+        if line[at] == '"':
+            m = _STRING.match(line, at)
+            if m is None:
+                return None
+            at = m.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(line[at], 0)
+        at += 1
+        if depth == 0:
+            return at
+    return None
+
+
+def _in_string(line: str, at: int) -> bool:
+    return any(m.start() < at < m.end() for m in _STRING.finditer(line))
+
+
+class _Reader:
+    """Reads what stands in ``loc(…)``."""
+
+    def __init__(self, text: str):
+        self._tokens = re.findall(r'"(?:[^"\\]|\\.)*"(?::\d+:\d+)?(?: to (?:\d+)?:\d+)?|[\w.]+|[(),\[\]<>#:=]', text)
+        self._at = 0
+
+    def chains(self) -> list[Chain]:
+        """Return the chains of a location: one, or those of the parts of a fused one."""
+        token = self._next()
+        if token == "callsite":
+            self._expect("(")
+            callee = self.chains()
+            self._expect("at")
+            caller = self.chains()
+            self._expect(")")
+            return [c + d for c in callee or [()] for d in caller or [()]]
+        if token == "fused":
+            while self._peek() not in ("[", ""):
+                self._next()
+            self._expect("[")
+            parts: list[Chain] = []
+            while self._peek() not in ("]", ""):
+                parts += self.chains()
+                if self._peek() == ",":
+                    self._next()
+            self._expect("]")
+            return parts
+        m = _STRING.match(token)
+        if m is None:
+            return []
+        if m[2] is not None:
+            return [((m[1].replace('\\"', '"').replace("\\\\", "\\"), int(m[2])),)]
+        if self._peek() == "(":
+            self._next()
+            inner = self.chains()
+            self._expect(")")
+            return inner
+        return []
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _expect(self, token: str) -> None:
+        if self._peek() == token:
+            self._next()
+
+
+# ------------------------------------------------------------------------------------------------------ PTX and SASS
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+) "((?:[^"\\]|\\.)*)"')
+_PLACE = re.compile(r"^\s*\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^,]+, inlined_at (\d+) (\d+) (\d+))?")
+
+
+def of_ptx(ptx: str) -> Text:
+    """Take PTX with ``.loc`` apart: the directives go, what they say is about the instructions after them.
+
+    >>> of_ptx('\\t.loc\\t1 41 7\\n\\tret;\\n\\t.file\\t1 "x.py"\\n')
+    Text(lines=['\\tret;'], chains=[((('x.py', 41),),)])
+    """
+    source = ptx.rstrip("\n").split("\n")
+    files = {int(m[1]): m[2] for line in source if (m := _FILE.match(line)) is not None}
+    lines: list[str] = []
+    chains: list[tuple[Chain, ...]] = []
+    known: dict[tuple[int, int, int], Chain] = {}
+    here: Chain = ()
+    for line in source:
+        m = _PLACE.match(line)
+        if m is not None:
+            key = (int(m[1]), int(m[2]), int(m[3]))
+            here = ((files.get(key[0], "?"), key[1]),) if key[1] else ()
+            if m[4] is not None:
+                here += known.get((int(m[4]), int(m[5]), int(m[6])), ())
+            known[key] = here
+            continue
+        if _FILE.match(line):
+            continue
+        words = line.strip()
+        if words.startswith((".entry", ".visible .entry", ".func", ".visible .func")):
+            here = ()
+        instruction = line.startswith("\t") and words.endswith(";") and not words.startswith((".", "//"))
+        lines.append(line)
+        chains.append((here,) if instruction and here else ())
+    return Text(lines, chains)
+
+
+_SASS_PLACE = re.compile(r'//## File "((?:[^"\\]|\\.)*)", line (\d+)(?: inlined at "((?:[^"\\]|\\.)*)", line (\d+))?')
+_OFFSET = re.compile(r"/\*([0-9a-f]{4,})\*/")
+
+
+_INSTRUCTION = re.compile(r"^\s+(/\*[0-9a-f]{4,}\*/)\s+(@!?\w+)?\s*(.*?)\s*;?\s*$")
+
+
+def _compact(line: str) -> str:
+    """Return a line of machine code in fewer columns.
+
+    >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;")
+    '/*01a0*/  @P0 IADD3 R3, -R0, R3, RZ'
+    """
+    m = _INSTRUCTION.match(line)
+    return f"{m[1]} {m[2] or '':>4} {m[3]}" if m is not None else line.rstrip().replace("        ", "\t")
+
+
+def of_sass(sass: str) -> tuple[Text, list[int | None]]:
+    """Take what ``nvdisasm -c -gi`` prints apart; give the offset of each line that is an instruction, too.
+
+    A block of ``//## File`` lines says the frames of what follows, the innermost first.
+    """
+    lines: list[str] = []
+    chains: list[tuple[Chain, ...]] = []
+    offsets: list[int | None] = []
+    here: list[tuple[str, int]] = []
+    fresh = True
+    for line in sass.rstrip("\n").split("\n"):
+        m = _SASS_PLACE.search(line)
+        if m is not None:
+            if fresh:
+                here, fresh = [], False
+            frames = [(m[1], int(m[2]))] + ([(m[3], int(m[4]))] if m[3] is not None else [])
+            here += frames if not here or here[-1] != frames[0] else frames[1:]
+            continue
+        if line.lstrip().startswith("//##"):
+            continue
+        fresh = True
+        if line.startswith("\t.section") or line.startswith(".section"):
+            here = []
+        at = _OFFSET.search(line)
+        lines.append(_compact(line))
+        chains.append((tuple(f for f in here if f[1]),) if at is not None and any(f[1] for f in here) else ())
+        offsets.append(int(at[1], 16) if at is not None else None)
+    return Text(lines, chains), offsets

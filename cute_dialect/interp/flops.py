@@ -1,0 +1,102 @@
+"""Floating-point operations, counted while a kernel runs: what ``reports=["flops"]`` asks for.
+
+An addition, subtraction, multiplication or division of a lane counts 1, a fused multiply-add 2, each times the elements
+of a vector; a product of matrices of shape (M, N, K) counts 2·M·N·K, once for the warp or warpgroup that executes it.
+Comparisons, conversions and functions such as ``exp`` count nothing, as in the usual counts of FLOP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from cute_dialect.interp.errors import op_name, op_text
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from cute_dialect.interp.group import Group, Wait
+    from cute_dialect.interp.steps import GenStep, Step
+    from cute_dialect.interp.values import Regs
+
+__all__ = ["FlopCount", "flops_of"]
+
+_ONE = re.compile(r"(arith|llvm)\.f?(add|sub|mul|div)f?")
+_TWO = re.compile(r"(math|llvm\.intr|nvvm)\.(fma|fmuladd)(\.\w+)*")
+_SHAPE = re.compile(r"m\s*=\s*(\d+)\D+n\s*=\s*(\d+)\D+k\s*=\s*(\d+)|\.m(\d+)n(\d+)k(\d+)")
+_PTX_FMA = re.compile(r"\bfma\.rn[.\w]*?\.(f16x2|bf16x2|f32x2|f16|bf16|f32|f64)")
+_WARP, _WARPGROUP = 32, 128
+
+
+class FlopCount:
+    """Counts of a launch: scalar operations, and those of products by tensor cores, both by place in the source."""
+
+    def __init__(self) -> None:
+        self.scalar: dict[Operation, float] = {}
+        self.tensor: dict[Operation, float] = {}
+
+    @property
+    def total(self) -> float:
+        """All operations."""
+        return sum(self.scalar.values()) + sum(self.tensor.values())
+
+    def step(self, step: Step, op: Operation) -> Step:
+        """Return a step that counts as well; the step itself where its op is not counted."""
+        found = flops_of(op)
+        if found is None:
+            return step
+        per_lane, table = found[0], self.tensor if found[1] else self.scalar
+        table.setdefault(op, 0.0)
+
+        def counted(R: Regs, g: Group) -> None:
+            table[op] += per_lane * g.mask.n
+            step(R, g)
+
+        return counted
+
+    def blocking(self, gen: GenStep, op: Operation) -> GenStep:
+        """Return a step that may wait, and counts as well."""
+        found = flops_of(op)
+        if found is None:
+            return gen
+        per_lane, table = found[0], self.tensor if found[1] else self.scalar
+        table.setdefault(op, 0.0)
+
+        def counted(R: Regs, g: Group) -> Generator[Wait, None, None]:
+            table[op] += per_lane * g.mask.n
+            yield from gen(R, g)
+
+        return counted
+
+
+def flops_of(op: Operation) -> tuple[float, bool] | None:
+    """Return the operations of each lane that executes an op, and whether tensor cores do them; None: it does none."""
+    name = op_name(op)
+    if _ONE.fullmatch(name) and _is_float(op):
+        return float(_elements(op)), False
+    if _TWO.fullmatch(name):
+        return 2.0 * _elements(op), False
+    if not ("mma" in name or name == "llvm.inline_asm"):
+        return None
+    text = str(op) if name == "llvm.inline_asm" or "shape" in op.properties else op_text(op)
+    if "mma" not in text:
+        fmas = _PTX_FMA.findall(text)
+        return (float(sum(4 if f.endswith("x2") else 2 for f in fmas)), False) if fmas else None
+    found = [[int(n) for n in m.groups() if n is not None] for m in _SHAPE.finditer(text)]
+    if not found or not re.search(r"mma[._]async|mma\.sync|mma\.sp", text):
+        return None
+    lanes = _WARPGROUP if "wgmma" in text else _WARP
+    return sum(2.0 * m * n * k for m, n, k in found) / lanes, True
+
+
+def _is_float(op: Operation) -> bool:
+    return any(c in str(op.results[0].type) for c in ("f16", "f32", "f64", "bf16", "f8", "tf32"))
+
+
+def _elements(op: Operation) -> int:
+    shape = re.match(r"vector<(\d+(?:x\d+)*)x", str(op.results[0].type))
+    count = 1
+    for n in shape[1].split("x") if shape is not None else ():
+        count *= int(n)
+    return count

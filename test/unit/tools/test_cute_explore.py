@@ -1,0 +1,106 @@
+"""The command line of cute-explore: what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cute_dialect.tools.cute_explore import main
+
+PROGRAM = """\
+import sys
+import numpy as np
+import cute_dialect.lang as cute
+
+@cute.kernel
+def fill_kernel(x, value):
+    i, _, _ = cute.arch.thread_idx()
+    if i < cute.size(x):
+        x[i] = value
+
+@cute.jit
+def fill(x, value: cute.Float32):
+    fill_kernel(x, value).launch(grid=1, block=32)
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        sys.exit(3)
+    fill(np.zeros(int(sys.argv[1]), np.float32), 2.0)
+    print("done")
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program whose functions have no examples."""
+    path = tmp_path / "fill.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What it says on standard error, where it ends with 1 and writes no page."""
+    assert main([*arguments]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err
+
+
+def test_a_program_is_run(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "fill.html"
+    assert main([str(program), "-o", str(page), "--", "21"]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"{page}: open it in a browser\n" and said.err == "done\n"
+    assert "x 21 float32, value = 2.0" in page.read_text()
+
+
+def test_a_program_that_fails(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, str(program), "--", "21", "more")
+    assert said == f"cute-explore: error: {program}: it ended with 3 when it was run; its arguments go after --\n"
+
+
+def test_another_function(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, str(program), "--function", "empty", "--", "21")
+    assert said == "done\ncute-explore: error: --function: expected one of fill, got 'empty'\n"
+
+
+def test_a_file_without_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none.py"
+    path.write_text("x = 1\n")
+    assert refused(capsys, str(path)) == (
+        f"cute-explore: error: {path}: expected a function under @cute.jit or @cute.kernel that has an example or "
+        "enough annotations, or that the file calls when it is run: none was found (cute-explore --help)\n"
+    )
+
+
+def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "none.mlir" in refused(capsys, str(tmp_path / "none.mlir"))
+    assert "none.py" in refused(capsys, str(tmp_path / "none.py"))
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["x.txt"], "expected a file that ends in .py or .mlir, got 'x.txt'"),
+        (["x.mlir", "--", "1"], "arguments after -- go to a Python program, not to a .mlir file"),
+        (["x.py", "--size", "0"], "argument --size: expected a number, 1 or more, got '0'"),
+    ],
+)
+def test_wrong_command_lines(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as e:
+        main(arguments)
+    assert e.value.code == 2 and capsys.readouterr().err.endswith(f"cute-explore: error: {said}\n")
+
+
+def test_a_fault_is_on_the_page(tmp_path: Path) -> None:
+    """A kernel that writes past its array: the page has the fault, and its line."""
+    path = tmp_path / "wrong.py"
+    path.write_text(PROGRAM.replace("if i < cute.size(x):", "if i <= cute.size(x):"))
+    page = tmp_path / "wrong.html"
+    path.write_text(path.read_text().replace("def fill(x,", 'def fill(x: cute.Tensor["f32", 24],'))
+    assert main([str(path), "-o", str(page), "-q", "--in", "24", "--in", "value=2.0"]) == 0
+    found = re.search(r'"races":\[\{"kind":"oob","message":"([^"]*)"', page.read_text())
+    assert found is not None and found[1].startswith("out-of-bounds store of 4 bytes")
+    assert re.search(r'"cells":\["oob","line 9",', page.read_text())

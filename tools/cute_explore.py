@@ -1,0 +1,141 @@
+"""``cute-explore``: one HTML page of a kernel, from its source to machine code, with what a run of it measured.
+
+    cute-explore examples/row_sum.py -o row_sum.html
+    cute-explore test/examples/transpose.mlir --in 100x70 -o transpose.html
+
+Exit status: 0 when the page was written, 1 for an error (one message), 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.tools.once import Once
+
+__all__ = ["main"]
+
+EPILOG = """\
+.mlir: arguments are given as to cute-run (--in a=64x128, --in b=b.npy); those of a .py file too, where its example has
+no memory.  Without --in, extents that are not known are 128 (--size), and arrays hold random numbers.
+
+.py: a function that has an example (@cute.example, or annotations that say enough: see cute-check --help) is traced
+with that.  Where there is none, the file is run as a program on the CPU interpreter, with the arguments after --, and
+what it calls is shown:  cute-explore gemm.py -- --m 256
+
+The page needs no server and no network.  PTX needs upstream's MLIR, SASS ptxas and nvdisasm (pip install
+nvidia-cuda-nvcc nvidia-cuda-nvdisasm); where one is missing, the page says so.
+"""
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number, 1 or more, got {text!r}")
+    return int(text)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
+    p = argparse.ArgumentParser(
+        prog="cute-explore",
+        description="Write one HTML page of a kernel: source, IR of each stage, PTX, SASS, what a run measured.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    p.register("action", None, Once)
+    p.add_argument("file", metavar="FILE", help=".py or .mlir")
+    p.add_argument("-o", "--output", metavar="FILE.html", help="where to write it (default: FILE's name, .html, here)")
+    p.add_argument("--kernel", metavar="NAME", help="of .mlir: kernel or host function to run")
+    p.add_argument("--function", metavar="NAME", help="of .py: which function (default: the first)")
+    p.add_argument(
+        "--in", dest="inputs", action="append", default=[], metavar="TEXT", help="an argument, as cute-run's"
+    )
+    p.add_argument("--size", type=_positive, default=128, metavar="N", help="extents that nobody says (default: 128)")
+    p.add_argument("--blocks", metavar="WHICH", help="run these blocks only, such as 0,5,16:32 or sample:16:0")
+    p.add_argument("--seed", type=int, default=0, help="of the random inputs")
+    p.add_argument("--no-run", action="store_true", help="do not run it: no accesses, timeline, roofline")
+    p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
+    p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline of .mlir")
+    p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``cute-explore``; give the exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    at = given.index("--") if "--" in given else len(given)
+    parser = build_parser()
+    options = parser.parse_args(given[:at])
+    options.arguments = given[at + 1 :]
+    if not options.file.endswith((".py", ".mlir")):
+        parser.error(f"expected a file that ends in .py or .mlir, got '{options.file}'")
+    if options.arguments and options.file.endswith(".mlir"):
+        parser.error("arguments after -- go to a Python program, not to a .mlir file")
+    from cute_dialect.front.errors import CuteError
+    from cute_dialect.tools.cute_run import user_message
+    from cute_dialect.tools.explore_subjects import ExploreError
+
+    try:
+        path = explore(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except ExploreError as e:
+        print(f"cute-explore: error: {e}", file=sys.stderr)
+        return 1
+    except CuteError as e:
+        print(e, file=sys.stderr)
+        return 1
+    except OSError as e:
+        print(f"cute-explore: error: {e.filename}: {e.strerror}", file=sys.stderr)
+        return 1
+    except Exception as e:
+        text = user_message(e)
+        if text is None:
+            raise
+        print(text.replace("cute-run:", "cute-explore:", 1), file=sys.stderr)
+        return 1
+    if not options.quiet:
+        print(f"{path}: open it in a browser")
+    return 0
+
+
+def explore(options: argparse.Namespace) -> str:
+    """Write the page that the command line asks for; return its path."""
+    from cute_dialect.explore.collect import collect
+    from cute_dialect.explore.drawings import drawings_of
+    from cute_dialect.explore.measured import measured
+    from cute_dialect.explore.page import page, page_data
+    from cute_dialect.runtime.files import replace_file
+    from cute_dialect.tools.explore_subjects import of_mlir, of_python
+
+    subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)
+    made = collect(subject.module, subject.trace, subject.sources)
+    values, pictures = drawings_of(subject.trace, made.groups)
+    found = measured(made, subject.run)
+    facts = " · ".join(_facts(made.report, subject.run, subject.module.manifest["chip"]))
+    data = page_data(f"{subject.name} — {os.path.basename(options.file)}", facts, made, values, pictures, found)
+    path = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
+    replace_file(Path(path), page(data).encode())
+    return path
+
+
+def _facts(report: Sequence[dict[str, object]], run: object, chip: str) -> list[str]:
+    found = [chip, *(f"{k['name']}: {k['registers']} registers" for k in report[:2])]
+    arguments = getattr(run, "arguments", "")
+    return [*found, arguments] if arguments else found
+
+
+def as_program() -> None:
+    """Run ``cute-explore`` as the program it is, from the folder where the user is."""
+    sys.path.insert(0, os.getcwd())
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    as_program()
