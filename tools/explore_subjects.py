@@ -117,6 +117,7 @@ def of_python(options: argparse.Namespace) -> Subject:
 def _examples(options: argparse.Namespace) -> list[_Call]:
     """Return the functions that have examples, traced with them."""
     from cute_dialect.front.compiling import trace
+    from cute_dialect.front.errors import CuteError
     from cute_dialect.front.examples import examples_of
     from cute_dialect.tools.check_python import functions_of, imported
 
@@ -125,7 +126,11 @@ def _examples(options: argparse.Namespace) -> list[_Call]:
         raise ExploreError(wrong[0].text)
     found: list[_Call] = []
     for name, function in functions_of(module):
-        for one in examples_of(function)[:1]:
+        try:
+            examples = examples_of(function)
+        except CuteError:  # annotations that mean something where it is called
+            continue
+        for one in examples[:1]:
             given = one.arguments()
             args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
             called: Any = function

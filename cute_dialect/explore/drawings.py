@@ -99,5 +99,5 @@ def _draw(type: Attribute, pictures: dict[str, str]) -> str:
     except (DrawingError, AlgebraError):
         return ""
     key = f"d{len(pictures)}"
-    pictures[key] = re.sub(r"\n+", "\n", drawing._repr_html_())  # pyright: ignore[reportPrivateUsage]
+    pictures[key] = re.sub(r"\n+", "\n", drawing.fragment)
     return key

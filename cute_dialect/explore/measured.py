@@ -166,7 +166,7 @@ def _timeline_tab(run: Run) -> Tab:
     tab.says = (
         "The first block's warps: where they run, where they wait and for what. Time counts ops, not nanoseconds."
     )
-    tab.parts = [{"html": drawing._repr_html_()}]  # pyright: ignore[reportPrivateUsage]
+    tab.parts = [{"html": drawing.fragment}]
     return tab
 
 

@@ -70,7 +70,7 @@ class Drawing:
         return (
             f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(self.title)}</title>\n'
             "<style>:root{color-scheme:light dark}body{margin:1em}</style>\n"
-            f"{self._repr_html_()}</html>\n"
+            f"{self.fragment}</html>\n"
         )
 
     @property
@@ -132,6 +132,11 @@ class Drawing:
         return self.svg
 
     def _repr_html_(self) -> str:
+        return self.fragment
+
+    @property
+    def fragment(self) -> str:
+        """The text of an HTML element, for a page with more in it; pointing at a cell works as in :attr:`html`."""
         return (
             f'<div class="cute-viz" style="overflow:auto" onmouseover="{_HOVER}">\n{self.svg}'
             f'<output style="{_SAYS}">&#160;</output></div>\n'
