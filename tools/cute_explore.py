@@ -116,10 +116,10 @@ def explore(options: argparse.Namespace) -> str:
 
     subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)
     made = collect(subject.module, subject.trace, subject.sources)
-    values, pictures = drawings_of(subject.trace, made.groups)
     found = measured(made, subject.run)
     facts = " · ".join(_facts(made.report, subject.run, subject.module.manifest["chip"]))
-    data = page_data(f"{subject.name} — {os.path.basename(options.file)}", facts, made, values, pictures, found)
+    title = f"{subject.name} — {os.path.basename(options.file)}"
+    data = page_data(title, facts, made, drawings_of(subject.trace, made.groups), found)
     path = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     replace_file(Path(path), page(data).encode())
     return path

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.algebra.values import AnyLayout
 
-__all__ = ["Value", "drawings_of"]
+__all__ = ["Drawings", "Value", "drawings_of"]
 
 FEW = 1 << 11
 """Cells of a layout beyond which it is named, not drawn."""
@@ -31,8 +31,17 @@ class Value(NamedTuple):
     drawing: str
 
 
-def drawings_of(module: ModuleOp, groups: Groups) -> tuple[dict[int, list[Value]], dict[str, str]]:
-    """Return the values of each group, and the drawings (HTML) that they refer to, by key."""
+class Drawings(NamedTuple):
+    """The values of each group; the types that have a name in the trace, by line; the drawings (HTML) by key."""
+
+    values: dict[int, list[Value]]
+    named: dict[int, Value]
+    pictures: dict[str, str]
+
+
+def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
+    """Draw the layouts of a traced module's values and types."""
+    from cute_dialect.front.readable import type_names
     from cute_dialect.ir.diagnostics import location_frames
 
     values: dict[int, list[Value]] = {}
@@ -50,7 +59,12 @@ def drawings_of(module: ModuleOp, groups: Groups) -> tuple[dict[int, list[Value]
             made = Value(f"%{value.name_hint}" if value.name_hint else "", _text(value.type), keys[value.type])
             if (made.drawing or _layout(value.type) is not None) and made not in seen:
                 seen.append(made)
-    return {g: v for g, v in values.items() if v}, pictures
+    named: dict[int, Value] = {}
+    for line, (name, type) in enumerate(type_names(module).items()):  # a line each, at the top of the trace
+        key = keys[type] if type in keys else _draw(type, pictures)
+        if key or _layout(type) is not None:
+            named[line] = Value(f"!{name}", _text(type), key)
+    return Drawings({g: v for g, v in values.items() if v}, named, pictures)
 
 
 def _values(*lists: object) -> Iterator[SSAValue]:

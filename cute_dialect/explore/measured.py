@@ -33,7 +33,7 @@ class Tab:
 
 @dataclass
 class Measured:
-    """All tabs; accesses and faults by group; which tab is opened, and from which line of the source."""
+    """All tabs; accesses and faults by group; which tab is opened, at which line of the source (-1: none)."""
 
     tabs: list[Tab]
     accesses: list[dict[str, Any]]
@@ -58,7 +58,7 @@ def measured(made: Collected, run: Run) -> Measured:
     conflicts = [a for a in accesses if a["space"] == "shared" and a["excess"] > 0]
     first = "faults" if races else "accesses" if conflicts else "layouts"
     worst = (races or conflicts or [{"line": -1}])[0]["line"]
-    return Measured(tabs, accesses, races, first, max(0, worst - 12) if worst >= 0 else 0)
+    return Measured(tabs, accesses, races, first, worst)
 
 
 def _line_of(made: Collected, groups: Sequence[int]) -> int:

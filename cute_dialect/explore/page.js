@@ -128,7 +128,7 @@ function light(groups, from, i, scroll) {
   clearTimeout(timer);
   const follow = () => { for (const p of panes) if (p !== from && !p.box.hidden && p.lit.size) { const s = [...p.lit]; if (!s.some(l => p.inSight(l))) p.show(Math.min(...s)); else p.draw(); } };
   if (scroll) follow(); else timer = setTimeout(follow, 160);
-  at = { groups: set }; document.body.dataset.groups = [...set].join(" ");
+  at = { groups: set, named: from && from.key === "trace" ? data.named[i] : null }; document.body.dataset.groups = [...set].join(" ");
   if (tab === "layouts") showTab("layouts");
   for (const r of document.querySelectorAll("#tab tr[data-g]")) r.classList.toggle("lit", r.dataset.g.split(" ").some(g => g && set.has(+g)));
 }
@@ -141,6 +141,9 @@ function point(pane, i, scroll) {
 function release() { pinned = false; clearTimeout(timer); for (const p of panes) p.light(new Set(), -1); at = null; delete document.body.dataset.groups; if (tab === "layouts") showTab("layouts"); }
 
 // ---- tabs
+// Drawings follow the page's colours; where those are chosen here, what they ask of the system is answered for them.
+const THEMES = ["auto", "light", "dark"], WHEN = { auto: "(prefers-color-scheme:dark)", light: "not all", dark: "all" };
+function draws(html) { const d = make("div"); d.innerHTML = html.replaceAll("@media (prefers-color-scheme:dark)", `@media ${WHEN[document.documentElement.dataset.theme]}`); return d; }
 let tab = "";
 const TABS = {};
 function table(heads, rows) {
@@ -159,7 +162,7 @@ function table(heads, rows) {
 }
 const says = text => make("p", { class: "says" }, text);
 TABS.layouts = ["Layouts", into => {
-  const found = [], seen = new Set();
+  const found = at && at.named ? [at.named] : [], seen = new Set();
   for (const g of at ? at.groups : []) for (const v of data.values[g] || []) { const k = v.join(); if (!seen.has(k)) { seen.add(k); found.push(v); } }
   if (!at) { into.append(says("Point at a line: the layouts of its values are drawn here.")); return; }
   if (!found.length) { into.append(says("No value of this line has a layout.")); return; }
@@ -168,7 +171,7 @@ TABS.layouts = ["Layouts", into => {
   for (const [name, type, key] of found.slice(0, 12)) {
     const f = make("figure", { "data-drawing": key });
     f.append(make("figcaption", {}, `${name ? name + " : " : ""}${type}`));
-    if (key) { const d = make("div"); d.innerHTML = data.drawings[key]; f.append(d); }
+    if (key) f.append(draws(data.drawings[key]));
     box.append(f);
   }
   into.append(box);
@@ -177,7 +180,7 @@ for (const t of data.tabs) TABS[t.key] = [t.title, into => {
   if (t.says) into.append(says(t.says));
   for (const part of t.parts) {
     if (part.heads) into.append(table(part.heads, part.rows));
-    else if (part.html) { const d = make("div"); d.innerHTML = part.html; into.append(d); }
+    else if (part.html) into.append(draws(part.html));
     else into.append(make("pre", {}, part.text));
   }
 }, t];
@@ -200,8 +203,7 @@ for (const p of panes) {
   b.addEventListener("click", () => { p.box.hidden = !p.box.hidden; b.setAttribute("aria-pressed", !p.box.hidden); for (const q of panes) q.draw(true); });
   $("toggles").append(b); $("panes").append(p.box);
 }
-const THEMES = ["auto", "light", "dark"];
-$("theme").addEventListener("click", () => { const r = document.documentElement; r.dataset.theme = THEMES[(THEMES.indexOf(r.dataset.theme) + 1) % 3]; });
+$("theme").addEventListener("click", () => { const r = document.documentElement; r.dataset.theme = THEMES[(THEMES.indexOf(r.dataset.theme) + 1) % 3]; showTab(tab); });
 $("keys").addEventListener("click", () => $("help").showModal());
 $("split").addEventListener("mousedown", e => {
   e.preventDefault();
@@ -238,7 +240,8 @@ addEventListener("keydown", e => {
 addEventListener("resize", () => { for (const p of panes) p.draw(true); });
 showTab(data.first || "layouts");
 for (const p of panes) p.draw(true);
-if (data.start) for (const p of panes.slice(0, 1)) p.show(data.start);
 panes[0].view.focus({ preventScroll: true });
+if (data.start >= 0) { pinned = true; point(panes[0], data.start, true); }
+else for (const p of panes) { const first = p.groups.findIndex(g => g.length); if (first > 20) { p.view.scrollTop = (first - 4) * ROW; p.draw(); } }
 document.body.dataset.ready = String(Math.round(performance.now()));
 })();

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from cute_dialect.explore.collect import Collected
-from cute_dialect.explore.drawings import Value
+from cute_dialect.explore.drawings import Drawings
 from cute_dialect.explore.links import Pane
 from cute_dialect.explore.measured import Measured
 
@@ -36,18 +36,16 @@ def page(data: Mapping[str, Any]) -> str:
     return "".join([*out, rest])
 
 
-def page_data(
-    title: str, facts: str, made: Collected, values: Mapping[int, Sequence[Value]], pictures: Mapping[str, str],
-    measured: Measured,
-) -> dict[str, Any]:  # fmt: skip
+def page_data(title: str, facts: str, made: Collected, drawings: Drawings, measured: Measured) -> dict[str, Any]:
     """Return all that the page shows, as plain data."""
     return {
         "title": title,
         "facts": facts,
         "mlir": made.is_mlir,
         "panes": [_pane(p) for p in made.panes],
-        "values": {str(g): [list(v) for v in found] for g, found in values.items()},
-        "drawings": dict(pictures),
+        "values": {str(g): [list(v) for v in found] for g, found in drawings.values.items()},
+        "named": {str(line): list(value) for line, value in drawings.named.items()},
+        "drawings": drawings.pictures,
         "accesses": measured.accesses,
         "races": measured.races,
         "tabs": [t.json() for t in measured.tabs],

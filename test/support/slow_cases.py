@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 CASES = (
-    "unit/explore/test_explore_page.py::test_shipped_kernels[[][!t]*",
-    "unit/explore/test_explore_page.py::test_shipped_kernels[[]transpose*",
+    "unit/explore/test_explore_page.py::test_programs*",
+    "unit/explore/test_explore_page.py::test_shipped_kernels*",
     "unit/interp/test_random_async.py::*[[]120]",
     "unit/interp/test_random_async.py::*[[]80]",
     "unit/interp/test_random_memory.py::*[[]40]",

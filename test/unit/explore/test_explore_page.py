@@ -1,19 +1,24 @@
-"""Pages in a real browser: what the document shows after pointing, clicking and keys.
+"""The page of a kernel: its data against the places that the artefacts carry, and the page in a real browser.
 
 Where there is no Chromium these are skipped, and say so; CUTE_TEST_BROWSER (CI sets it) makes that a failure.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import runpy
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browsers import browser, browser_path, open_page
 
+import cute_dialect.lang as cute
 from cute_dialect.tools.cute_explore import main
 
 ROOT = Path(__file__).parents[3]
@@ -31,12 +36,116 @@ def driver() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def slow(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The browser with the page of the slow transpose."""
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the slow transpose."""
     path = tmp_path_factory.mktemp("explore") / "slow.html"
     assert main([str(SLOW), "-o", str(path), "-q"]) == 0
-    open_page(driver, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def data(page: Path) -> dict[str, Any]:
+    """Its data."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def slow(driver: Any, page: Path) -> Any:
+    """The browser with the page."""
+    open_page(driver, page)
     return driver
+
+
+def pane(data: dict[str, Any], key: str) -> dict[str, Any]:
+    return next(p for p in data["panes"] if p["key"] == key)
+
+
+def lines_of(data: dict[str, Any], key: str, of: str, number: int) -> list[str]:
+    """The lines of a pane that a line of another one (counted from 0) lights up."""
+    groups = set(pane(data, of)["groups"][number])
+    p = pane(data, key)
+    return [line for line, found in zip(p["lines"], p["groups"]) if groups & set(found)]
+
+
+def test_each_line_has_its_groups(data: dict[str, Any]) -> None:
+    for p in data["panes"]:
+        assert p["lines"] or p["missing"], p["key"]
+        assert len(p["lines"]) == len(p["groups"])
+        assert any(p["groups"]) or not p["lines"], p["key"]
+
+
+def test_the_line_of_the_conflict_becomes_loads_of_shared_memory(data: dict[str, Any]) -> None:
+    """Of line and instruction, both ways, in every pane; the other lines' accesses are not among them."""
+    at = LINE - 1
+    (load,) = [x for x in lines_of(data, "trace", "source", at) if "cute.memref.load" in x]
+    assert "%shared" in load
+    ptx = lines_of(data, "ptx", "source", at)
+    assert sum("ld.shared" in x for x in ptx) == 4 and not any("ld.global" in x or "st.shared" in x for x in ptx)
+    if not pane(data, "sass")["missing"]:
+        sass = lines_of(data, "sass", "source", at)
+        assert sum("LDS" in x for x in sass) == 4 and not any("LDG" in x or "STS" in x for x in sass)
+    for key in ("trace", "cute-to-base", "ptx", "sass"):
+        p = pane(data, key)
+        for i, (text, groups) in enumerate(zip(p["lines"], p["groups"])):
+            if groups and ("ld.shared" in text or "LDS" in text):
+                assert any("a warp reads one bank" in x for x in lines_of(data, "source", key, i))
+
+
+def test_the_conflict_is_named_with_its_line(data: dict[str, Any]) -> None:
+    worst = data["accesses"][0]
+    assert (worst["space"], worst["transactions"], worst["ideal"]) == (
+        "shared",
+        6144,
+        192,
+    )  # 6 blocks, 8 warps, 4 turns
+    assert worst["where"] == f"line {LINE}" and worst["line"] == LINE - 1
+    assert set(worst["groups"]) & set(pane(data, "source")["groups"][LINE - 1])
+    assert data["first"] == "accesses" and [a["excess"] for a in data["accesses"][1:]] == [0, 0, 0]
+
+
+def test_ptx_is_linked_to_the_lines_that_its_directives_name(data: dict[str, Any]) -> None:
+    """Each instruction of PTX with a `.loc` lights up the line that this says, read from PTX compiled apart."""
+    f = runpy.run_path(str(SLOW))["transpose"]
+    made = cute.trace(
+        f, np.zeros((64, 96), np.float32), np.zeros((96, 64), np.float32), 32, options="--generate-line-info"
+    )
+    where, wanted = None, {}
+    for line in made.ptx.splitlines():
+        place = re.match(r"\s*\.loc\s+\d+ (\d+)", line)
+        if place is not None:
+            where = int(place[1])
+        elif where and re.match(r"\t[a-z@].*;", line):
+            wanted.setdefault(line.split()[0], set()).add(where)
+    p = pane(data, "ptx")
+    source = pane(data, "source")
+    for kind in ("ld.shared.b32", "st.shared.b32", "ld.global.b32", "st.global.b32"):
+        found: set[int] = set()
+        for text, groups in zip(p["lines"], p["groups"]):
+            if text.split()[:1] == [kind]:
+                found |= {n for n, g in zip(source["numbers"], source["groups"]) if set(g) & set(groups)}
+        assert found == wanted[kind], kind
+
+
+def test_values_have_drawings(data: dict[str, Any]) -> None:
+    (definition,) = [i for i, x in enumerate(pane(data, "trace")["lines"]) if "alloc_smem" in x]
+    (group,) = pane(data, "trace")["groups"][definition]
+    names = {name: key for name, _, key in data["values"][str(group)]}
+    assert "<svg" in data["drawings"][names["%shared"]]
+
+
+def test_tabs(data: dict[str, Any]) -> None:
+    tabs = {t["key"]: t for t in data["tabs"]}
+    (row,) = tabs["shared"]["parts"][0]["rows"]
+    assert row["cells"][1:4] == ["%shared", 0, 4096]
+    counted = {r["cells"][0]: r["cells"][1] for r in tabs["roofline"]["parts"][0]["rows"]}
+    assert counted["bytes in all"] == f"{2 * 64 * 96 * 4:,}" and counted["floating-point operations, scalar"] == "0"
+    assert "<svg" in tabs["timeline"]["parts"][0]["html"]
+    assert tabs["faults"]["says"].startswith("No race, no access out of bounds")
+
+
+# ----------------------------------------------------------------------------------------------------- in a browser
 
 
 def lit(driver: Any, pane: str) -> list[str]:
@@ -65,10 +174,11 @@ def panes(driver: Any) -> dict[str, int]:
 
 
 def test_the_slow_kernel(slow: Any) -> None:
-    """The page opens with the conflict; a click on its row lights the line, and what it became."""
+    """The page opens at the line of the conflict; a click on its row lights that line, and what it became."""
     assert [e for e in slow.get_log("browser") if e["level"] == "SEVERE"] == []
     assert all(panes(slow).values())
     assert slow.execute_script("return document.getElementById('tab').dataset.tab") == "accesses"
+    assert [x.strip()[:7] for x in lit(slow, "source")] == ["b[acros"]
     row = slow.find_element("css selector", "#tab tr.bad")
     assert row.text.startswith(f"bank conflict line {LINE} shared") and "6144" in row.text
     row.click()
@@ -133,31 +243,57 @@ def test_every_tab_shows_something(slow: Any) -> None:
     assert [e for e in slow.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
+# ------------------------------------------------------------------------------------------------- what is shipped
+
+
+def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = ()) -> None:
+    """No column is empty (of those that are ``missing`` the page says why), nothing is on the console, and in each
+    column some line is linked to the source."""
+    began = time.perf_counter()
+    open_page(driver, page)
+    print(f"{page.name}: {time.perf_counter() - began:.2f} s")
+    assert [e for e in driver.get_log("browser") if e["level"] == "SEVERE"] == []
+    for button in driver.find_elements("css selector", "[data-toggle][aria-pressed=false]"):
+        button.click()
+    said = [m.text for m in driver.find_elements("css selector", ".missing")]
+    assert said == len(missing) * ["There is no kernel in this module."]
+    found = {key: lines for key, lines in panes(driver).items() if key not in missing}
+    assert len(found) >= 4 and all(found.values()), found
+    linked = driver.execute_script(
+        "const all = JSON.parse(document.getElementById('data').textContent).panes;"
+        "const own = new Set(all[0].groups.flat());"
+        "return Object.fromEntries(all.map(p => [p.key, p.groups.some(g => g.some(x => own.has(x)))]))"
+    )
+    assert all(linked[key] for key in found), linked
+
+
 EXAMPLES = sorted(p.name for p in (ROOT / "test" / "examples").glob("*.mlir"))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_shipped_kernels(driver: Any, tmp_path: Path, name: str) -> None:
-    """No column is empty, nothing is said on the console, each column that has a place is linked to the source."""
-    page = tmp_path / "page.html"
+    page = tmp_path / f"{name}.html"
     assert main([str(ROOT / "test" / "examples" / name), "-o", str(page), "-q", "--blocks", "0"]) == 0
-    began = time.perf_counter()
-    open_page(driver, page)
-    print(f"{name}: {time.perf_counter() - began:.2f} s")
-    assert [e for e in driver.get_log("browser") if e["level"] == "SEVERE"] == []
-    for button in driver.find_elements("css selector", "[data-toggle][aria-pressed=false]"):
-        button.click()
-    found = panes(driver)
-    said = [m.text for m in driver.find_elements("css selector", ".missing")]
-    if name == "layouts.mlir":  # functions of the host, which no kernel calls
-        assert said == 2 * ["There is no kernel in this module."]
-        found = {key: lines for key, lines in found.items() if key not in ("ptx", "sass")}
-    else:
-        assert said == []
-    assert len(found) >= 5 and all(found.values()), found
-    for key in found:
-        lines = driver.execute_script(
-            "const p = JSON.parse(document.getElementById('data').textContent).panes.find(p => p.key === arguments[0]);"
-            "return p.groups.filter(g => g.length).length", key,
-        )  # fmt: skip
-        assert lines, key
+    assert_all_is_there(driver, page, missing=("ptx", "sass") if name == "layouts.mlir" else ())
+
+
+OF_THE_LIBRARY = (
+    "descriptors.py", "mixture_of_experts.py", "plans.py", "resnet_block.py", "transformer_block.py", "tv_layout.py",
+)  # fmt: skip
+"""Programs without a kernel of their own: they call `op`, or print what is known of layouts and atoms."""
+
+PROGRAMS = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name != "lit.cfg.py")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(
+    driver: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / f"{name}.html"
+    status = main([str(ROOT / "examples" / name), "-o", str(page), "-q"])
+    if name in OF_THE_LIBRARY:
+        assert status == 1 and "none was found (cute-explore --help)" in capfd.readouterr().err
+        return
+    assert status == 0
+    assert_all_is_there(driver, page, missing=("ptx", "sass") if name == "layouts.py" else ())
