@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -83,8 +83,8 @@ class Compilation:
         self.sources: dict[str, Source] = {}
         self.stages: list[Stage] = []
         self.name = "-"
-        self.located = False
-        """Whether stages are for readers: not generic, each op with its location."""
+        self.located: Collection[str] = ()
+        """The stages that are kept, if they are for readers: not generic, each op with its location."""
         self.tick("start")
 
     @cached_property
@@ -204,10 +204,11 @@ class Compilation:
 
         if not _has_cute(module):
             if stages is not None:
-                stages.append(Stage("cute-to-base", text_of(module, generic=True)))
+                shown = IR(module).text(debuginfo=True) if self.located else text_of(module, generic=True)
+                stages.append(Stage("cute-to-base", shown))
             return module
         steps = self._steps(base=False)
-        ir = IR(module, source_names=self.located)
+        ir = IR(module, source_names=bool(self.located))
         self._run(ir, [step for step in steps if for_chip or step.name != "cute-check-target"], stages)
         return module
 
@@ -222,7 +223,7 @@ class Compilation:
 
         if not is_available():
             raise CompileError(f"error: {UpstreamMissing.HINT}")
-        ir = IR(module, source_names=self.located)
+        ir = IR(module, source_names=bool(self.located))
         with borrowed() as worker:
             self._run(ir, self._steps(base=True), stages, worker)
             if ir.upstream is None:
@@ -277,8 +278,9 @@ class _Keep:
     def after(self, step: Step, ir: IR, ok: bool, seconds: float, verify_seconds: float) -> None:
         """Note the time; keep the IR, generic where it must be read again."""
         self._work.tick(step.name)
-        if ok and self._stages is not None and step.name != "emit-gpu-binary":
-            located = self._work.located
+        wanted = self._work.located
+        if ok and self._stages is not None and step.name != "emit-gpu-binary" and (not wanted or step.name in wanted):
+            located = bool(wanted)
             generic = step.name == "cute-to-base" and not located
             self._stages.append(Stage(step.name, ir.text(generic=generic, debuginfo=located, local_scope=located)))
             self._work.tick("print")
@@ -321,8 +323,8 @@ def _flat(elements: Sequence[Element]) -> list[PassElement]:
     return out
 
 
-def text_of(module: ModuleOp, *, generic: bool = False, located: bool = False) -> str:
-    """Return a module as text; ``located``: each op with its location, values with the names of the source."""
+def text_of(module: ModuleOp, *, generic: bool = False) -> str:
+    """Return a module as text."""
     from cute_dialect.ir.printing import ir_text
 
-    return ir_text(module, generic=generic, debuginfo=located, source_names=located)
+    return ir_text(module, generic=generic)

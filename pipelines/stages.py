@@ -11,7 +11,7 @@ before, :mod:`cute_dialect.pipelines.elsewhere` has others made in other process
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, get_args
 
 from cute_dialect.pipelines.collector import collector_paused
@@ -46,7 +46,7 @@ def compile_module(
     before_code: Callable[[CompiledModule], None] | None = None,
     text: str | None = None,
     ptxas: Sequence[str] = (),
-    located: bool = False,
+    located: Collection[str] = (),
 ) -> CompiledModule:
     """Compile cute or base IR; see ``cute_dialect.pipelines.compile``.  ``timings`` receives what each stage took.
 
@@ -54,7 +54,7 @@ def compile_module(
 
     Text and files go through the compile cache (:mod:`cute_dialect.pipelines.cache`) unless stages are kept; so does a
     module of which ``text`` says all that its code depends on.  ``ptxas``: further options of that.  ``located``: the
-    stages that are kept are for readers, each op with its location.
+    stages that are kept are these, for readers, each op with its location.
     """
     _check_keywords(
         source, pipeline, chip, features, opt_level, lineinfo, asserts, emit, filename, keep_stages, save, cache
@@ -129,7 +129,7 @@ def _compile(
     timings: list[Timing] | None,
     before_code: Callable[[CompiledModule], None] | None,
     ptxas: Sequence[str] = (),
-    located: bool = False,
+    located: Collection[str] = (),
 ) -> CompiledModule:
 
     if emit != "base":
@@ -140,8 +140,8 @@ def _compile(
     work.located = located
     stages = work.stages if keep_stages or save is not None else None
     module, text = work.read(source, filename)
-    if stages is not None:
-        stages.append(Stage("input", text if text is not None and not located else text_of(module, located=located)))
+    if stages is not None and not located:
+        stages.append(Stage("input", text if text is not None else text_of(module)))
     again = lowered_again(cloning(module.clone()) if text is None else reading(text, work.name), pipeline)
     if emit != "base":
         work.take_ptx_of(module)

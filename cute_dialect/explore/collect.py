@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cute_dialect.explore.links import Groups, Pane, files_of, linked, source_pane
@@ -51,6 +52,11 @@ class Collected:
     live: list[int] = field(default_factory=list[int])
     spills: list[str] = field(default_factory=list[str])
 
+    @cached_property
+    def line_of_group(self) -> dict[int, int]:
+        """The line of the source pane, counted from 0, that is the innermost place of each group."""
+        return {g: i for i, found in enumerate(self.panes[0].own or ()) for g in found}
+
     def pane(self, key: str) -> Pane:
         """Return a pane by its key."""
         return next(p for p in self.panes if p.key == key)
@@ -67,7 +73,7 @@ def compiled(
     from cute_dialect.pipelines.upstream import is_available
 
     return compile_module(
-        module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=True,
+        module, filename=filename, pipeline=pipeline, chip=chip, opt_level=opt_level, keep_stages=True, located=_TITLES,
         lineinfo=pipeline.partition("=")[0] == "nvptx", emit="auto" if is_available() else "base",
     )  # fmt: skip
 
@@ -78,8 +84,6 @@ def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> 
     panes = [_trace_pane(groups, trace)]
     before = panes[0].lines
     for stage in module.artifact.stages:
-        if stage.name not in _TITLES:
-            continue
         text = of_mlir(stage.text)
         if text.lines == before:
             continue
@@ -111,6 +115,7 @@ def _machine(made: Collected) -> None:
     """Add the panes of PTX and machine code; where there is none, they say why."""
     from cute_dialect.explore.machine_code import disassembled
     from cute_dialect.pipelines.cuda_programs import PtxasError
+    from cute_dialect.pipelines.upstream import is_available
     from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
     code = made.module.artifact.code
@@ -119,7 +124,7 @@ def _machine(made: Collected) -> None:
     made.panes += [ptx, sass]
     if not code:
         ptx.missing = sass.missing = UpstreamMissing.HINT
-        if made.module.artifact.stages[-1].name not in _TITLES or not made.module.names:
+        if is_available():
             ptx.missing = sass.missing = "There is no kernel in this module."
             ptx.shown = sass.shown = False
         return

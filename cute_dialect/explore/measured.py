@@ -63,9 +63,8 @@ def measured(made: Collected, run: Run) -> Measured:
 
 def _line_of(made: Collected, groups: Sequence[int]) -> int:
     """Return the line of the source pane that is the innermost place of one of the groups, counted from 0; -1: none."""
-    own = made.panes[0].own or []
-    wanted = set(groups)
-    return next((i for i, found in enumerate(own) if wanted.intersection(found)), -1)
+    known = made.line_of_group
+    return min((known[g] for g in groups if g in known), default=-1)
 
 
 def _where(made: Collected, line: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 CASES = (
+    "unit/explore/test_explore_page.py::test_commands_of_the_document*",
     "unit/explore/test_explore_page.py::test_programs*",
     "unit/explore/test_explore_page.py::test_shipped_kernels*",
     "unit/interp/test_random_async.py::*[[]120]",

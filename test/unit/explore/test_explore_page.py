@@ -243,6 +243,26 @@ def test_every_tab_shows_something(slow: Any) -> None:
     assert [e for e in slow.get_log("browser") if e["level"] == "SEVERE"] == []
 
 
+DOCS = re.findall(r"^cute-explore (.*)$", (ROOT / "docs" / "explore.md").read_text(), re.MULTILINE)
+
+
+def test_the_documents_first_command_is_this_page(data: dict[str, Any]) -> None:
+    """What it says of the page is so."""
+    assert DOCS[0] == "examples/slow_transpose.py -o slow.html" and len(DOCS) == 3
+    text = (ROOT / "docs" / "explore.md").read_text()
+    assert f"line {LINE}, 6144 transactions where 192 would do" in text
+    assert [t["title"] for t in data["tabs"]] == re.findall(r"^\| ([A-Z][a-z ]+) \|", text, re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("command", DOCS[1:], ids=lambda x: x.split()[0])
+def test_commands_of_the_document(driver: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(ROOT)
+    page = tmp_path / "page.html"
+    words = [str(page) if w.endswith(".html") else w for w in command.split()]
+    assert main([words[0], "-q", *words[1:]]) == 0
+    assert_all_is_there(driver, page)
+
+
 # ------------------------------------------------------------------------------------------------- what is shipped
 
 
