@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools import bench_gemm, bench_gemm_sm80, bench_rows, bench_sgemm
 from cute_dialect.tools.bench_add import BenchError
 
@@ -55,14 +56,16 @@ class Contest(NamedTuple):
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/gemm``, ``gemm_sm80``, ``rows``, ``sgemm``; gives what ptxas says."""
-    said = [line for name, make in PARTS.items() for line in make(os.path.join(folder, name), chip)]
+    said: list[str] = []
+    for name in track(list(PARTS), "compiling", "groups"):
+        said += PARTS[name](os.path.join(folder, name), chip)
     return said + bench_sgemm.build(os.path.join(folder, "sgemm"), chip)
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Compare what :func:`build` made with float64 and torch.  Raises ``BenchError`` when a result is wrong."""
     rows: list[dict[str, object]] = []
-    for contest in contests(folder):
+    for contest in track(contests(folder), "measuring", "cases"):
         rows += [measured(contest, data) for data in ("normal", "mixed")]
         if contest.integers:
             inputs = contest.inputs("integers")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.op.choosing.timing import compare, host_overhead
+from cute_dialect.runtime.progress import track
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -77,7 +78,7 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for element in TORCH_NAMES:
+    for element in track(list(TORCH_NAMES), "compiling", "element types"):
         for layout, tile in (("seed", seed_tile(element)), ("stream", streaming_tile(element))):
             text = elementwise_add_text(element, tile, rows_first=layout == "seed")
             name = f"{element}-{layout}"
@@ -96,13 +97,14 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     names = [f"{e}-{layout}" for e in TORCH_NAMES for layout in ("seed", "stream")]
     modules = {name: load(os.path.join(folder, name)) for name in names}
     checked: list[str] = []
-    for name, module in modules.items():
+    for name in track(names, "checking", "kernels"):
+        module = modules[name]
         for case in (*CASES, *((LARGE,) if large and name.startswith("f16") else ())):
             chosen = check(module, name.split("-")[0], case)
             checked.append(f"{name} {case}: {chosen}")
             say(f"  equal to torch.add bit for bit: {name} {case}, by @{chosen}")
             torch.cuda.empty_cache()
-    rows = [row for name, module in modules.items() for row in measure(module, name, runs)]
+    rows = [row for name in track(names, "measuring", "kernels") for row in measure(modules[name], name, runs)]
     return {
         "checked": checked,
         "rows": [r._asdict() for r in rows],

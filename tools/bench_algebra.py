@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from cute_dialect.algebra import complements, compose, evaluation, inverses, layout, tiling
 from cute_dialect.algebra.values import Layout, raw_layout
+from cute_dialect.runtime.progress import track
 
 __all__ = ["run", "table"]
 
@@ -117,7 +118,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
         except ImportError:
             say(f"  {name} is not installed: not compared")
     rows: list[dict[str, object]] = []
-    for case in cases():
+    for case in track(cases(), "measuring", "functions"):
         row: dict[str, object] = {"name": case.name, "ours": measure(case.ours, case.inputs, runs)}
         for peer_name, peer in peers.items():
             make: Callable[..., object] = peer.Layout  # pyright: ignore[reportAttributeAccessIssue]

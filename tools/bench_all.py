@@ -12,6 +12,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import cast
 
+from cute_dialect.runtime.progress import track
+
 __all__ = ["PARTS", "build", "run"]
 
 PARTS = ("elementwise_add", "transpose", "rows", "sgemm", "gemm_sm80", "gemm")
@@ -27,7 +29,7 @@ def _part(name: str) -> object:
 def build(folder: str, chip: str) -> list[str]:
     """Compile everything; gives what ptxas says."""
     said: list[str] = []
-    for name in PARTS:
+    for name in track(PARTS, "compiling", "benchmarks"):
         make = cast("Callable[[str, str], list[str]]", getattr(_part(name), "build"))  # noqa: B009
         said += make(os.path.join(folder, name), chip)
     return said
@@ -36,7 +38,7 @@ def build(folder: str, chip: str) -> list[str]:
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure everything.  Raises ``BenchError`` when a result is wrong."""
     results: list[dict[str, object]] = []
-    for name in PARTS:
+    for name in track(PARTS, "measuring", "benchmarks"):
         say(f"== {name}")
         measure = cast("Callable[..., dict[str, object]]", getattr(_part(name), "run"))  # noqa: B009
         found = measure(os.path.join(folder, name), runs=runs, large=large, say=say)

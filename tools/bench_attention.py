@@ -18,8 +18,10 @@ from unittest.mock import patch
 
 from cute_dialect.kernels.attention.config import AttentionConfig, default_config
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op_attention import Attention
+from cute_dialect.tools.parallel import in_processes
 
 __all__ = ["CASES", "build", "configs", "run", "space"]
 
@@ -69,13 +71,9 @@ def _is_there(config: AttentionConfig) -> bool:
 
 def build(folder: str, chip: str, *, tune: bool = False) -> list[str]:
     """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     kinds = dict.fromkeys((case.head, case.explained().config.mask) for case in CASES)
     jobs = [(c, folder, chip) for head, mask in kinds for c in configs(head, mask, tune)]
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        return list(pool.map(_build_one, jobs))
+    return in_processes(_build_one, jobs, [c.name for c, _, _ in jobs])
 
 
 def _build_one(job: tuple[AttentionConfig, str, str]) -> str:
@@ -95,7 +93,7 @@ def run(
     rows: list[dict[str, object]] = []
     wrong: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
-        for case in CASES:
+        for case in track(CASES, "measuring", "cases"):
             found = _measured(case, folder, runs, tune, wrong, say)
             if found is not None:
                 rows.append(found)

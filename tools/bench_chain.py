@@ -19,6 +19,7 @@ from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.model import best, costs_of
 from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm_random import build_all
 
@@ -52,7 +53,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
-    for size in SIZES:
+    for size in track(SIZES, "measuring", "sizes"):
         torch.manual_seed(0)
         factor = torch.randn(size, size, device="cuda", dtype=torch.float16) * size**-0.5
         first = torch.randn(size, size, device="cuda", dtype=torch.float16)

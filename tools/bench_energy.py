@@ -16,6 +16,7 @@ from collections.abc import Callable
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm import check, inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import build_all
 from cute_dialect.tools.bench_profile import load
@@ -64,7 +65,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     load(peer, flop, SECONDS)  # warm, so that leakage is the same for all
     torch_found = load(peer, flop, SECONDS)
     found = {"torch": torch_found}
-    for choice in KERNELS:
+    for choice in track(KERNELS, "measuring", "kernels"):
         runner = Runner(choice, load_module(os.path.join(folder, choice.name)))
         check(runner, (1024, 1024, 1024), integers=True, repeats=2)
         time.sleep(0.3)

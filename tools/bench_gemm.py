@@ -26,6 +26,7 @@ from cute_dialect.op.choosing.model import best
 from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -84,7 +85,9 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for name, choice in choices().items():
+    wanted = choices()
+    for name in track(list(wanted), "compiling", "kernels"):
+        choice = wanted[name]
         module = compile_cute(text_of(choice), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
@@ -97,7 +100,8 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
     runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in choices().items()}
     rng = random.Random(0)
-    for name, runner in runners.items():
+    for name in track(list(runners), "checking", "kernels"):
+        runner = runners[name]
         if runner.choice.config.epilogue.active:
             continue  # checked where it is measured
         shapes = [*CHECKS, *((rng.randint(1, 700), 8 * rng.randint(1, 90), 16 * rng.randint(1, 60)) for _ in range(20))]
@@ -110,7 +114,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
         say(f"  right: {name}, {done} shapes, normal (largest error {worst:.1e} of sqrt(K)) and integers (exact)")
     rows: list[dict[str, object]] = []
     for integers in (False, True):
-        for problem in PROBLEMS:
+        for problem in track(PROBLEMS, "measuring", "problems"):
             if integers and (problem.major_a, problem.major_b) != ("k", "k"):
                 continue
             rows.append(measure(runners[chosen(problem).name], problem, runs, integers=integers))

@@ -17,6 +17,7 @@ from math import exp, log
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.model import ranked
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm import check, chosen, measure
 from cute_dialect.tools.bench_gemm_random import build_all
 
@@ -52,7 +53,8 @@ def run(
 
     wanted = {c.name: c for p in PROBLEMS for c in candidates(p, kernels)}
     runners = {name: Runner(c, load(os.path.join(folder, name))) for name, c in wanted.items()}
-    for name, runner in runners.items():
+    for name in track(list(runners), "checking", "kernels"):
+        runner = runners[name]
         worst = 0.0
         for number, shape in enumerate(ODD):
             for integers in (True, False):
@@ -61,7 +63,7 @@ def run(
     rows: list[dict[str, object]] = []
     others: list[dict[str, object]] = []
     bests: list[float] = []
-    for problem in PROBLEMS:
+    for problem in track(PROBLEMS, "measuring", "problems"):
         found: list[dict[str, object]] = []
         for choice in candidates(problem, kernels):
             runner = runners[choice.name]

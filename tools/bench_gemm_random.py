@@ -30,7 +30,9 @@ from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.ways import Way, way_of
 from cute_dialect.op.compiled import AnyConfig, Runner, any_text, run_any, text_of
 from cute_dialect.op.fused import Matrix
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm import checked, chosen, copied_for_torch, measured
+from cute_dialect.tools.parallel import in_processes
 
 __all__ = ["build", "build_all", "computed", "of_menu", "problems", "run", "summary", "way_for"]
 
@@ -114,12 +116,8 @@ def build(folder: str, chip: str, count: int, seed: int) -> list[str]:
 
 def build_all(kernels: Sequence[Choice | AnyConfig], folder: str, chip: str) -> list[str]:
     """Compile kernels into ``folder/NAME``, each once, in processes; gives what ptxas says."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     choices = list({c.name: c for c in kernels}.values())
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        return list(pool.map(_build_one, choices, [folder] * len(choices), [chip] * len(choices)))
+    return in_processes(partial(_build_one, folder=folder, chip=chip), choices, [c.name for c in choices])
 
 
 def _build_one(kernel: Choice | AnyConfig, folder: str, chip: str) -> str:
@@ -144,7 +142,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None], coun
 
     kernels: dict[str, Callable[..., object]] = {}
     rows: list[dict[str, object]] = []
-    for number, problem in enumerate(problems(count, seed)):
+    for number, problem in enumerate(track(problems(count, seed), "measuring", "problems")):
         way = way_for(problem)
         kernel = _kernel_of(way)
         name = kernel.name

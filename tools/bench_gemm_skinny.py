@@ -19,6 +19,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -66,7 +67,8 @@ def build(folder: str, chip: str) -> list[str]:
 
     texts = {c.name: _text(c) for c in SPACE} | {"empty": _EMPTY, "sum": sum_text("sum", "f16", 8192)}
     said: list[str] = []
-    for name, text in texts.items():
+    for name in track(list(texts), "compiling", "kernels"):
+        text = texts[name]
         module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
@@ -83,7 +85,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     for choice in SPACE:
         module = load(os.path.join(folder, choice.name))
         calls[choice.name] = Runner(choice, module) if isinstance(choice, Choice) else module.kernel("launch")
-    for shape in SHAPES:
+    for shape in track(SHAPES, "measuring", "shapes"):
         m, n, k = shape
         found = {c.name: calls[c.name] for c in SPACE if suits(c, shape)}
         matrices = _matrices(m, n, k)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -82,7 +83,9 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for name, config in configs().items():
+    wanted = configs()
+    for name in track(list(wanted), "compiling", "kernels"):
+        config = wanted[name]
         module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
         said.append(f"{name}: {module.report.strip()}")
@@ -102,7 +105,8 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             say(f"  right: {name} {case.shape} by @{taken}, error {error:.2f} of what is allowed")
         repeat(module, name)
         say(f"  the same bits in 100 runs: {name}")
-    rows = [measure(module, name, shape, runs) for name, module in modules.items() for shape in SIZES]
+    pairs = [(name, shape) for name in modules for shape in SIZES]
+    rows = [measure(modules[name], name, shape, runs) for name, shape in track(pairs, "measuring", "sizes")]
     return {"rows": rows}
 
 

@@ -22,10 +22,9 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from functools import partial
 from math import exp, log
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.config import BITS
@@ -34,9 +33,11 @@ from cute_dialect.op.choosing.menu import differing
 from cute_dialect.op.choosing.model import Costs, ranked
 from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner, text_of
+from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import inputs, peer_of
 from cute_dialect.tools.bench_gemm_random import EXACT, OUTPUTS, of_menu, problems
+from cute_dialect.tools.parallel import new_pool
 from cute_dialect.tools.supervised import Reporter, Work, supervised
 from cute_dialect.tools.sweeps import FORMAT, PEER
 
@@ -130,24 +131,23 @@ def build(folder: str, chip: str, wanted: Plan, *, deadline: float, say: Callabl
     """
     os.makedirs(folder, exist_ok=True)
     failed: dict[str, str] = {}
-    built, begin = 0, time.monotonic()
-    pool = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"))
+    begin = time.monotonic()
+    pool = new_pool()
     try:
         jobs: dict[Future[str], str] = {
             pool.submit(_build_one, choice, folder, chip): name for name, choice in wanted.menu.items()
         }
         say(f"building {len(jobs)} kernels for {len(wanted.rows)} problems")
         try:
-            for job in as_completed(jobs, None if deadline == float("inf") else max(0.0, deadline - begin)):
-                built += 1
-                why = job.exception()
-                if why is not None:
-                    failed[jobs[job]] = f"{type(why).__name__}: {_short(why)}"
-                    say(f"  FAILED: {jobs[job]}: {failed[jobs[job]]}")
-                elif " 0 bytes spilled" not in job.result():
-                    say(f"  {jobs[job]}: {job.result()}")
-                if built % 50 == 0:
-                    say(f"  {built} of {len(jobs)} after {time.monotonic() - begin:.0f} s")
+            with Task("compiling", len(jobs), "kernels") as task:
+                for job in as_completed(jobs, None if deadline == float("inf") else max(0.0, deadline - begin)):
+                    why = job.exception()
+                    if why is not None:
+                        failed[jobs[job]] = f"{type(why).__name__}: {_short(why)}"
+                        say(f"  FAILED: {jobs[job]}: {failed[jobs[job]]}")
+                    elif " 0 bytes spilled" not in job.result():
+                        say(f"  {jobs[job]}: {job.result()}")
+                    task.advance(name=jobs[job])
         except TimeoutError:
             late = [name for job, name in jobs.items() if not job.done()]
             failed |= dict.fromkeys(late, "not built in the time given")
@@ -236,10 +236,13 @@ def timed(
     """Do :func:`run` with the function that times, in a process that may crash or hang."""
     begin, total = time.monotonic(), len(wanted.rows)
 
-    def tell(job: int, result: object) -> None:
-        say(f"  {job + 1} of {total} {_told(cast('Mapping[str, object]', result))}")
+    with Task("measuring", total, "problems") as task:
 
-    found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
+        def tell(job: int, result: object) -> None:
+            say(f"  {job + 1} of {total} {_told(cast('Mapping[str, object]', result))}")
+            task.advance(name=wanted.rows[job][0].key)
+
+        found = supervised(work, total, patience=patience, deadline=deadline, tell=tell)
     if found.stopped and not found.results:
         raise BenchError(f"nothing can be timed here: {found.stopped}")
     for name, why in found.broken.items():

@@ -24,6 +24,7 @@ from cute_dialect.op.choosing.choice import Choice, Problem, save
 from cute_dialect.op.choosing.model import best as predicted
 from cute_dialect.op.choosing.tuning import MARGIN, finals, space
 from cute_dialect.op.compiled import Runner
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import LARGE, check, fitting, inputs, measure
 
@@ -51,7 +52,7 @@ def build(folder: str, chip: str, shapes: Sequence[tuple[int, int, int]] = (), e
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for choice in _needed(problems(shapes, element)):
+    for choice in track(_needed(problems(shapes, element)), "compiling", "kernels"):
         module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
         module.save(os.path.join(folder, choice.name))
         said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
@@ -77,10 +78,10 @@ def run(
     wanted = problems(shapes, element)
     runners = {c: Runner(c, load(os.path.join(folder, c.name))) for c in _needed(wanted)}
     rows: list[dict[str, object]] = []
-    for problem in wanted:
+    for problem in track(wanted, "measuring", "problems"):
         rule = predicted(problem)
         found: list[tuple[float, Choice, dict[str, object]]] = []
-        for choice in space(problem):
+        for choice in track(space(problem), problem.key, "kernels"):
             runner = runners[choice]
             try:
                 check(runner, fitting(choice, (1000, 1000, 1008)), integers=True, repeats=2)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cute_dialect.runtime.progress import track
+
 if TYPE_CHECKING:
     from cute_dialect.interp import RunReport
     from cute_dialect.runtime.launch import Kernel
@@ -103,7 +105,7 @@ def _compiled(case: Case) -> Kernel:
 def run(*, runs: int, say: Callable[[str], None], cases: Sequence[Case] = CASES) -> dict[str, object]:
     """Measure each kernel in each mode."""
     rows: list[dict[str, object]] = []
-    for case in cases:
+    for case in track(cases, "measuring", "kernels"):
         say(f"  {case.name}")
         kernel = _compiled(case)
         for mode, checks, reports in MODES:

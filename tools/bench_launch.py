@@ -28,6 +28,7 @@ from unittest.mock import patch
 from cute_dialect.op.choosing.choice import Problem
 from cute_dialect.op.choosing.timing import host_overhead
 from cute_dialect.op.compiled import text_of
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_gemm import chosen
 from cute_dialect.tools.bench_launch_calls import compared, kernels
@@ -80,7 +81,9 @@ def build(folder: str, chip: str) -> list[str]:
         module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir")
         module.save(os.path.join(folder, "launch-op", choice.name))
         said.append(f"{choice.name}: {module.report.strip().splitlines()[-1]}")
-    for name, text in kernels().items():
+    wanted = kernels()
+    for name in track(list(wanted), "compiling", "kernels"):
+        text = wanted[name]
         module = compile_cute(text(), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, "launch-op", name))
         said.append(f"{name}: {module.report.strip().splitlines()[-1]}")

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, Protocol
 from unittest.mock import patch
 
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
+from cute_dialect.tools.parallel import in_processes
 
 __all__ = ["Case", "Trial", "build", "can_compile", "cases_of", "compiled", "groups", "run", "summary"]
 
@@ -84,16 +86,12 @@ def cases_of(group: str) -> Sequence[Case]:
 
 def build(folder: str, chip: str, groups: Sequence[str] = ()) -> list[str]:
     """Compile the kernels of some groups, all by default, into ``folder/NAME``; gives what ptxas says."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     wanted: dict[str, Case] = {}
     for case in [c for group in groups or _all() for c in cases_of(group)]:
         for name in case.kernels():
             wanted.setdefault(name, case)
     jobs = [(case, name, folder, chip) for name, case in wanted.items()]
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        return list(pool.map(_build_one, jobs))
+    return in_processes(_build_one, jobs, list(wanted))
 
 
 def _all() -> list[str]:
@@ -121,9 +119,9 @@ def run(
     rows: list[dict[str, object]] = []
     wrong: list[str] = []
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
-        for group in groups or _all():
+        for group in track(groups or _all(), "measuring", "groups"):
             say(f"== {group}")
-            for case in cases_of(group):
+            for case in track(cases_of(group), f"measuring {group}", "cases"):
                 try:
                     rows.append(_measured(group, case, runs, say))
                 except Exception as e:  # the other rows are measured all the same

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.row_config import RowConfig, row_class
 from cute_dialect.kernels.row_sums import sum_class
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -84,7 +85,8 @@ CHECKS = ((1, 0, 0), (7, 8, 0), (133, 1, 0), (133, 8, 1))
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N``; gives what ptxas says."""
     found = {c.folder: (c, class_of(c)) for c in CASES}
-    return [build_one(os.path.join(folder, name), case, config, chip) for name, (case, config) in found.items()]
+    names = track(list(found), "compiling", "kernels")
+    return [build_one(os.path.join(folder, name), *found[name], chip) for name in names]
 
 
 def build_one(folder: str, case: Case, config: RowConfig, chip: str) -> str:
@@ -106,7 +108,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
     kernels = {c.folder: load(os.path.join(folder, c.folder)).kernel(c.op) for c in CASES}
     rows: list[dict[str, object]] = []
-    for case in CASES:
+    for case in track(CASES, "measuring", "cases"):
         kernel = kernels[case.folder]
         chosen = {check(kernel, case, *shape) for shape in CHECKS}
         data = Data(case, case.rows)

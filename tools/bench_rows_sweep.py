@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.kernels.row_config import SHARED_MEMORY, RowConfig, shared_bytes, width
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_rows import BYTES, CASES, Case, Data, build_one, class_of, measure
 
@@ -70,11 +71,9 @@ def _built(folder: str, case: Case) -> list[RowConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/OP-ELEMENT-N-THREADSxCHUNKS[xROWS[x…]]``; gives what ptxas says."""
-    return [
-        build_one(os.path.join(folder, f"{case.folder}-{c.name}"), case, c, chip)
-        for case in {c.folder: c for c in CASES}.values()
-        for c in _configs(case)
-    ]
+    wanted = {f"{case.folder}-{c.name}": (case, c) for case in CASES for c in _configs(case)}
+    names = track(list(wanted), "compiling", "kernels")
+    return [build_one(os.path.join(folder, name), *wanted[name], chip) for name in names]
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
@@ -82,7 +81,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
-    for case in CASES:
+    for case in track(CASES, "measuring", "cases"):
         configs = _built(folder, case)
         if not configs:
             continue

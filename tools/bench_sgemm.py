@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.sgemm import RUNGS
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -44,7 +45,7 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for rung in RUNGS:
+    for rung in track(RUNGS, "compiling", "kernels"):
         module = compile_cute(sgemm_text(rung), chip=chip, filename=f"{rung}.mlir", save=os.path.join(folder, rung))
         said.append(f"{rung}: {module.report.strip()}")
     return said
@@ -58,7 +59,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
 
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[dict[str, object]] = []
-    for rung in RUNGS:
+    for rung in track(RUNGS, "measuring", "kernels"):
         module = load(os.path.join(folder, rung))
         found = [check(module, rung, *case) for case in CHECKS]
         worst, kernels = max(e for e, _ in found), sorted({k for _, k in found})

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.choosing.timing import compare
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -46,7 +47,7 @@ def build(folder: str, chip: str) -> list[str]:
     from cute_dialect.pipelines import compile as compile_cute
 
     said: list[str] = []
-    for element, rows in VARIANTS:
+    for element, rows in track(VARIANTS, "compiling", "kernels"):
         name = f"{element}-{rows}"
         module = compile_cute(transpose_text(element, rows), chip=chip, filename=f"{name}.mlir")
         module.save(os.path.join(folder, name))
@@ -59,7 +60,7 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
     from cute_dialect.runtime import load
 
     rows: list[dict[str, object]] = []
-    for element, height in VARIANTS:
+    for element, height in track(VARIANTS, "measuring", "kernels"):
         name = f"{element}-{height}"
         module = load(os.path.join(folder, name))
         chosen = {check(module, element, *case) for case in CASES}

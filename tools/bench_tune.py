@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.runtime.progress import add_options, reporting, track
+from cute_dialect.runtime.settings import SettingError
 
 __all__ = ["main"]
 
@@ -44,12 +46,25 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
     p.add_argument("--no-save", action="store_true", help="write no table")
     p.add_argument("--json", metavar="FILE", help="write what was found there")
+    add_options(p)
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit status: 0, or 1 where something cannot be tuned, 2 for wrong arguments."""
     options = build_parser().parse_args(argv)
+    try:
+        with reporting(options.progress, options.progress_json):
+            return _main(options)
+    except SettingError as e:
+        print(f"cute-bench tune: error: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _main(options: argparse.Namespace) -> int:
     folder = options.build or options.run
     if folder is not None:
         os.environ |= {"CUTE_CACHE_DIR": os.path.abspath(folder), "CUTE_CACHE": "1"}
@@ -61,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         function, calls = _read(options.function, options.arguments)
         if options.build is not None:
-            for number, call in enumerate(calls, 1):
+            for number, call in enumerate(track(calls, "building", "calls"), 1):
                 failed = function.compile(*call)
                 count = len(function.candidates) - len(failed)
                 print(f"{number} of {len(calls)}: {count} candidates are compiled into {folder}")
@@ -70,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         driver()
         found: list[dict[str, object]] = []
-        for call in calls:
+        for call in track(calls, "tuning", "calls"):
             tuned = function.tune(*_on_the_gpu(call), save=not options.no_save)
             print(tuned)
             found.append({"key": tuned.key, "chosen": {n: repr(v) for n, v in tuned.chosen.items()},

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import run_any
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.parallel import in_processes
 
 __all__ = ["VARIANTS", "Variant", "build", "configs", "run"]
 
@@ -79,12 +82,8 @@ def configs() -> dict[str, WarpConfig]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``, in processes; gives what ptxas says."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     names = list(configs())
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        return list(pool.map(_build_one, names, [folder] * len(names), [chip] * len(names)))
+    return in_processes(partial(_build_one, folder=folder, chip=chip), names, names)
 
 
 def _build_one(name: str, folder: str, chip: str) -> str:
@@ -98,7 +97,7 @@ def _build_one(name: str, folder: str, chip: str) -> str:
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:
     """Check and measure what :func:`build` made.  Raises ``BenchError`` when a result is wrong."""
     rows: list[dict[str, object]] = []
-    for element, output in _KINDS:
+    for element, output in track(_KINDS, "measuring", "kinds of products"):
         names = [n for n, c in configs().items() if c.element == element and os.path.isdir(os.path.join(folder, n))]
         for shape in (*((size,) * 3 for size in _SIZES.get(element, (513,))), _MUCH_K):
             if min(shape) < 8192 or large:

@@ -40,6 +40,8 @@ from importlib import import_module
 from typing import Any, cast
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.runtime.progress import add_options, reporting
+from cute_dialect.runtime.settings import SettingError
 from cute_dialect.tools.once import Once
 
 __all__ = ["main"]
@@ -121,6 +123,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--element", choices=_ELEMENTS, help="of --tune and gemm_tune (default: f16)")
     p.add_argument("--long", action="store_true", help="lang: also compile 10,000 times, and watch the memory")
     p.add_argument("--no-large", action="store_true", help="leave out the check beyond 2^31 elements (24 GB)")
+    add_options(p)
     return p
 
 
@@ -226,6 +229,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[:1] == ["tune"]:
         return import_module("cute_dialect.tools.bench_tune").main(argv[1:])
     options = build_parser().parse_args(argv)
+    try:
+        with reporting(options.progress, options.progress_json):
+            return _main(options, argv)
+    except SettingError as e:
+        print(f"cute-bench: error: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
     wrong = _contradiction(options)
     if wrong:
         print(f"cute-bench: error: {wrong}", file=sys.stderr)

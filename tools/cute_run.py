@@ -23,13 +23,14 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-    from cute_dialect.interp import RunReport
+    from cute_dialect.interp import Progress, RunReport
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.ir.diagnostics import limit_message
+from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.once import Once
 from cute_dialect.tools.process import collect_rarely, leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, Wanted, make_call, read_wanted, values_of
@@ -159,7 +160,8 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="FUNC",
         help="run a host function (default: main) instead",
     )
-    p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    p.add_argument("-q", "--quiet", action="store_true", help="print errors only, and no bar unless --progress says so")
+    add_options(p)
     return p
 
 
@@ -184,7 +186,8 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
     if options.report_json is not None and not options.report:
         parser.error("--report-json needs --report: what is to be reported")
     try:
-        return _run(options, as_program)
+        with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
+            return _run(options, as_program)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -394,10 +397,13 @@ def _device(wanted: str) -> str:
 
 def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
     from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_progress import Ticker
-    from cute_dialect.tools.run_report import Result
+    from cute_dialect.tools.run_report import Result, quantity
 
-    with Ticker() as ticker:
+    with Task("running", unit="blocks") as task:
+
+        def tell(p: Progress) -> None:
+            task.update(p.done, p.total, f"{quantity(p.lane_ops / max(p.seconds, 1e-9))} lane-ops/s")
+
         told = call.kernel(
             *values_of(call.arguments),
             device="cpu",
@@ -411,7 +417,7 @@ def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[R
             max_steps=options.max_steps,
             blocks=options.blocks,
             unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
-            progress=ticker if sys.stderr.isatty() and not options.quiet else None,
+            progress=tell,
         )
     return Result("", 1e6 * told.seconds if told is not None else 0.0, 0), told
 

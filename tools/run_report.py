@@ -13,7 +13,6 @@ from cute_dialect.tools.run_call import Call, RunError
 from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_expression import CheckError
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
-from cute_dialect.tools.run_progress import quantity
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
@@ -24,7 +23,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.runtime.launch_plan import Plan
 
-__all__ = ["Report", "Result"]
+__all__ = ["Report", "Result", "quantity"]
 
 Written: TypeAlias = "Mapping[str, NDArray[np.bool_]]"
 
@@ -38,6 +37,18 @@ class Result(NamedTuple):
     gpu: str
     microseconds: float
     repeats: int
+
+
+def quantity(n: float) -> str:
+    """Write a number with three digits and a unit.
+
+    >>> quantity(1234567), quantity(12)
+    ('1.23 M', '12')
+    """
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if n >= size:
+            return f"{n / size:.3g} {unit}"
+    return f"{n:.0f}"
 
 
 class Report:

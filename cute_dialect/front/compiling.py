@@ -130,20 +130,30 @@ def precompile(calls: Iterable[tuple[Any, Sequence[Any]]], workers: int | None =
     """Compile many kinds, each a function with its arguments; what fails raises when all are done.
 
     All are traced in this process, one after the other, and compiled in ``workers`` others at once, by default one a
-    CPU that this process may use.
+    CPU that this process may use.  On a terminal a bar shows how far it is (``CUTE_PROGRESS``); after ``Ctrl-C``
+    nothing more is begun.
     """
+    from cute_dialect.runtime.progress import Task
+
     count = workers if workers is not None else len(os.sched_getaffinity(0))
-    with concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cute-compile") as pool:
-        made: list[concurrent.futures.Future[Compiled]] = []
-        for function, args in calls:
-            try:
-                kind = trace(function, *args)
-            except Exception as e:
-                made.append(concurrent.futures.Future())
-                made[-1].set_exception(e)
-            else:
-                made.append(pool.submit(_ready, kind))
-        concurrent.futures.wait(made)
+    pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cute-compile")
+    made: list[concurrent.futures.Future[Compiled]] = []
+    wanted = list(calls)
+    try:
+        with Task("compiling", len(wanted), "kernels") as task:
+            for function, args in wanted:
+                try:
+                    kind = trace(function, *args)
+                except Exception as e:
+                    made.append(concurrent.futures.Future())
+                    made[-1].set_exception(e)
+                else:
+                    made.append(pool.submit(_ready, kind))
+            for done in concurrent.futures.as_completed(made):
+                name = "" if done.exception() is not None else done.result().name
+                task.advance(name=name)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
     return [m.result() for m in made]
 
 

@@ -14,10 +14,9 @@ import functools
 import inspect
 import itertools
 import statistics
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,6 +163,7 @@ class Autotuned:
             clock: AbstractContextManager[Any] = nullcontext(measure)
             if measure is None:
                 clock = GpuClock(max([0, *[v.device for v in views]]), stream_of(options.get("stream"), tuple(views)))
+            say("measured", 0, self._how.rounds)
             with clock as timer:
                 times = contest(
                     {i: run for i, (_, run) in enumerate(runs)}, timer, rounds=self._how.rounds, share=self._how.share,
@@ -236,6 +236,7 @@ class Autotuned:
         """Compile candidates in processes; returns those that are ready, and why others are not."""
         own = {n: v for n, v in kwargs.items() if n in self._signature.parameters or n == "device"}
         coming = [(c, compile_async(self.function, *args, **own, **c)) for c in candidates]
+        say("compiled", 0, len(coming))
         ready: list[Candidate] = []
         left_out: list[tuple[Candidate, str]] = []
         for number, (candidate, making) in enumerate(coming, 1):
@@ -355,21 +356,20 @@ def _gpu_name() -> str:
 
 @contextmanager
 def _progress(told: Told | None) -> Generator[Told]:
-    """Give what is told how far it is: ``told``, else a bar on a terminal, else nothing."""
-    if told is not None or not sys.stderr.isatty():
-        yield told or (lambda what, done, of: None)
+    """Give what is told how far it is: ``told``, else a bar (:mod:`cute_dialect.runtime.progress`)."""
+    if told is not None:
+        yield told
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from cute_dialect.runtime.progress import Task
 
-    columns = (TextColumn("tuning, {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
+    units = {"compiled": ("tuning: compiling", "candidates"), "measured": ("tuning: measuring", "rounds")}
+    with ExitStack() as stack:
+        tasks: dict[str, Task] = {}
 
         def say(what: str, done: int, of: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=of)
-            bar.update(tasks[what], completed=done)
+                tasks[what] = stack.enter_context(Task(units[what][0], of, units[what][1]))
+            tasks[what].update(done)
 
         yield say
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeAlias
 
 from cute_dialect.op import compiled
@@ -45,11 +45,23 @@ class Prefetch:
     def wait(self, timeout: float | None = None) -> None:
         """Wait for all; what failed raises when all are done, the first one that did.
 
-        Raises TimeoutError where that takes more than ``timeout`` seconds; compiling goes on.
+        Raises TimeoutError where that takes more than ``timeout`` seconds; compiling goes on.  On a terminal a bar
+        shows how far it is (``CUTE_PROGRESS``); after ``Ctrl-C`` nothing more is begun, and the compile cache has what
+        was compiled.
         """
-        waiting = wait(self._made, timeout).not_done
-        if waiting:
-            raise TimeoutError(f"{len(waiting)} of {len(self._made)} kernels are not compiled after {timeout} s")
+        from cute_dialect.runtime.progress import Task
+
+        try:
+            with Task("compiling", len(self._made), "kernels") as task:
+                for _ in as_completed(self._made, timeout):
+                    task.advance()
+        except TimeoutError:
+            waiting = sum(not m.done() for m in self._made)
+            raise TimeoutError(f"{waiting} of {len(self._made)} kernels are not compiled after {timeout} s") from None
+        except KeyboardInterrupt:
+            for m in self._made:
+                m.cancel()
+            raise
         for m in self._made:
             m.result()
 

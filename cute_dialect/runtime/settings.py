@@ -13,6 +13,8 @@
     CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
     CUTE_TRACEBACK=full      tracebacks of errors in kernels in Python show the frames of the compiler too
     CUTE_ERROR_SVG=DIR       errors about layouts draw them there and name the file
+    CUTE_PROGRESS=never      when long work shows a bar on standard error: auto (on a terminal), always or never
+    CUTE_PROGRESS_JSON=FILE  where events of long work are added, a JSON object a line (docs/progress.md)
     CUTE_OPT_TRACEBACK=1     cute-opt shows the Python traceback of an internal error
 
 An empty value is that of a variable that is not set.

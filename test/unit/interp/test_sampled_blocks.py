@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from itertools import pairwise
 
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 from interp_corpus import KERNELS
 from interp_support import DSMEM, kernel, run_kernel
-from rich.console import Console
 
 from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
 from cute_dialect.interp.blocks import choose
 from cute_dialect.tools.cute_run import main
 from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_expression import CheckError
-from cute_dialect.tools.run_progress import Ticker
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")
 GEMM = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "gemm_sm90.mlir")
@@ -135,15 +132,6 @@ def test_progress_is_told() -> None:
         run_kernel(kernel(k.body, k.params, DSMEM), "k", args, 8, k.block, width=width, progress=told.append)
         assert told[-1].done == told[-1].total == 8 and told[-1].lane_ops > 0
         assert all(a.done <= b.done and a.lane_ops <= b.lane_ops for a, b in pairwise(told))
-
-
-def test_the_bar_appears_after_a_second() -> None:
-    out = io.StringIO()
-    with Ticker(Console(file=out, force_terminal=True, width=100)) as tick:
-        tick(Progress(1, 10, 5_000_000, 0.9))
-        assert not out.getvalue()
-        tick(Progress(2, 10, 6_000_000, 2.0))
-    assert "2/10" in out.getvalue() and "3 M lane-ops/s, 8 s left" in out.getvalue()
 
 
 def test_checks_compare_what_was_written() -> None:

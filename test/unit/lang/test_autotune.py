@@ -79,7 +79,7 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     # In turns of changing order; dropped after three rounds; nothing of pruned ones.
     assert [c["per"] for c in order] == [1, 2, 2, 1, 1, 2] and [n for _, _, n in found.measured] == [30, 30]
     assert np.all(y == 7), "arrays hold what they held"
-    assert seen[:6] == [("compiled", n, 6) for n in range(1, 7)] and seen[-1] == ("measured", 3, 10)
+    assert seen[:7] == [("compiled", n, 6) for n in range(7)] and seen[-1] == ("measured", 3, 10)
     text = str(found)
     assert text.startswith("tuned for x=f32[70]: per=2, off=0, ") and "left out: per=4, off=0: " in text
     scale(x, y)

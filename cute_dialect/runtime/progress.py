@@ -1,0 +1,317 @@
+"""How far long work is: a bar with the time left on a terminal, events for tools, nothing where neither is asked for.
+
+    for name in track(names, "compiling", "kernels"): ...         each round is a step
+    with Task("compiling", len(jobs), "kernels") as task:
+        task.advance(name="gemm")                                 one more is done
+
+The bar is on standard error, after a second, and goes when the work ends.  ``CUTE_PROGRESS`` is ``auto`` (a bar where
+standard error is a terminal), ``always`` or ``never``; ``CUTE_PROGRESS_JSON`` names a file to which events are added,
+a JSON object a line (docs/progress.md).  Programs have options of that meaning: :func:`add_options`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextvars import ContextVar
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from cute_dialect.runtime.settings import SettingError, word
+
+if TYPE_CHECKING:  # pragma: no cover
+    from argparse import ArgumentParser
+
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+__all__ = ["FORMAT", "WHEN", "Task", "add_options", "clock", "reporting", "seconds_left", "track"]
+
+_Item = TypeVar("_Item")
+
+FORMAT = 1
+"""The format of events, which each ``start`` has; a change that a reader would see raises it."""
+WHEN = ("auto", "always", "never")
+_DELAY = 1.0  # seconds before the bar appears
+_EVERY = 0.1  # seconds between events of steps that follow fast
+
+
+def seconds_left(done: float, total: float, at: float, now: float) -> float | None:
+    """Return how long the rest takes if it goes on as it went; None before anything is done.
+
+    ``done`` of ``total`` steps were done ``at`` seconds after the start, and it is ``now`` seconds after it.
+
+    >>> seconds_left(3, 12, 6.0, 7.0), seconds_left(1, 2, 1.0, 9.0), seconds_left(0, 12, 0.0, 5.0)
+    (17.0, 0.0, None)
+    """
+    return max(0.0, at / done * (total - done) - (now - at)) if done > 0 else None
+
+
+def clock(seconds: float) -> str:
+    """Write a time as a clock does.
+
+    >>> clock(7.2), clock(83), clock(7205)
+    ('0:07', '1:23', '2:00:05')
+    """
+    minutes, s = divmod(round(seconds), 60)
+    hours, m = divmod(minutes, 60)
+    return f"{hours}:{m:02d}:{s:02d}" if hours else f"{m}:{s:02d}"
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Give a program ``--progress`` and ``--progress-json``, whose values :func:`reporting` takes."""
+    group = parser.add_argument_group("progress")
+    group.add_argument(
+        "--progress", choices=WHEN, help="show a bar: auto (the default) where standard error is a terminal"
+    )
+    group.add_argument(
+        "--progress-json", metavar="FILE",
+        help="write events there, a JSON object a line ('-': to standard output; all else goes to standard error)",
+    )  # fmt: skip
+
+
+class Task:
+    """Work of ``total`` steps (None: told later, by :meth:`update`), which are of a ``unit``; a context.
+
+    It ends as done, or, where an exception leaves it, with an error.  Within another one it is a second line of the
+    bar.  Only the main thread shows bars.
+    """
+
+    def __init__(self, what: str, total: int | None = None, unit: str = "steps"):
+        self.what, self.total, self.unit = what, total, unit
+        self.done, self.name = 0, ""
+        self.number = 0
+        self._at = self._told = 0.0
+        self._begin = time.monotonic()
+        self._stack = ExitStack()
+        self._outlet: _Outlet | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since it began."""
+        return time.monotonic() - self._begin
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that the rest will take, as the steps so far let expect; None where that is not known."""
+        return None if self.total is None else seconds_left(self.done, self.total, self._at, self.seconds)
+
+    def advance(self, steps: int = 1, name: str = "") -> None:
+        """Say that ``steps`` more are done, and what the last of them was."""
+        self.update(self.done + steps, name=name)
+
+    def update(self, done: int, total: int | None = None, name: str = "") -> None:
+        """Say how many steps are done, of how many, and what was done."""
+        self.done, self.name, self._at = done, name, self.seconds
+        self.total = self.total if total is None else total
+        if self._outlet is None:
+            return
+        told = self._told == 0.0 or self._at - self._told >= _EVERY or self.done == self.total
+        if told:
+            self._told = self._at
+        self._outlet.step(self, told)
+
+    def __enter__(self) -> Task:
+        outlet = _current.get()
+        if outlet is None:
+            self._stack.enter_context(reporting())
+            outlet = _current.get()
+            assert outlet is not None
+        self._begin = time.monotonic()
+        self._outlet = outlet
+        outlet.begin(self)
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, traceback: object) -> None:
+        if self._outlet is not None:
+            self._outlet.end(self, error)
+        self._stack.close()
+
+
+def track(items: Iterable[_Item], what: str, unit: str = "steps") -> Generator[_Item]:
+    """Give the items one after the other; each is a step, whose name is the item where that is a text.
+
+    >>> list(track(["a", "b"], "reading", "files"))
+    ['a', 'b']
+    """
+    listed: Sequence[_Item] = items if isinstance(items, Sequence) else list(items)
+    with Task(what, len(listed), unit) as task:
+        for item in listed:
+            yield item
+            task.advance(name=item if isinstance(item, str) else "")
+
+
+@contextmanager
+def reporting(when: str | None = None, events: str | None = None) -> Generator[None]:
+    """Show how far tasks within are: by a bar, ``when`` that is wanted, and by ``events`` in a file.
+
+    What is None is as ``CUTE_PROGRESS`` and ``CUTE_PROGRESS_JSON`` say.  ``events``: a file's name, ``-`` for standard
+    output, where nothing else is printed then: it goes to standard error.  A task that is not over at the end of it
+    ends with the error that left it.
+
+    Raises SettingError for a file that cannot be written, or an environment that says neither.
+    """
+    shows = when or word("CUTE_PROGRESS", WHEN) or "auto"
+    path, name, mode = events, "--progress-json", "w"
+    if path is None:
+        path, name, mode = word("CUTE_PROGRESS_JSON"), "CUTE_PROGRESS_JSON", "a"
+    with ExitStack() as stack:
+        file: IO[str] | None = None
+        if path == "-":
+            file = sys.stdout
+            stack.enter_context(redirect_stdout(sys.stderr))
+        elif path:
+            try:
+                file = stack.enter_context(open(path, mode, encoding="utf-8"))
+            except OSError as e:
+                raise SettingError(f"{name}: expected a file to write, got '{path}': {e.strerror}") from None
+        outlet = _Outlet(shows, file)
+        token = _current.set(outlet)
+        try:
+            yield
+        except BaseException as e:
+            outlet.close(e)
+            raise
+        else:
+            outlet.close(None)
+        finally:
+            _current.reset(token)
+
+
+class _Outlet:
+    """Where tasks show how far they are."""
+
+    def __init__(self, when: str, events: IO[str] | None):
+        self._when, self._events = when, events
+        self._open: list[Task] = []
+        self._left: list[Task] = []
+        self._count = 0
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._bar: Bar | None = None
+        self._lines: dict[int, TaskID] = {}
+
+    def begin(self, task: Task) -> None:
+        """A task begins."""
+        with self._lock:
+            self._tell_left(None)
+            self._count += 1
+            task.number = self._count
+            self._open.append(task)
+            self._write(task, "start", format=FORMAT, what=task.what, unit=task.unit)
+            if self._bar is not None:
+                self._draw(task)
+            elif self._timer is None and self._shows():
+                self._timer = threading.Timer(_DELAY, self._show)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def step(self, task: Task, told: bool) -> None:
+        """A task goes on; ``told``: as an event, too."""
+        with self._lock:
+            self._tell_left(None)
+            if told and task in self._open:
+                self._write(task, "step", name=task.name, left=None if task.left is None else round(task.left, 3))
+            if self._bar is not None and task in self._open:
+                self._draw(task)
+
+    def end(self, task: Task, error: BaseException | None) -> None:
+        """A task ends, by an error or not; one that ended before does so no more."""
+        with self._lock:
+            if task not in self._open:
+                return
+            self._open.remove(task)
+            line = self._lines.pop(task.number, None)
+            if self._bar is not None and line is not None:
+                self._bar.remove_task(line)
+            if not self._open:
+                self._hide()
+            if isinstance(error, GeneratorExit):  # a loop was left: by break, or by an error that will come here, too
+                self._left.append(task)
+                return
+            self._tell_left(error)
+            self._write_end(task, error)
+
+    def close(self, error: BaseException | None) -> None:
+        """End what is not over, the innermost first."""
+        for task in reversed(self._open.copy()):
+            self.end(task, error)
+        self._tell_left(error)
+
+    def _tell_left(self, error: BaseException | None) -> None:
+        while self._left:
+            self._write_end(self._left.pop(0), error)
+
+    def _write_end(self, task: Task, error: BaseException | None) -> None:
+        if error is None:
+            self._write(task, "done")
+        else:
+            message = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error) or type(error).__name__
+            self._write(task, "error", message=message)
+
+    def _shows(self) -> bool:
+        if self._when == "never" or threading.current_thread() is not threading.main_thread():
+            return False
+        if self._when == "always":
+            return True
+        return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+    def _write(self, task: Task, event: str, **more: object) -> None:
+        if self._events is not None:
+            said = {"event": event, "task": task.number, "step": task.done, "total": task.total}
+            self._events.write(json.dumps({**said, "seconds": round(task.seconds, 3), **more}) + "\n")
+            self._events.flush()
+
+    def _show(self) -> None:
+        """Draw the bar: a second after the first task began, in the timer's thread."""
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+        from rich.progress import Task as Line
+        from rich.text import Text
+
+        class TimeLeft(ProgressColumn):
+            def render(self, task: Line) -> Text:
+                of: Task = task.fields["of"]
+                text = f"{clock(of.seconds)} so far" if of.left is None else f"{clock(of.left)} left"
+                return Text(text, "progress.remaining")
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[count]}", "progress.download", markup=False),
+            TimeLeft(),
+            TextColumn("{task.fields[of].name}", "dim", markup=False),
+        )
+        with self._lock:
+            self._timer = None
+            if not self._open:
+                return
+            console = Console(stderr=True, force_terminal=self._when == "always" or None)
+            # What is printed meanwhile goes above the bar, unless it is going elsewhere.
+            self._bar = Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+            for task in self._open:
+                self._draw(task)
+            self._bar.start()
+
+    def _draw(self, task: Task) -> None:
+        assert self._bar is not None
+        count = f"{task.done}/{'?' if task.total is None else task.total} {task.unit}"
+        if task.number not in self._lines:
+            self._lines[task.number] = self._bar.add_task(task.what, total=task.total, count=count, of=task)
+        self._bar.update(self._lines[task.number], completed=task.done, total=task.total, count=count)
+
+    def _hide(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            self._lines.clear()
+
+
+_current: ContextVar[_Outlet | None] = ContextVar("cute_dialect_progress", default=None)

@@ -1,0 +1,39 @@
+"""Run programs on a terminal of their own, and read what they draw there."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from collections.abc import Mapping
+
+__all__ = ["on_a_terminal"]
+
+
+def on_a_terminal(
+    command: list[str], environment: Mapping[str, str] | None = None, interrupt_at: str | None = None
+) -> tuple[str, int]:
+    """Run a program of Python on a terminal of 100 columns: what it wrote, and its exit status.
+
+    ``interrupt_at``: ``Ctrl-C`` is pressed when this is read.
+    """
+    child, terminal = pty.fork()
+    if child == 0:
+        more = {"TERM": "xterm", "COLUMNS": "100", "LINES": "24", "CUTE_PROGRESS": "", "CUTE_PROGRESS_JSON": ""}
+        unset = ("NO_COLOR", "FORCE_COLOR")
+        kept = {n: v for n, v in os.environ.items() if n not in unset}
+        os.execve(sys.executable, [sys.executable, *command], {**kept, **more, **(environment or {})})
+    written = b""
+    while True:
+        try:
+            read = os.read(terminal, 4096)
+        except OSError:  # its end, on Linux
+            break
+        if not read:
+            break
+        written += read
+        if interrupt_at is not None and interrupt_at.encode() in written:
+            os.write(terminal, b"\x03")
+            interrupt_at = None
+    os.close(terminal)
+    return written.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,0 +1,70 @@
+"""Programs show how far they are: ``cute-run``, ``cute-bench``, processes that compile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from terminals import on_a_terminal
+
+from cute_dialect.runtime.progress import reporting
+from cute_dialect.tools import cute_bench, cute_run
+from cute_dialect.tools.parallel import in_processes
+
+ADD = str(Path(__file__).parents[2] / "examples" / "elementwise_add.mlir")
+OPTIONS = [ADD, "--kernel", "add", "--device=cpu"]
+
+
+def squared(x: int) -> int:
+    if x == 3:
+        raise ValueError("three")
+    return x * x
+
+
+def test_processes_tell_what_is_done(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    with reporting("never", str(file)):
+        assert in_processes(squared, [5, 4, 2], ["a", "b", "c"]) == [25, 16, 4]
+        with pytest.raises(ValueError, match="three"):
+            in_processes(squared, [3], ["d"])
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [e["event"] for e in events[-2:]] == ["start", "error"] and events[-1]["message"] == "three"
+    assert events[-3]["event"] == "done" and events[-3]["step"] == 3
+
+
+def test_the_interpreter_tells_its_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cute_run.main([*OPTIONS, "--in", "100x300", "--in", "100x300", "--progress-json=-"]) == 0
+    out, err = capsys.readouterr()
+    events = [json.loads(line) for line in out.splitlines()]
+    assert (events[0]["what"], events[0]["unit"]) == ("running", "blocks")
+    assert events[-1]["event"] == "done" and events[-1]["step"] == events[-1]["total"] > 1
+    assert " lane-ops/s" in events[1]["name"] and "blocks" in err
+
+
+def test_interrupting_a_run() -> None:
+    """The bar has the time left; after Ctrl-C it is gone, the cursor is there, and the status is 130."""
+    code = "import sys; from cute_dialect.tools import cute_run; cute_run.main()"
+    command = ["-c", code, *OPTIONS, "--in", "4000x4000", "--in", "4000x4000"]
+    written, status = on_a_terminal(command, interrupt_at=" left")
+    assert status == 130 and "/8000 blocks" in written and " lane-ops/s" in written
+    after = written[written.index("^C") :]
+    assert "\x1b[?25h" in after and after.rstrip().endswith("interrupted") and "Traceback" not in written
+
+
+def test_interrupting_a_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cute_dialect.tools.bench_choose.run", interrupted)
+    assert cute_bench.main(["choose"]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+@pytest.mark.parametrize("words", [["choose"], ["tune", "f.py:f"]])
+def test_a_file_that_cannot_be_written(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cute_bench.main([*words, "--progress-json", str(tmp_path)]) == 1
+    name = "cute-bench tune" if words[0] == "tune" else "cute-bench"
+    assert capsys.readouterr().err == (
+        f"{name}: error: --progress-json: expected a file to write, got '{tmp_path}': Is a directory\n"
+    )
