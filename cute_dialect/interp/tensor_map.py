@@ -227,6 +227,10 @@ class TensorMap:
         """Return what a copy at these coordinates (innermost first) touches: one box, or with im2col runs of pixels."""
         if len(coordinates) != self.rank:
             raise Fault("tma", f"expected {self.rank} coordinates, as the tensor map has, got {len(coordinates)}")
+        first = int(coordinates[0]) * self.element_bytes
+        if first % 16:  # the GPU stops with an illegal instruction (seen on an H200)
+            what = f"coordinate {int(coordinates[0])} of {self.element}, {first} bytes"
+            raise Fault("misaligned", f"expected a box that begins at a multiple of 16 bytes of its lines, got {what}")
         if self.pixels:
             return self._columns(coordinates, offsets)
         return [Region(tuple([(int(c), n, s) for c, n, s in zip(coordinates, self.counts, self.steps)]), 0)]

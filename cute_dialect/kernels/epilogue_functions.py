@@ -423,7 +423,7 @@ def _ref_d_sigmoid(a: Arrays, x: Any) -> Any:
 
 
 def _ref_clamped(a: Arrays, x: Any, low: float, high: float) -> Any:
-    return a.minimum(a.maximum(x, low), high)
+    return a.where(x <= low, low, a.where(x >= high, high, x))
 
 
 def _between(a: Arrays, x: Any, low: float, high: float, value: float) -> Any:
@@ -448,7 +448,7 @@ _SLOPE, _ALPHA = (("slope",), (0.01,)), (("alpha",), (1.0,))
 
 ACTIVATIONS: dict[str, Function] = {
     "identity": Function(lambda x: x, lambda a, x: x),
-    "relu": Function(_relu, lambda a, x: a.maximum(x, 0.0)),
+    "relu": Function(_relu, lambda a, x: a.where(x <= 0.0, 0.0, x)),  # torch's gradient of a maximum at 0 is 1/2
     "leaky_relu": Function(_leaky_relu, lambda a, x, s: a.where(x >= 0.0, x, x * s), 2, *_SLOPE),
     "prelu": Function(_leaky_relu, lambda a, x, s: a.where(x >= 0.0, x, x * s), 2),
     "relu6": Function(_relu6, lambda a, x: _ref_clamped(a, x, 0.0, 6.0)),

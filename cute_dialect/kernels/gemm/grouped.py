@@ -84,7 +84,10 @@ class GroupResult(Result):
             row = row + cute.arch.warp_idx() % 4 * 16
         end = place.end if cut == 0 or self.twice == 1 else place.end // self.twice
         (height, width), first = (16 if by_rows else 64, store.chunk), (row, column)
-        if first[cut] + (height, width)[cut] <= end:
+        whole = first[cut] + (height, width)[cut] <= end
+        if by_rows == (cut == 1):  # lines are cut: TMA begins at multiples of 16 bytes of them
+            whole = whole & (first[cut] % (128 // self.kind.width) == 0)
+        if whole:
             if store.storing():
                 store.by_tma(here, (row, column, *matrix))
         else:
@@ -177,22 +180,17 @@ class GroupProducts(Products):
         """Set what of a stage lies behind ``live`` of K to zero."""
         c, threads = self.c, 128 * self.c.sharers
         thread = cute.arch.thread_idx().x % threads if c.sharers == 1 else cute.arch.thread_idx().x - 128
-        for stages, rows, major in zip(self.stages, c.tile[:2], (c.major_a, c.major_b)):
+        for stages, rows in zip(self.stages, c.tile[:2]):
             stage, k, kind = stages[None, None, slot], c.tile[2], stages.element_type
-            if major == "k":  # the end is anywhere in a row
-                for i in range(thread, rows * k, threads):
-                    if i % k >= live:
-                        stage[i // k, i % k] = kind(0)
-            else:  # 16 bytes of a line at once
-                v = 128 // c.bits
-                pieces = rows // v
-                zero = cute.make_rmem_tensor(v, kind)
-                zero.fill(0)
-                copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=128)
-                for i in range(thread, pieces * k, threads):
-                    if i // pieces >= live:
-                        line = cute.flat_divide(stage[None, i // pieces], (v,))
-                        cute.copy(copy, zero, line[None, i % pieces])
+            v = 128 // c.bits  # 16 bytes of a line at once
+            pieces = rows // v
+            zero = cute.make_rmem_tensor(v, kind)
+            zero.fill(0)
+            copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=128)
+            for i in range(thread, pieces * k, threads):
+                if i // pieces >= live:
+                    line = cute.flat_divide(stage[None, i // pieces], (v,))
+                    cute.copy(copy, zero, line[None, i % pieces])
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(1 if c.sharers > 1 else 7 + self.group, threads)
 

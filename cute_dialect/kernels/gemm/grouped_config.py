@@ -56,6 +56,11 @@ class GroupedConfig(NamedTuple):
             raise ValueError(f"expected no batch, shared wave, fallback, early loads, or way back of groups, got {c}")
         if c.through_registers or c.direct or c.array or c.dependent:
             raise ValueError(f"expected A that wgmma reads as it lies, C that TMA writes, a usual launch, got {c}")
+        cut = {"m": [c.major_a == "m"], "n": [c.major_b == "n"], "k": [c.major_a == "k", c.major_b == "k"]}
+        if any(cut.get(self.form, ())):  # TMA begins at multiples of 16 bytes of a line
+            raise ValueError(
+                f"expected factors whose lines no group cuts, got A along {c.major_a}, B along {c.major_b}"
+            )
         if c.scaled and self.form not in ("m", "rows"):
             raise ValueError(f"expected groups of rows with scales of blocks, got {self.form!r}")
         if self.form == "k" and c.deferred:

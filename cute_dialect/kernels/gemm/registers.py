@@ -130,6 +130,16 @@ class Bytes:
             self.places.append(plain + (start + column * (line // 2) + (chunk ^ phase) * 8))
         self.order = cute.Uint32(0x1504) if other == 1 else cute.Uint32(0x5140)
         self.stage, self.atom, self.half = rows * k // 2, c.sharers * 64 // line * (line * k // 2), 16 * line // 2
+        # Where every second atom lies in the lines of the one before it: four chunks on, that is back where their
+        # swizzle has the bit set.
+        self.second = 32 - lane % 2 * 64 if line > c.sharers * 64 else None
+
+    def _of(self, atom: int) -> Any:
+        """Return how far the lines of an atom are from those of the first."""
+        if self.second is None:
+            return atom * self.atom
+        lines = atom // 2 * self.stage // (self.c.tile[0] // 128)
+        return lines + self.second if atom % 2 else lines
 
     def read(self, stage: Any, atom: int, step: int, registers: Any) -> None:
         """Read this lane's part of A of one instruction."""
@@ -138,7 +148,7 @@ class Bytes:
             held = []
             for i in cute.range_constexpr(4):
                 at = self.places[i] + stage * self.stage
-                at = at + (atom * self.atom + (2 * step + half) * self.half)
+                at = at + (self._of(atom) + (2 * step + half) * self.half)
                 held.append(cute.make_tensor(at, cute.make_layout(1))[0].to(cute.Uint32))
             first, second = (cute.arch.prmt(held[2 * i], held[2 * i + 1], self.order) for i in range(2))
             for i in cute.range_constexpr(2):

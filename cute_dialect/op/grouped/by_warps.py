@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
 from cute_dialect.kernels.exact_gemm import ExactConfig
+from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.elements import sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.group_problems import ProblemsConfig
@@ -24,6 +25,7 @@ from cute_dialect.op.grouped.shapes import Shapes
 from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.op.plans.describe import TileDescription
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
 
 __all__ = ["MATH", "Cut", "base_of", "cut_of", "is_of_warps", "launches_of", "size_of"]
@@ -32,11 +34,13 @@ MATH = {"3xtf32": "fast_f32", "fast_f16": "fast_f16", "fast_bf16": "fast_bf16"}
 """How f32 is multiplied, as a call and as :class:`~cute_dialect.kernels.warp_gemm.WarpConfig` name it."""
 
 
-def is_of_warps(p: Problem, kernel: object) -> bool:
-    """Tell whether a product, or the kernel that is wanted for it, is of warps and not of wgmma."""
+def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
+    """Tell whether a product, or the kernel that is wanted for it, is of warps and not of wgmma: what wgmma reads along
+    K alone cannot be cut along K anywhere, since TMA reads from multiples of 16 bytes of a line on.
+    """
     if isinstance(kernel, TileDescription) and kernel.kernel is None and kernel.math_instruction is not None:
         return kernel.math_instruction.instruction_shape[0] != 64
-    return p.element in ("f32", "f64")
+    return p.element in ("f32", "f64") or (form == "k" and BITS[p.element] != 16)
 
 
 def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int) -> Base:
@@ -147,4 +151,4 @@ def _cuts(config: ListedConfig, s: Shapes, a: ArrayView, b: ArrayView, c: ArrayV
 def _flat(x: ArrayView) -> ArrayView:
     """Return the elements of an array's memory, from its first to its last."""
     _, size = span(x)
-    return x._replace(shape=(min(size // numpy_dtype(x.dtype).itemsize, 2**31 - 1),), strides=(1,))
+    return x._replace(shape=(min(size // numpy_dtype(x.dtype).itemsize, MAX_EXTENT_I32),), strides=(1,))

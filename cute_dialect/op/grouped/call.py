@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.group_rows import BoundsConfig, GatherConfig, ZeroConfig
@@ -33,7 +32,7 @@ from cute_dialect.op.epilogue.bound import Bound, alone, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.by_warps import MATH, base_of, is_of_warps, launches_of
-from cute_dialect.op.grouped.choosing import as_grouped, average, choose
+from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.known import KnownGroups, Launch
@@ -244,7 +243,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         return after.returned(result)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     a, b, out = views["a"], views["b"], views["out"]
-    wgmma = not is_of_warps(problem, g.kernel)
+    wgmma = not is_of_warps(problem, g.kernel, s.form)
     if wgmma and ((isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0):
         a, b = _zeros(library, a, b, s)  # what they hold does not matter
     begins = "row_groups" in of_groups or g.begins is not None
@@ -255,9 +254,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
         base = base_of(problem, s.form, after.epilogue or Epilogue(), g.kernel, sms)
         _by_warps(call, base, s, views, g, of_groups, after, nothing=nothing)
         return after.returned(result)
-    if BITS[problem.element] != 16:
-        majors = "k", "k"
-        problem = problem._replace(major_a=majors[0], major_b=majors[1])
+    majors = majors_of(s.form, problem.element, *majors)
+    problem = problem._replace(major_a=majors[0], major_b=majors[1])
     config = _config(problem, s, begins, after.epilogue, g.kernel, gpu, sms)
     if call.planned:
         _check_readable(name, {"A": (a, majors[0] == "k"), "B": (b, majors[1] == "n"), "D": (out, True)})

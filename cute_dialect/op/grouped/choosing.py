@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.choosing.choice import Choice, Problem
@@ -21,7 +22,7 @@ from cute_dialect.op.choosing.model import Asked, costs_of, times
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
 
-__all__ = ["as_grouped", "average", "choose", "ranked"]
+__all__ = ["as_grouped", "average", "choose", "majors_of", "ranked"]
 
 
 def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums: str = "") -> Problem:
@@ -34,6 +35,20 @@ def average(s: Shapes, element: str, output: str, majors: tuple[str, str], sums:
     each = max(1, -(-s.cut // (2 if s.form == "rows" else groups)))  # of a batch half of the rows, who knows
     m, n, k = (each if x in (s.form, {"rows": "m"}.get(s.form)) else y for x, y in zip("mnk", (s.m, s.n, s.k)))
     return Problem(max(1, m), max(1, n), max(1, k), element, output, *majors, max(2, groups), sums)
+
+
+def majors_of(form: str, element: str, a: str, b: str) -> tuple[str, str]:
+    """Return along which mode A and B have to lie, where they are contiguous along ``a`` and ``b``: a stretch of a
+    matrix begins anywhere, and TMA reads from multiples of 16 bytes of a line on, so lines must not be cut.
+
+    >>> majors_of("m", "f16", "m", "n"), majors_of("k", "f16", "m", "k"), majors_of("rows", "i8", "m", "n")
+    (('k', 'n'), ('m', 'n'), ('k', 'k'))
+    """
+    if BITS[element] != 16:
+        return "k", "k"
+    if form == "k":
+        return "m", "n"
+    return "k" if form == "m" else a, "k" if form == "n" else b
 
 
 def as_grouped(choice: Choice, form: str, begins: bool, epilogue: Epilogue | None = None) -> GroupedConfig:

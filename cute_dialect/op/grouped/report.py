@@ -14,7 +14,7 @@ from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.by_warps import base_of, is_of_warps, size_of
 from cute_dialect.op.grouped.call import Given, problem_of, readable
-from cute_dialect.op.grouped.choosing import ranked
+from cute_dialect.op.grouped.choosing import majors_of, ranked
 from cute_dialect.op.grouped.kernels import name_of
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.operands import matrix
@@ -98,7 +98,7 @@ def explained_grouped(
     s = shapes_of(NAME, a.shape, b.shape, shapes, None if out is None else out.shape)
     p = problem_of(NAME, s, views, Given(a, b, groups, dtype=dtype, math=math), of_torch)
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
-    if is_of_warps(p, None):
+    if is_of_warps(p, None, s.form):
         p = p._replace(major_a=majors[0], major_b=majors[1])
         gpu, sms = (gpu, 132) if gpu else here()
         base = ListedConfig(base_of(p, s.form, Epilogue(), None, sms))
@@ -106,7 +106,7 @@ def explained_grouped(
         copies = (("out", _elements(out) * BITS[p.output] // 8),) if out is not None and rows else ()
         config = base._replace(size=size_of(base, s, a, b, out))
         return GroupedExplanation(s, p, gpu, config, 0.0, (), copies)
-    majors = majors if BITS[p.element] == 16 else ("k", "k")
+    majors = majors_of(s.form, p.element, *majors)
     p = p._replace(major_a=majors[0], major_b=majors[1])
     copied = [("a", a, majors[0] == "k"), ("b", b, majors[1] == "n")] + ([] if out is None else [("out", out, True)])
     sizes = {n: BITS[p.output if n == "out" else p.element] // 8 for n in ("a", "b", "out")}

@@ -281,7 +281,7 @@ class Gemm(Settings):
                 print(found.operation.ir())
             found.launch()
             self._remember(found)
-            if usual:
+            if usual and not isinstance(found, Matrices):
                 remember(self._known, found, a, b, c, d, bias)
         self._last = found
         if sync:

@@ -42,6 +42,12 @@ CASES: dict[str, tuple[GemmConfig | SplitConfig, tuple[int, ...]]] = {
     "bytes to bytes, A shared": (
         INTEGERS._replace(tile=(256, 32, 128), output="i8", major_c="n", cluster_n=2), (272, 80, 144),
     ),
+    "bytes in turns, two instructions of a line": (
+        INTEGERS._replace(schedule="pingpong", cluster_m=2, major_c="n", sms=2), (272, 40, 272),
+    ),
+    "8-bit floats in turns, A shared": (
+        FLOATS._replace(tile=(128, 32, 128), schedule="pingpong", cluster_n=2), (144, 72, 144),
+    ),
     "8-bit floats, A shared by lines of K": (FLOATS._replace(cluster_n=2, deferred=True, sms=2), (144, 72, 272)),
     "8-bit floats in two levels": (FLOATS._replace(promote=True, major_c="n"), (80, 40, 272)),
     "parts of K": (SplitConfig(TF32._replace(tile=(64, 64, 32), serpentine=False), 3), (72, 72, 200)),

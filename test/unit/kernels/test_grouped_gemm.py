@@ -81,20 +81,14 @@ def test_more_groups_than_the_table_has() -> None:
     assert all(np.array_equal(found[p], wide(a[p]) @ wide(b[g]).T) for g, p in enumerate(parts))
 
 
-@pytest.mark.parametrize(
-    ("base", "majors"),
-    [(BASE, "mn"), (BASE, "kn"), (TURNS._replace(cluster_n=2, sms=4), "mk")],
-    ids=["lines of rows", "lines of K", "turns, shared"],
-)
-def test_groups_of_steps(base: GemmConfig, majors: str) -> None:
+@pytest.mark.parametrize("base", [BASE, TURNS._replace(cluster_n=2, sms=4)], ids=["cooperative", "turns, shared"])
+def test_groups_of_steps(base: GemmConfig) -> None:
     ends, parts = stretches(SIZES)
     a, b = numbers(ends[-1] + 4, 72), numbers(ends[-1] + 4, 88)  # 144 rows
     a[ends[-1] :], b[ends[-1] :] = np.nan, np.inf
     a[7], b[8] = np.nan, -np.inf  # in the third group
     found = np.full((len(SIZES), 72, 88), np.nan, np.float16)
-    A, B = (np.ascontiguousarray(x.T) if major == "k" else x.T for x, major in zip((a, b), majors))
-    config = GroupedConfig(base._replace(major_a=majors[0], major_b=majors[1]), "k")
-    run(config, A, B, found.transpose(1, 2, 0), ends)
+    run(GroupedConfig(base._replace(major_a="m", major_b="n"), "k"), a.T, b.T, found.transpose(1, 2, 0), ends)
     for g, part in enumerate(parts):
         if g != 2:
             assert np.array_equal(found[g], wide(a[part]).T @ wide(b[part])), g
@@ -140,7 +134,10 @@ def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -
     [
         (GroupedConfig(BASE, "q"), "expected groups along m, n, k, rows"),
         (GroupedConfig(BASE._replace(batch=True)), "expected no batch"),
-        (GroupedConfig(BASE._replace(deferred=True), "k"), "expected no deferred store"),
+        (GroupedConfig(BASE._replace(deferred=True, major_a="m", major_b="n"), "k"), "expected no deferred store"),
+        (GroupedConfig(BASE._replace(major_b="n"), "k"), "expected factors whose lines no group cuts, got A along k"),
+        (GroupedConfig(BASE._replace(major_a="m")), "expected factors whose lines no group cuts, got A along m"),
+        (GroupedConfig(BASE._replace(major_b="n"), "n"), "expected factors whose lines no group cuts, got A along k"),
         (GroupedConfig(BASE, "rows", begins=True), "expected no beginnings"),
         (GroupedConfig(BASE._replace(stages=9)), "bytes of shared memory"),
     ],

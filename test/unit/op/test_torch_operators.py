@@ -288,7 +288,7 @@ def test_module() -> None:
         assert op.nn.Linear(40, 32, bias=False, run_on="cpu")(x).shape == (2, 12, 32)
 
 
-@pytest.mark.parametrize("name", ["added", "batch", "plain", "doubles", "module"])
+@pytest.mark.parametrize("name", ["added", "batch", "plain", "doubles", "module", "visited"])
 def test_calls_of_the_gpu_tests(name: str) -> None:
     found, exact = CALLS[name]("cpu", "cpu")
     assert len(found) == len(exact) and all(torch.equal(x.double(), y) for x, y in zip(found, exact))
