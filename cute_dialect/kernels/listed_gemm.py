@@ -24,7 +24,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels import ampere_gemm, exact_gemm, warp_gemm
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
 from cute_dialect.kernels.exact_gemm import ExactConfig
@@ -260,7 +259,7 @@ def launch(
     """Launch so many blocks; the matrices are flat, and begin where the table counts from."""
     addends = Addends(source, bias, alpha, beta, operands)
     for x, kind in zip((A, B, C), config.elements):
-        if x.element_type is not type_of_mlir(kind):
+        if x.element_type is not number(kind):
             raise TypeError(f"expected matrices of {', '.join(config.elements)}, got {A}, {B}, {C}")
     if config.host:
         assert turns.shape[0] >= blocks, "there must be a tile for each block"
@@ -295,7 +294,7 @@ def listed_text(config: ListedConfig) -> str:
     """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
     config.check()
     problems, told, searched = tables()
-    flat = [cute.Tensor[type_of_mlir(e), "?:1"] for e in config.elements]
+    flat = [cute.Tensor[number(e), "?:1"] for e in config.elements]
     behind = arguments_of(config.base.epilogue, config.elements[2])
     traced = cute.trace(
         launch, *flat, problems, told if config.host else searched, cute.Int32(0), **behind, config=config
