@@ -6,7 +6,8 @@ import argparse
 import os
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.explore.collect import compiled
@@ -121,7 +122,8 @@ def _examples(options: argparse.Namespace) -> list[_Call]:
     from cute_dialect.front.examples import examples_of
     from cute_dialect.tools.check_python import functions_of, imported
 
-    module, wrong = imported(options.file)
+    with _arguments_of(options.file, ()):
+        module, wrong = imported(options.file)
     if module is None:
         raise ExploreError(wrong[0].text)
     found: list[_Call] = []
@@ -172,12 +174,20 @@ def _program(options: argparse.Namespace) -> list[_Call]:
     return list(found.values())
 
 
-def _as_program(file: str, arguments: Sequence[str], *around: Callable[[], Any]) -> None:
-    from contextlib import ExitStack, redirect_stdout
-
+@contextmanager
+def _arguments_of(file: str, arguments: Sequence[str]) -> Generator[None]:
+    """Let a file find these arguments in ``sys.argv``, not ours."""
     argv, sys.argv = sys.argv, [file, *arguments]
     try:
+        yield
+    finally:
+        sys.argv = argv
+
+
+def _as_program(file: str, arguments: Sequence[str], *around: Callable[[], Any]) -> None:
+    try:
         with ExitStack() as stack:
+            stack.enter_context(_arguments_of(file, arguments))
             for one in around:
                 stack.enter_context(one())
             stack.enter_context(redirect_stdout(sys.stderr))
@@ -187,5 +197,3 @@ def _as_program(file: str, arguments: Sequence[str], *around: Callable[[], Any])
             raise ExploreError(f"{file}: it ended with {e.code} when it was run; its arguments go after --") from e
     except FileNotFoundError as e:
         raise ExploreError(f"{e.filename}: {e.strerror}") from e
-    finally:
-        sys.argv = argv

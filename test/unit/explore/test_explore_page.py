@@ -266,9 +266,9 @@ def test_commands_of_the_document(driver: Any, tmp_path: Path, monkeypatch: pyte
 # ------------------------------------------------------------------------------------------------- what is shipped
 
 
-def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = ()) -> None:
+def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = (), empty: bool = False) -> None:
     """No column is empty (of those that are ``missing`` the page says why), nothing is on the console, and in each
-    column some line is linked to the source."""
+    column some line is linked to the source (unless it is ``empty``: all was known when it was traced)."""
     began = time.perf_counter()
     open_page(driver, page)
     print(f"{page.name}: {time.perf_counter() - began:.2f} s")
@@ -284,7 +284,7 @@ def assert_all_is_there(driver: Any, page: Path, *, missing: tuple[str, ...] = (
         "const own = new Set(all[0].groups.flat());"
         "return Object.fromEntries(all.map(p => [p.key, p.groups.some(g => g.some(x => own.has(x)))]))"
     )
-    assert all(linked[key] for key in found), linked
+    assert empty or all(linked[key] for key in found), linked
 
 
 EXAMPLES = sorted(p.name for p in (ROOT / "test" / "examples").glob("*.mlir"))
@@ -316,4 +316,4 @@ def test_programs(
         assert status == 1 and "none was found (cute-explore --help)" in capfd.readouterr().err
         return
     assert status == 0
-    assert_all_is_there(driver, page, missing=("ptx", "sass") if name == "layouts.py" else ())
+    assert_all_is_there(driver, page, empty=name == "layouts.py")
