@@ -103,7 +103,7 @@ class Pane {
 // ---- marks beside lines: accesses that cost more than they must, spills
 const badOf = new Map();
 for (const row of data.accesses || []) if (row.excess > 0 && row.space === "shared") for (const g of row.groups) {
-  const text = `${row.op}: bank conflict, ${row.transactions} transactions where ${row.ideal} would do`;
+  const text = `bank conflict: ${row.op}, ${row.transactions} transactions where ${row.ideal} would do`;
   const old = badOf.get(g); badOf.set(g, old && !old.includes(text) ? `${old}; ${text}` : text);
 }
 for (const row of data.races || []) for (const g of row.groups) badOf.set(g, row.message);

@@ -188,7 +188,7 @@ def test_the_slow_kernel(slow: Any) -> None:
         "memref.load(%shared" in x for x in lit(slow, "trace")
     )
     note = slow.find_element("css selector", f"[data-pane=source] .ln[data-number='{LINE}'] em").text
-    assert note.startswith("◀ llvm.load: bank conflict, 6144 transactions where 192 would do")
+    assert note.startswith("◀ bank conflict: llvm.load, 6144 transactions where 192 would do")
 
 
 def test_links_lead_both_ways(slow: Any) -> None:
