@@ -29,8 +29,12 @@ _HOVER = (
 )
 """What a page does where the pointer goes: all cells with the key of that one are outlined, its text is shown."""
 
-_SAYS = "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em"
-"""How the line below a picture looks that says what the pointer is on."""
+_SAYS = (
+    "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em;"
+    "position:sticky;bottom:0;background:Canvas;color:CanvasText"
+)
+"""How the line below a picture looks that says what the pointer is on: in sight where the picture is higher than the
+window."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ class Drawing:
     def fragment(self) -> str:
         """The text of an HTML element, for a page with more in it; pointing at a cell works as in :attr:`html`."""
         return (
-            f'<div class="cute-viz" style="overflow:auto" onmouseover="{_HOVER}">\n{self.svg}'
+            f'<div class="cute-viz" onmouseover="{_HOVER}">\n<div style="overflow:auto">{self.svg}</div>'
             f'<output style="{_SAYS}">&#160;</output></div>\n'
         )
 
