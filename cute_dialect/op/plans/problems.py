@@ -22,6 +22,7 @@ from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.plans.recipe import Operands, transposed
 from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.binding import MAX_EXTENT_I32
 from cute_dialect.runtime.device_memory import span
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -31,8 +32,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.listed_gemm import ListedConfig
 
 __all__ = ["Laid", "extents_of", "laid_flat", "sizes_of", "tiles_of", "turns_of"]
-
-_EXTENT = 2**31 - 1
 
 
 class Laid(NamedTuple):
@@ -137,7 +136,7 @@ def _flat(views: Sequence[ArrayView]) -> ArrayView:
         at = low - memory.ctypes.data
         keep, size = memory[at : at + high - low], (high - low) // SIZES[first.dtype]
     else:
-        keep, size = tuple([v.keep for v in views]), _EXTENT
+        keep, size = tuple([v.keep for v in views]), MAX_EXTENT_I32
     return first._replace(pointer=low, shape=(size,), strides=(1,), keep=keep)
 
 
