@@ -178,7 +178,7 @@ def tile_for(m: int, n: int, steps: int = 1, matrices: int = 1, sms: int = 132) 
     >>> tile_for(513, 513), tile_for(4096, 4096, 64)
     (Taken(tile=(64, 64), warps=(2, 2), parts=1), Taken(tile=(128, 128), warps=(4, 2), parts=1))
     >>> tile_for(128, 128, 256).parts
-    12
+    16
     """
 
     def time(taken: Taken) -> float:
