@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from threading import Lock
@@ -125,7 +126,8 @@ class _Held:
         self._pool, self._pointer = pool, pointer
 
     def __del__(self) -> None:
-        self._pool.free(self._pointer)
+        if not sys.is_finalizing():  # a process that ends has no driver left to call, and gives all back
+            self._pool.free(self._pointer)
 
 
 _SIZES = [0, 0]
