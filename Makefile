@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT := out/hello
 T ?= test
 
-.PHONY: help demo test unit lit lint types check gpu slow docs dist clean
+.PHONY: help demo test unit lit lint types check gpu slow docs site dist clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -78,8 +78,16 @@ slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones 
 	$(BIN)/python test/oracle/attention_fuzz.py --count 100
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 
-docs: $(VENV)/.test  ## regenerate docs/dialect.md
+docs: $(VENV)/.test  ## regenerate docs/dialect.md, build the site
 	$(BIN)/python -m cute_dialect.tools.gen_docs
+	$(MAKE) site
+
+$(VENV)/.docs: $(VENV)/.test
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+site: $(VENV)/.docs  ## build the documentation site, out/site/html/index.html; a broken link fails
+	CUTE_DEVICE=cpu $(BIN)/python -m cute_dialect.tools.gen_site -o out/site
 
 PYTHONS ?= $(PYTHON)
 dist:  ## build sdist and wheel, and use the wheel in clean environments of PYTHONS, and in one without MLIR

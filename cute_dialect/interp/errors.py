@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class InterpError(Exception):
     """A kernel did something wrong, or something this interpreter does not do.
 
-    Attributes
+    Attributes:
+
     - kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
       "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race",
       "promise" or "internal"
