@@ -31,7 +31,17 @@ __all__ = ["GUIDES", "PACKAGES", "REFERENCES", "TUTORIALS", "drawn_atoms", "main
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ("first_kernel", "layouts_by_pictures", "gemm_step_by_step", "epilogue")
-GUIDES = ("language", "operations", "kernels", "layouts", "drawings", "interpreter", "porting", "performance")
+GUIDES = (
+    "language",
+    "operations",
+    "kernels",
+    "layouts",
+    "drawings",
+    "explore",
+    "interpreter",
+    "porting",
+    "performance",
+)
 REFERENCES = ("dialect", "atoms", "passes", "nvgpu", "abi", "interpreter-values", "upstream", "design")
 PACKAGES = (
     "cute_dialect.lang",
