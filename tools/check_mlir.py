@@ -7,38 +7,43 @@ from time import perf_counter
 from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source, limit_message, render
 from cute_dialect.tools.check_report import Finding, Related
 
-__all__ = ["check_mlir", "finding_of"]
+__all__ = ["check_mlir", "check_source", "finding_of"]
 
 
 def check_mlir(file: str, pipeline: str) -> list[Finding]:
     """Return what is wrong with a file; ``pipeline``: which passes it goes through, "none" for none."""
-    from cute_dialect.passes.outside import OutsideError
-    from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
-    from cute_dialect.tools.opt_chunk import process
-    from cute_dialect.tools.opt_options import parse_arguments
-
-    words = [file] if pipeline == "none" else [file, f"--pipeline={pipeline}"]
     try:
         with open(file, encoding="utf-8") as f:
             source = Source(file, f.read())
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "not UTF-8 text"
         return [finding_of(Diagnostic("error", f"cannot read it: {why}", Position(file)), {})]
-    sources = {file: source}
+    return [finding_of(d, {file: source}) for d in check_source(source, pipeline)]
+
+
+def check_source(source: Source, pipeline: str) -> list[Diagnostic]:
+    """Return what is wrong with a text, as ``cute-opt`` gives it; ``pipeline``: as for :func:`check_mlir`."""
+    from cute_dialect.passes.outside import OutsideError
+    from cute_dialect.tools.cute_opt import Chunk, CommandLineError, Failure, Job
+    from cute_dialect.tools.opt_chunk import process
+    from cute_dialect.tools.opt_options import parse_arguments
+
+    file = source.name
+    words = [file] if pipeline == "none" else [file, f"--pipeline={pipeline}"]
     engine = DiagnosticEngine(None, file)
     try:
         job = Job(parse_arguments(words), words, perf_counter())
-        process(job, engine, source, sources, Chunk(source.text, 0, None))
+        process(job, engine, source, {file: source}, Chunk(source.text, 0, None))
     except (CommandLineError, OutsideError) as e:
-        return [finding_of(Diagnostic("error", str(e), Position(file)), sources)]
+        return [Diagnostic("error", str(e), Position(file))]
     except Failure as e:
-        return [finding_of(e.diagnostic, sources)]
+        return [e.diagnostic]
     except Exception as e:
         message = limit_message(e)
         if message is None:
             raise
         engine.error(message, source.position(0))
-    return [finding_of(d, sources) for d in engine.seen]
+    return engine.seen
 
 
 def finding_of(d: Diagnostic, sources: dict[str, Source]) -> Finding:

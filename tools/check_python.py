@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import os
 import re
 import sys
 import traceback
 from collections.abc import Iterator
-from types import ModuleType
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 from cute_dialect.front.errors import CuteError
@@ -21,9 +23,14 @@ from cute_dialect.tools.check_report import Finding, Related
 __all__ = ["check_python", "functions_of", "imported"]
 
 
-def check_python(file: str, chip: str | None, remarks: bool, verbose: bool) -> tuple[list[Finding], int]:
-    """Return what is wrong with the functions of a file, and how many were checked."""
-    module, wrong = imported(file)
+def check_python(
+    file: str, chip: str | None, remarks: bool, verbose: bool, text: str | None = None
+) -> tuple[list[Finding], int]:
+    """Return what is wrong with the functions of a file, and how many were checked.
+
+    ``text``: what is in the file, where an editor has another text than the disk.
+    """
+    module, wrong = imported(file, text)
     if module is None:
         return wrong, 0
     found: list[Finding] = []
@@ -47,11 +54,26 @@ def check_python(file: str, chip: str | None, remarks: bool, verbose: bool) -> t
     return found, checked
 
 
-def imported(file: str) -> tuple[ModuleType | None, list[Finding]]:
+class _Text(SourceFileLoader):
+    """A loader of a text that stands for a file."""
+
+    def __init__(self, name: str, path: str, text: str):
+        super().__init__(name, path)
+        self._text = text
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the text; nothing is kept on disk."""
+        return compile(self._text, self.path, "exec", dont_inherit=True)
+
+
+def imported(file: str, text: str | None = None) -> tuple[ModuleType | None, list[Finding]]:
     """Run a file as a module; what it raises is a finding at its line."""
     name = f"cute_check_{os.path.splitext(os.path.basename(file))[0]}"
-    spec = importlib.util.spec_from_file_location(name, os.path.abspath(file))
-    if spec is None or spec.loader is None or not os.path.isfile(file):
+    path = os.path.abspath(file)
+    loader = _Text(name, path, text) if text is not None else None
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None or spec.loader is None or not (loader or os.path.isfile(file)):
         return None, [_plain(file, 0, 0, "cannot read it: there is no such file")]
     module = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(os.path.abspath(file))

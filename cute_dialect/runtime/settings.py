@@ -121,6 +121,8 @@ _PACKAGES = {
     "numpy": ("numpy", "numpy>=1.26"),
     "ml_dtypes": ("ml_dtypes", "ml_dtypes>=0.5"),
     "rich": ("rich", "rich>=13"),
+    "pygls": ("pygls (extra 'lsp')", "pygls==2.1.*"),
+    "lsprotocol": ("lsprotocol (extra 'lsp')", "pygls==2.1.*"),
     "cuda": ("cuda-python (cuda-bindings, extra 'cuda')", "cuda-bindings>=12.8,<14"),
 }
 """What we import -> the name of the package and what pip is to install, as ``pyproject.toml`` has them."""

@@ -1,0 +1,11 @@
+"""What each analysis needs, imported once, before processes are forked; nothing is defined here."""
+
+from __future__ import annotations
+
+import gc
+from importlib import import_module
+
+for name in ("lang", "front.compiling", "tools.opt_chunk", "tools.lsp.mlir_analysis", "tools.lsp.python_analysis"):
+    import_module(f"cute_dialect.{name}")
+import_module("cute_dialect.tools.lsp.workers").warm_up()
+gc.freeze()

@@ -1,0 +1,159 @@
+"""What ``cute-opt`` says of a text with cute ops, and the types of its values.
+
+Where the text does not parse, the op that is wrong is taken out and the rest is read again, so that several errors are
+found; what only follows from such an op (its results are not there) is not told.
+"""
+
+from __future__ import annotations
+
+import re
+from time import perf_counter
+
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+
+from cute_dialect.ir.context import make_context
+from cute_dialect.ir.diagnostics import Diagnostic, DiagnosticEngine, Position, Source
+from cute_dialect.ir.parsing import parse_module
+from cute_dialect.ir.verifier import verify
+from cute_dialect.tools.check_mlir import check_source
+from cute_dialect.tools.lsp.fixes import fix_of
+from cute_dialect.tools.lsp.mlir_text import MlirText, Op
+from cute_dialect.tools.lsp.records import Analysis, Hint, Place, Problem, Related, Span
+
+__all__ = ["analyse_mlir"]
+
+_MARKED = re.compile(r'["%@!#^]?[\w.$]+"?')
+_UNDECLARED = re.compile(r"use of undeclared SSA value name '(%[^']+)'")
+_SEPARATOR = re.compile(r"^// -----[ \t\r]*$", re.MULTILINE)
+_LONGEST_LABEL = 60
+_MOST_ERRORS = 20
+_SECONDS = 3.0
+"""No error is looked for after the first ones for longer than this."""
+
+
+def analyse_mlir(file: str, text: str, pipeline: str = "base") -> Analysis:
+    """Return the diagnostics of a text, as ``cute-opt --pipeline=…`` gives them, and the types of its values.
+
+    ``pipeline``: the passes that it is taken through where it parses and verifies, "none" for none.  A line
+    ``// -----`` splits it into texts of their own.
+    """
+    problems: list[Problem] = []
+    hints: list[Hint] = []
+    types: dict[Place, str] = {}
+    begin = 0
+    for end in [*(m.start() for m in _SEPARATOR.finditer(text)), len(text)]:
+        piece = Source(file, text[begin:end], text.count("\n", 0, begin))
+        found, modules = _errors(piece)
+        if modules:
+            _types(modules[0], piece, types, hints)
+        if not found and pipeline != "none":
+            found = _deeper(piece, pipeline)
+        problems += [problem_of(d, piece) for d in found]
+        begin = text.find("\n", end) + 1 if end < len(text) else end
+        if not begin and end < len(text):
+            break
+    return Analysis(tuple(problems), tuple(hints), types)
+
+
+def _errors(source: Source) -> tuple[list[Diagnostic], list[ModuleOp]]:
+    """Return what is wrong with how a text is written, and what of it can be read, as far as that is something."""
+    found: list[Diagnostic] = []
+    text, names, gone = source.text, MlirText(source.text), set[str]()
+    since = perf_counter()
+    while True:
+        engine = DiagnosticEngine(None, source.name)
+        module = parse_module(
+            make_context(allow_unregistered=False), Source(source.name, text, source.line_offset), engine
+        )
+        if module is not None:
+            if not found:
+                verify(module, engine)
+            return found + engine.seen, [module]
+        for d in engine.seen:
+            undeclared = _UNDECLARED.match(d.message)
+            if undeclared is None or undeclared[1] not in gone:
+                found.append(d)
+        at = engine.seen[0].position
+        wrong = _statement(names, source.offset(at.line, at.col), text) if at.line else None
+        if wrong is None or len(found) >= _MOST_ERRORS or perf_counter() - since > _SECONDS:
+            return found, []
+        gone.update(wrong.results)
+        hole = "".join(c if c == "\n" else " " for c in text[wrong.start : wrong.end])
+        text = text[: wrong.start] + hole + text[wrong.end :]
+
+
+def _statement(names: MlirText, offset: int, text: str) -> Op | None:
+    """Return the innermost op at an offset that is still there; an error at its end belongs to it."""
+    inner = [op for op in names.ops if op.start <= offset <= op.end and text[op.at : op.end].strip()]
+    if inner:
+        return inner[-1]
+    before = [op for op in names.ops if op.end <= offset and text[op.at : op.end].strip()]
+    return max(before, key=lambda op: op.end) if before else None
+
+
+def _deeper(source: Source, pipeline: str) -> list[Diagnostic]:
+    """Return what the passes say of a text that is well written."""
+    padded = Source(source.name, "\n" * source.line_offset + source.text) if source.line_offset else source
+    return check_source(padded, pipeline)
+
+
+def _types(module: ModuleOp, source: Source, types: dict[Place, str], hints: list[Hint]) -> None:
+    """Note the types of all values of a module, and those that the text does not say."""
+    names = MlirText(source.text)
+    by_name_of_op = {source.line_col(op.at): op for op in names.ops}
+    for op in module.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    if isinstance(argument.location, FileLineColLoc):
+                        line, column = argument.location.line.data, argument.location.column.data
+                        types[Place(line - 1, column - 1)] = str(argument.type)
+        if not op.results or not isinstance(op.location, FileLineColLoc):
+            continue
+        written = by_name_of_op.get((op.location.line.data, op.location.column.data))
+        if written is None:
+            continue
+        said = source.text[written.start : written.end]
+        shown = [str(result.type) for result in op.results]
+        defined = [n for n in names.names if n.definition and written.start <= n.start < written.at]
+        for i, name in enumerate(defined):
+            mine = shown if len(defined) == 1 else shown[i : i + 1]
+            line, column = source.line_col(name.start)
+            whole = ", ".join(mine)
+            types[Place(line - 1, column - 1)] = whole
+            if any(t.startswith("!cute") and not _is_said(t, said) for t in mine):
+                label = whole if len(whole) <= _LONGEST_LABEL else whole[: _LONGEST_LABEL - 1] + "…"
+                hints.append(Hint(line - 1, column - 1 + name.end - name.start, f": {label}", whole))
+
+
+def _is_said(type_text: str, statement: str) -> bool:
+    _, arrow, results = statement.rpartition("->")
+    quoted = re.search(r'"[^"]*"', type_text)
+    where = results if arrow else statement
+    return type_text in where or (quoted is not None and quoted[0] in where)
+
+
+def problem_of(d: Diagnostic, source: Source) -> Problem:
+    """Return a diagnostic of the compiler as a problem; what is marked is what ``cute-opt`` underlines."""
+    span = _span(d.position, source)
+    line = source.line(d.position.line) or ""
+    marked = line[span.column : span.end_column]
+    related = tuple(
+        Related(n.message, n.position.file, _span(n.position, source))
+        for n in d.notes
+        if n.position.line and not n.context
+    )
+    notes = [n.message for n in d.notes if not n.position.line]
+    return Problem(d.severity, "\n".join([d.message, *notes]), "mlir", span, related, fix_of(d.message, marked))
+
+
+def _span(p: Position, source: Source) -> Span:
+    """Return what a position marks; one that knows no end marks a word, one without a line the beginning."""
+    if not p.line or p.file != source.name:
+        at = max(p.line - 1, 0)
+        return Span(at, max(p.col - 1, 0), at, max(p.col, 1))
+    text = source.line(p.line) or ""
+    start = min(max(p.col - 1, 0), len(text))
+    word = _MARKED.match(text, start)
+    end = p.end - 1 if p.end else word.end() if word is not None else start + 1
+    return Span(p.line - 1, start, p.line - 1, max(min(end, len(text)), start))

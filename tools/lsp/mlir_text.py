@@ -1,0 +1,277 @@
+"""Names in the text of MLIR: where values, symbols, aliases and blocks are defined and used; the text need not parse.
+
+A value belongs to the braces around its definition, and one that a header defines (``scf.for %i = …``, the arguments of
+a function) to the braces that follow it; what an op that is isolated from above holds sees nothing from outside.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["MlirText", "Name", "Op"]
+
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*)
+    |(?P<value>%(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*)(?:\#[0-9]+)?)
+    |(?P<symbol>@(?:[a-zA-Z_][a-zA-Z0-9_$.]*|"(?:[^"\\\n]|\\.)*"))
+    |(?P<string>"(?:[^"\\\n]|\\.)*"?)
+    |(?P<alias>[!\#][a-zA-Z_][a-zA-Z0-9_$.]*)
+    |(?P<block>\^[a-zA-Z0-9$._-]+)
+    |(?P<word>[a-zA-Z_][a-zA-Z0-9_$.]*)
+    |(?P<arrow>->)
+    |(?P<mark>[{}()\[\]<>=,:])
+    """,
+    re.VERBOSE,
+)
+_ISOLATED = frozenset(("func.func", "gpu.func", "llvm.func", "gpu.module", "builtin.module", "module"))
+_DEFINES_SYMBOL = frozenset(
+    (
+        "func.func",
+        "gpu.func",
+        "llvm.func",
+        "gpu.module",
+        "builtin.module",
+        "module",
+        "memref.global",
+        "llvm.mlir.global",
+    )
+)
+_SEPARATOR = "// -----"
+
+
+class Name(NamedTuple):
+    """A name at an offset.  ``kind``: "value", "symbol", "alias" or "block"; ``scope``: the number of its braces."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    scope: int
+    definition: bool
+
+
+class Op(NamedTuple):
+    """An op: the offset where it begins with its results, that of its name, and its end."""
+
+    name: str
+    start: int
+    at: int
+    end: int
+    depth: int
+    results: tuple[str, ...]
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class MlirText:
+    """The names in a text and what belongs together.
+
+    >>> text = MlirText("%a = test.op : i32\\n%b = test.use %a : i32")
+    >>> [n.start for n in text.references(0)]
+    [0, 29]
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.names: list[Name] = []
+        self.ops: list[Op] = []
+        self.parents: list[int] = [-1]
+        """Of the braces by their number, those around them."""
+        self.isolated: set[int] = {0}
+        self.opened: list[tuple[int, int]] = [(0, len(text))]
+        """Of the braces by their number, the offsets where they begin and end."""
+        self._read()
+        self._starts = [n.start for n in self.names]
+
+    def _read(self) -> None:
+        tokens = [_Token(m.lastgroup or "", m[0], m.start(), m.end()) for m in _TOKEN.finditer(self.text)]
+        stack, pending, parens = [0], list[int](), 0  # pending: names that the next braces own
+        header = ""
+        open_ops: list[tuple[str, int, int, int, tuple[str, ...]]] = []
+        results_from: int | None = None
+        results: list[str] = []
+        code = [t for t in tokens if t.kind != "comment" or t.text.rstrip() == _SEPARATOR]
+
+        def close(depth: int, at: int) -> None:
+            while open_ops and open_ops[-1][3] >= depth:
+                name, start, op_at, op_depth, named = open_ops.pop()
+                end = len(self.text[:at].rstrip())
+                self.ops.append(Op(name, start, op_at, end, op_depth, named))
+
+        for i, token in enumerate(code):
+            kind, text, start, end = token
+            before = code[i - 1] if i else _Token("mark", "{", 0, 0)
+            after = code[i + 1] if i + 1 < len(code) else _Token("mark", "}", len(self.text), len(self.text))
+            fresh = parens == 0 and (before.text in "{}" or "\n" in self.text[before.end : start] or i == 0)
+            if kind == "comment":  # the file is split here
+                close(0, start)
+                self.opened[stack[0]] = (self.opened[stack[0]][0], start)
+                stack = [len(self.parents)]
+                self.parents.append(-1)
+                self.isolated.add(stack[0])
+                self.opened.append((end, len(self.text)))
+                pending, parens, header, results_from = [], 0, "", None
+            elif kind == "value":
+                if results_from is None and fresh and after.text in ("=", ",", ":"):
+                    results_from, results = start, []
+                bare = text.partition("#")[0]
+                end = start + len(bare)
+                is_result = results_from is not None
+                argument = not is_result and (
+                    after.text == "=" or (after.text == ":" and (header in _ISOLATED or before.text in ("(", ",")))
+                )
+                if argument and after.text == ":" and header not in _ISOLATED and not self._labelled(code, i):
+                    argument = False
+                if not argument and not is_result and header in ("scf.parallel", "scf.forall", "gpu.launch"):
+                    argument = self._grouped(code, i)
+                here = Name("value", bare, start, end, stack[-1], is_result or argument)
+                if is_result:
+                    results.append(bare)
+                if argument and not self._labelled(code, i):
+                    pending.append(len(self.names))
+                self.names.append(here)
+            elif kind in ("word", "string"):
+                name = text.strip('"')
+                begins = (fresh or (before.text == "=" and results_from is not None)) and parens == 0
+                if begins and (kind == "word" or "." in name) and after.text != "=":
+                    close(len(stack), results_from if results_from is not None else start)
+                    first = results_from if results_from is not None else start
+                    open_ops.append(
+                        (name, first, start, len(stack), tuple(results) if results_from is not None else ())
+                    )
+                    header, results_from, results = name, None, []
+            elif kind == "symbol":
+                defines = header in _DEFINES_SYMBOL and not any(
+                    n.kind == "symbol" and n.start > open_ops[-1][2] for n in self.names[-3:] if open_ops
+                )
+                near = bool(open_ops) and "{" not in self.text[open_ops[-1][2] : start]
+                self.names.append(Name("symbol", text, start, end, 0, defines and near))
+            elif kind == "alias":
+                if "." not in text:
+                    self.names.append(Name("alias", text, start, end, 0, fresh and after.text == "="))
+            elif kind == "block":
+                self.names.append(Name("block", text, start, end, stack[-1], fresh and after.text in ("(", ":")))
+                if fresh and after.text in ("(", ":"):
+                    close(len(stack), start)
+                    header = ""
+            elif text in "([":
+                parens += 1
+            elif text in ")]":
+                parens = max(parens - 1, 0)
+            elif text == "{":
+                number = len(self.parents)
+                self.parents.append(stack[-1])
+                self.opened.append((start, len(self.text)))
+                if header in _ISOLATED:
+                    self.isolated.add(number)
+                if parens == 0 and not self._is_dictionary(code, i):
+                    for at in pending:
+                        self.names[at] = self.names[at]._replace(scope=number)
+                    pending = []
+                    header, parens = "", 0
+                stack.append(number)
+            elif text == "}":
+                close(len(stack), start)
+                if len(stack) > 1:
+                    number = stack.pop()
+                    self.opened[number] = (self.opened[number][0], end)
+        close(0, len(self.text))
+        self.ops.sort(key=lambda op: op.start)
+
+    @staticmethod
+    def _is_dictionary(code: list[_Token], i: int) -> bool:
+        """Tell whether braces hold attributes: a name and a sign of equality, a comma, or ``<{``."""
+        if i and code[i - 1].text == "<":
+            return True
+        inside = [t for t in code[i + 1 : i + 3]]
+        if len(inside) < 2:
+            return False
+        named = inside[0].kind in ("word", "string")
+        return named and (inside[1].text in ("=", ",") or (inside[1].text == "}" and "." not in inside[0].text))
+
+    @staticmethod
+    def _labelled(code: list[_Token], i: int) -> bool:
+        """Tell whether a value stands among the arguments of the label of a block."""
+        depth = 0
+        for token in reversed(code[max(0, i - 400) : i]):
+            depth += token.text in (")", "]")
+            depth -= token.text in ("(", "[")
+            if token.kind == "block":
+                return depth < 0
+            if token.text in ("{", "}", "="):
+                return False
+        return False
+
+    @staticmethod
+    def _grouped(code: list[_Token], i: int) -> bool:
+        """Tell whether a value stands in brackets that a sign of equality or ``in`` follows."""
+        for j in range(i + 1, min(i + 40, len(code) - 1)):
+            if code[j].text == ")":
+                return code[j + 1].text in ("=", "in")
+            if code[j].kind != "value" and code[j].text != ",":
+                return False
+        return False
+
+    def at(self, offset: int) -> Name | None:
+        """Return the name that an offset is in or at the end of."""
+        i = bisect_right(self._starts, offset) - 1
+        found = self.names[i] if i >= 0 else None
+        return found if found is not None and found.start <= offset <= found.end else None
+
+    def op_at(self, offset: int) -> Op | None:
+        """Return the innermost op that an offset is in."""
+        inner = [op for op in self.ops if op.start <= offset <= op.end]
+        return inner[-1] if inner else None
+
+    def scope_at(self, offset: int) -> int:
+        """Return the number of the innermost braces around an offset."""
+        best = 0
+        for number, (start, end) in enumerate(self.opened):
+            if start < offset < end or (number and self.parents[number] == -1 and start <= offset <= end):
+                best = number if start >= self.opened[best][0] else best
+        return best
+
+    def visible(self, scope: int) -> Iterator[int]:
+        """Give the numbers of the braces whose values can be seen in some, from the inside."""
+        while scope >= 0:
+            yield scope
+            if scope in self.isolated:
+                return
+            scope = self.parents[scope]
+
+    def definition(self, name: Name) -> Name | None:
+        """Return where a name is defined."""
+        if name.definition:
+            return name
+        same = [n for n in self.names if n.definition and n.kind == name.kind and n.text == name.text]
+        if name.kind in ("symbol", "alias"):
+            return same[0] if same else None
+        for scope in self.visible(name.scope):
+            for found in same:
+                if found.scope == scope:
+                    return found
+        return None
+
+    def references(self, offset: int) -> list[Name]:
+        """Return all names that mean the same as the one at an offset, its definition too."""
+        name = self.at(offset)
+        if name is None:
+            return []
+        origin = self.definition(name)
+        same = [n for n in self.names if n.kind == name.kind and n.text == name.text]
+        if origin is None:
+            return [n for n in same if self.definition(n) is None]
+        return [n for n in same if self.definition(n) == origin]
+
+    def values_at(self, offset: int) -> list[Name]:
+        """Return the values that can be named at an offset."""
+        scopes = set(self.visible(self.scope_at(offset)))
+        return [n for n in self.names if n.kind == "value" and n.definition and n.scope in scopes]

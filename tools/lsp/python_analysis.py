@@ -1,0 +1,48 @@
+"""What ``cute-check`` says of a text of Python, and what its values are, from a trace of what it has examples of."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from cute_dialect.tools.check_python import check_python
+from cute_dialect.tools.check_report import Finding
+from cute_dialect.tools.lsp.fixes import fix_of
+from cute_dialect.tools.lsp.records import Analysis, Problem, Related, Span
+
+__all__ = ["analyse_python"]
+
+_WORD = re.compile(r"[\w.]+")
+
+
+def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
+    """Return the diagnostics of a text, as ``cute-check`` gives them, and what the values of traced functions are."""
+    found, _ = check_python(file, chip, True, False, text)
+    lines = text.splitlines()
+    return Analysis(tuple(_problem(f, file, lines) for f in found))
+
+
+def _problem(f: Finding, file: str, lines: list[str]) -> Problem:
+    elsewhere = f.file if os.path.abspath(f.file) != os.path.abspath(file) else ""
+    span = _span(f, [] if elsewhere else lines)
+    marked = lines[span.line][span.column : span.end_column] if not elsewhere and span.line < len(lines) else ""
+    message = f"{f.message}\nhint: {f.hint}" if f.hint else f.message
+    related = tuple(
+        Related(r.message, r.file, Span(r.line - 1, max(r.col - 1, 0), r.line - 1, max(r.col, 1)))
+        for r in f.related
+        if r.line
+    )
+    fix = fix_of(message, marked) if span.line == span.end_line else ""
+    return Problem(f.severity, message, f.code, span, related, fix, elsewhere)
+
+
+def _span(f: Finding, lines: list[str]) -> Span:
+    """Return what a finding marks: without an end a word, without a line the beginning, without a column the line."""
+    line = min(max(f.line - 1, 0), max(len(lines) - 1, 0)) if lines else max(f.line - 1, 0)
+    here = lines[line] if line < len(lines) else ""
+    if f.line and f.end_line:
+        return Span(line, max(f.col - 1, 0), f.end_line - 1, max(f.end_col - 1, 0))
+    column = max(f.col - 1, 0) if f.col else len(here) - len(here.lstrip())
+    word = _WORD.match(here, column)
+    end = len(here) if not f.col else word.end() if word is not None else column + 1
+    return Span(line, column, line, max(end, column + 1))
