@@ -38,6 +38,8 @@ GUIDES = (
     "layouts",
     "drawings",
     "explore",
+    "editors",
+    "progress",
     "interpreter",
     "porting",
     "performance",

@@ -171,9 +171,10 @@ def tile_for(m: int, n: int, steps: int = 1, matrices: int = 1, sms: int = 132) 
     multiprocessors busy the shortest.
 
     A step of a tile takes as long as its elements, and what a tile of 32 x 64 takes more (a guess: what waits for loads
-    and barriers does not depend on the tile).  Where blocks share K they take a quarter of what those of the Hopper GEMM
-    do, counted in such steps, which take four times as long (:class:`cute_dialect.op.choosing.model.Costs`: ``split``,
-    ``split_tile``, ``split_add``; tf32 along M and N takes 0.55 us a step of 64 x 64 on an H200, 2026-11-23).
+    and barriers does not depend on the tile).  Where blocks share K they take a quarter of what those of the Hopper
+    GEMM do, counted in such steps, which take four times as long: ``split``, ``split_tile``, ``split_add`` of
+    :class:`cute_dialect.op.choosing.model.Costs`; tf32 along M and N takes 0.55 us a step of 64 x 64 on an H200,
+    2026-11-23.
 
     >>> tile_for(513, 513), tile_for(4096, 4096, 64)
     (Taken(tile=(64, 64), warps=(2, 2), parts=1), Taken(tile=(128, 128), warps=(4, 2), parts=1))

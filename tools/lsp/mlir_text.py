@@ -76,7 +76,7 @@ class MlirText:
 
     >>> text = MlirText("%a = test.op : i32\\n%b = test.use %a : i32")
     >>> [n.start for n in text.references(0)]
-    [0, 29]
+    [0, 33]
     """
 
     def __init__(self, text: str):
