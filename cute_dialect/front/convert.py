@@ -160,7 +160,8 @@ def conversion_of(code: CodeType, module_globals: Mapping[str, object]) -> Conve
         if e.code != "F102":
             raise
         made = None
-    _codes[key] = (weakref.ref(code, lambda _: _codes.pop(key, None)), made)
+    codes = _codes  # the module's own name is gone when the process ends
+    codes[key] = (weakref.ref(code, lambda _: codes.pop(key, None)), made)
     return made
 
 

@@ -13,6 +13,7 @@ from interp_support import DSMEM, kernel, run_kernel
 from cute_dialect.arch.tensor_map import Im2colMapSpec
 from cute_dialect.interp import InterpError, Pointer, TensorMap
 from cute_dialect.interp.addresses import SMEM_ORIGIN
+from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.memory import Buffer
 from cute_dialect.interp.tensor_map import read_shared, write_shared
 
@@ -41,7 +42,7 @@ def maps(draw: st.DrawFn) -> tuple[TensorMap, tuple[int, ...]]:
     for e in extents[1:]:
         strides.append(pitch)
         pitch *= e
-    at = (draw(st.integers(-9, inner)), *(draw(st.integers(-3, 5)) for _ in range(rank - 1)))
+    at = (8 * draw(st.integers(-2, inner // 8)), *(draw(st.integers(-3, 5)) for _ in range(rank - 1)))
     return TensorMap("f16", extents, tuple(strides), box, steps), at
 
 
@@ -74,6 +75,20 @@ def test_gather_and_scatter(case: tuple[TensorMap, tuple[int, ...]], seed: int) 
         if all(0 <= w < e for w, e in zip(where, tm.extents)):
             inside.add(2 * int(np.ravel_multi_index(where[::-1], array.shape)))
     assert sorted(tm.touched(buf, at).tolist()) == sorted(inside)
+
+
+@pytest.mark.parametrize(("element", "right", "wrong"), [("f16", 8, 4), ("f16", -8, -9), ("f32", 4, 6), ("ui8", 16, 8)])
+def test_where_a_line_may_begin(element: str, right: int, wrong: int) -> None:
+    """The first coordinate is a multiple of 16 bytes: else the GPU stops with an illegal instruction."""
+    tm = TensorMap(element, (32,), (), (16,), (1,)).at(4096)
+    buf, box = Buffer(4096, np.zeros(tm.element_bytes * 32, np.uint8), "a"), np.zeros(tm.box_bytes, np.uint8)
+    assert tm.gather(buf, (right,)).size == box.size
+    tm.scatter(buf, (right,), box)
+    said = f"expected a box that begins at a multiple of 16 bytes of its lines, got coordinate {wrong} of {element}"
+    with pytest.raises(Fault, match=said):
+        tm.gather(buf, (wrong,))
+    with pytest.raises(Fault, match=said):
+        tm.scatter(buf, (wrong,), box)
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
