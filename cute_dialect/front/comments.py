@@ -14,6 +14,7 @@ import linecache
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.front.parsing import parsed
@@ -60,7 +61,7 @@ def _of_function(function: Operation, sources: dict[str, _Source], found: dict[O
             continue
         for depth, (file, line) in enumerate(_places(op)):
             if file not in sources:
-                sources[file] = _Source(file)
+                sources[file] = _source("".join(linecache.getlines(file)))
             source = sources[file]
             if depth == 0 and not documented:
                 documented = True
@@ -90,11 +91,16 @@ def _places(op: Operation) -> Iterator[tuple[str, int]]:
             yield place.filename.data, place.line.data
 
 
-class _Source:
-    """A file: its statements and its comments."""
+@lru_cache(maxsize=128)
+def _source(text: str) -> _Source:
+    """Return what is known of the text of a file: many traces are of the same ones."""
+    return _Source(text)
 
-    def __init__(self, file: str):
-        text = "".join(linecache.getlines(file))
+
+class _Source:
+    """The text of a file: its statements and its comments."""
+
+    def __init__(self, text: str):
         self._lines = text.splitlines()
         self._own: dict[int, str] = {}
         """Line -> the comment that is all of it."""
