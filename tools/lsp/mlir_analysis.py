@@ -115,7 +115,7 @@ def _types(module: ModuleOp, source: Source, types: dict[Place, str], hints: lis
             continue
         said = source.text[written.start : written.end]
         shown = [str(result.type) for result in op.results]
-        defined = [n for n in names.names if n.definition and written.start <= n.start < written.at]
+        defined = [n for n in names.between(written.start, written.at) if n.definition]
         for i, name in enumerate(defined):
             mine = shown if len(defined) == 1 else shown[i : i + 1]
             line, column = source.line_col(name.start)

@@ -7,7 +7,7 @@ a function) to the braces that follow it; what an op that is isolated from above
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -90,6 +90,18 @@ class MlirText:
         """Of the braces by their number, the offsets where they begin and end."""
         self._read()
         self._starts = [n.start for n in self.names]
+        self._begins = [start for start, _ in self.opened]
+        self._op_starts = [op.start for op in self.ops]
+        self._around = _around(self.ops)
+        self._same: dict[tuple[str, str], list[Name]] = {}
+        self._defined: dict[tuple[str, str], dict[int, Name]] = {}
+        self._values: dict[int, list[Name]] = {}
+        for n in self.names:
+            self._same.setdefault((n.kind, n.text), []).append(n)
+            if n.definition:
+                self._defined.setdefault((n.kind, n.text), {}).setdefault(n.scope, n)
+                if n.kind == "value":
+                    self._values.setdefault(n.scope, []).append(n)
 
     def _read(self) -> None:
         tokens = [_Token(m.lastgroup or "", m[0], m.start(), m.end()) for m in _TOKEN.finditer(self.text)]
@@ -103,8 +115,9 @@ class MlirText:
         def close(depth: int, at: int) -> None:
             while open_ops and open_ops[-1][3] >= depth:
                 name, start, op_at, op_depth, named = open_ops.pop()
-                end = len(self.text[:at].rstrip())
-                self.ops.append(Op(name, start, op_at, end, op_depth, named))
+                while at > op_at and self.text[at - 1].isspace():
+                    at -= 1
+                self.ops.append(Op(name, start, op_at, at, op_depth, named))
 
         for i, token in enumerate(code):
             kind, text, start, end = token
@@ -113,7 +126,8 @@ class MlirText:
             fresh = parens == 0 and (before.text in "{}" or "\n" in self.text[before.end : start] or i == 0)
             if kind == "comment":  # the file is split here
                 close(0, start)
-                self.opened[stack[0]] = (self.opened[stack[0]][0], start)
+                for number in stack:
+                    self.opened[number] = (self.opened[number][0], start)
                 stack = [len(self.parents)]
                 self.parents.append(-1)
                 self.isolated.add(stack[0])
@@ -152,8 +166,8 @@ class MlirText:
                 defines = header in _DEFINES_SYMBOL and not any(
                     n.kind == "symbol" and n.start > open_ops[-1][2] for n in self.names[-3:] if open_ops
                 )
-                near = bool(open_ops) and "{" not in self.text[open_ops[-1][2] : start]
-                self.names.append(Name("symbol", text, start, end, 0, defines and near))
+                near = defines and bool(open_ops) and self.text.find("{", open_ops[-1][2], start) < 0
+                self.names.append(Name("symbol", text, start, end, 0, near))
             elif kind == "alias":
                 if "." not in text:
                     self.names.append(Name("alias", text, start, end, 0, fresh and after.text == "="))
@@ -226,18 +240,26 @@ class MlirText:
         found = self.names[i] if i >= 0 else None
         return found if found is not None and found.start <= offset <= found.end else None
 
+    def between(self, start: int, end: int) -> list[Name]:
+        """Return the names that begin at an offset or behind it, and before another."""
+        return self.names[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
     def op_at(self, offset: int) -> Op | None:
         """Return the innermost op that an offset is in."""
-        inner = [op for op in self.ops if op.start <= offset <= op.end]
-        return inner[-1] if inner else None
+        i = bisect_right(self._op_starts, offset) - 1
+        while i >= 0 and self.ops[i].end < offset:
+            i = self._around[i]
+        return self.ops[i] if i >= 0 else None
 
     def scope_at(self, offset: int) -> int:
         """Return the number of the innermost braces around an offset."""
-        best = 0
-        for number, (start, end) in enumerate(self.opened):
-            if start < offset < end or (number and self.parents[number] == -1 and start <= offset <= end):
-                best = number if start >= self.opened[best][0] else best
-        return best
+        number = max(bisect_right(self._begins, offset) - 1, 0)
+        while self.parents[number] != -1:
+            start, end = self.opened[number]
+            if start < offset < end:
+                break
+            number = self.parents[number]
+        return number
 
     def visible(self, scope: int) -> Iterator[int]:
         """Give the numbers of the braces whose values can be seen in some, from the inside."""
@@ -251,14 +273,10 @@ class MlirText:
         """Return where a name is defined."""
         if name.definition:
             return name
-        same = [n for n in self.names if n.definition and n.kind == name.kind and n.text == name.text]
+        same = self._defined.get((name.kind, name.text), {})
         if name.kind in ("symbol", "alias"):
-            return same[0] if same else None
-        for scope in self.visible(name.scope):
-            for found in same:
-                if found.scope == scope:
-                    return found
-        return None
+            return next(iter(same.values()), None)
+        return next((same[scope] for scope in self.visible(name.scope) if scope in same), None)
 
     def references(self, offset: int) -> list[Name]:
         """Return all names that mean the same as the one at an offset, its definition too."""
@@ -266,12 +284,28 @@ class MlirText:
         if name is None:
             return []
         origin = self.definition(name)
-        same = [n for n in self.names if n.kind == name.kind and n.text == name.text]
+        same = self._same[name.kind, name.text]
         if origin is None:
             return [n for n in same if self.definition(n) is None]
         return [n for n in same if self.definition(n) == origin]
 
     def values_at(self, offset: int) -> list[Name]:
-        """Return the values that can be named at an offset."""
-        scopes = set(self.visible(self.scope_at(offset)))
-        return [n for n in self.names if n.kind == "value" and n.definition and n.scope in scopes]
+        """Return the values that can be named at an offset, those of the innermost braces first."""
+        scopes = self.visible(self.scope_at(offset))
+        return [n for scope in scopes for n in reversed(self._values.get(scope, [])) if n.end < offset]
+
+    def definitions(self, kind: str) -> list[Name]:
+        """Return the names of a kind where they are defined, in the order of the text."""
+        return [n for n in self.names if n.kind == kind and n.definition]
+
+
+def _around(ops: list[Op]) -> list[int]:
+    """Return of each op, sorted by where they begin, the index of the one that it is in, -1 for none."""
+    around: list[int] = []
+    stack: list[int] = []
+    for i, op in enumerate(ops):
+        while stack and ops[stack[-1]].end <= op.start:
+            stack.pop()
+        around.append(stack[-1] if stack else -1)
+        stack.append(i)
+    return around
