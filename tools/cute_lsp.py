@@ -47,6 +47,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--delay", type=float, default=0.15, metavar="S", help="seconds of quiet before a check (default: 0.15)"
     )
     p.add_argument("--timeout", type=float, default=60, metavar="S", help="seconds that a check may take (default: 60)")
+    p.add_argument(
+        "--pictures",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="drawings of layouts in what is shown under the pointer; auto: not for editors in terminals",
+    )
     p.add_argument("--log", metavar="FILE", help="write there what goes on")
     p.add_argument("--stdio", action="store_true", help="as it is anyway; some clients say so")
     return p
@@ -79,7 +85,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         logging.basicConfig(level=logging.ERROR)
     try:
-        from cute_dialect.tools.lsp.server import Settings, make_server
+        from cute_dialect.tools.lsp.features import make_server
+        from cute_dialect.tools.lsp.server import Settings
     except ModuleNotFoundError as e:
         from cute_dialect.runtime.settings import missing_package
 
@@ -88,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"cute-lsp: error: {missing}", file=sys.stderr)
         return 1
-    server = make_server(Settings(options.pipeline, options.chip, options.delay, options.timeout))
+    server = make_server(Settings(options.pipeline, options.chip, options.delay, options.timeout, options.pictures))
     received, sent = os.dup(0), os.dup(1)  # nothing that prints may write between messages
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)

@@ -202,7 +202,8 @@ def _operands(op: type[IRDLOperation]) -> list[str]:
 _PROPERTY = {"DenseArrayBase": "`array<i32: …>`", "IntegerAttr": "`i32`", "UnitAttr": "unit"}
 
 
-def _properties(op: type[IRDLOperation]) -> Iterator[str]:
+def properties(op: type[IRDLOperation]) -> Iterator[str]:
+    """Give the properties of an op: name, whether it may be left out, what it is."""
     for name, definition in op.get_irdl_definition().properties.items():
         kind = next((v for k, v in _PROPERTY.items() if k in str(definition.constr)), "")
         how = " (optional)" if isinstance(definition, OptionalDef) else ""
@@ -224,29 +225,32 @@ def _effects(op: type[Operation]) -> str:
     return ", ".join(words)
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
+    """Return a text whose code stands in single backquotes, as Markdown has it."""
     return text.replace("``", "`")
+
+
+def facts(op: type[IRDLOperation]) -> list[str]:
+    """Return a line for each: the operands, the properties, the results and the effects of an op."""
+    lists = [
+        ("operands", _operands(op)),
+        ("properties", list(properties(op))),
+        ("results", list(_arguments(op.get_irdl_definition().results))),
+    ]
+    effects = _effects(op)
+    return [f"- {what}: " + "; ".join(items) for what, items in lists if items] + [f"- {effects}"] * bool(effects)
 
 
 def op_text(op: type[IRDLOperation]) -> str:
     """Return the entry of one op."""
-    definition = op.get_irdl_definition()
     doc = sections(op.__doc__)
-    out = [f"### `{op.name}`", "", _code(doc.summary), ""]
+    out = [f"### `{op.name}`", "", code(doc.summary), ""]
     if doc.syntax:
-        out += ["Syntax: " + _code(doc.syntax).replace("\n", " "), ""]
-    lists = [
-        ("operands", _operands(op)),
-        ("properties", list(_properties(op))),
-        ("results", list(_arguments(definition.results))),
-    ]
-    out += [f"- {what}: " + "; ".join(items) for what, items in lists if items]
-    effects = _effects(op)
-    if effects:
-        out.append(f"- {effects}")
+        out += ["Syntax: " + code(doc.syntax).replace("\n", " "), ""]
+    out += facts(op)
     out.append("")
     if doc.inference:
-        out += ["Inference: " + _code(doc.inference).replace("\n", " "), ""]
+        out += ["Inference: " + code(doc.inference).replace("\n", " "), ""]
     if doc.example:
         out += ["```mlir", annotated(doc.example), "```", ""]
     return "\n".join(out)
@@ -255,7 +259,7 @@ def op_text(op: type[IRDLOperation]) -> str:
 def _type_lines(attributes: Sequence[type[Attribute]]) -> Iterator[str]:
     for attribute in attributes:
         doc = cleandoc(attribute.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-        yield f"| `!{attribute.name}` | {_code(doc)} |".replace("<N>>`", "<N>>`")
+        yield f"| `!{attribute.name}` | {code(doc)} |".replace("<N>>`", "<N>>`")
 
 
 def _is_type(attribute: type[Attribute]) -> bool:
@@ -270,7 +274,7 @@ def dialect_text() -> str:
     out = [INTRO, "## Value types", "", "An attribute `#cute.…` of the same text exists for each of them.", ""]
     out += ["| type | is | example |", "|---|---|---|"]
     for kind, type_ in TYPES.items():
-        summary = _code(cleandoc(type_.__doc__ or ""))
+        summary = code(cleandoc(type_.__doc__ or ""))
         out.append(f'| `!cute.{kind}` | {summary} | `!cute.{kind}<"{EXAMPLE_OF_TYPE[kind]}">` |')
     core = set(TYPES.values())
     others = [a for d in (cute, nvgpu) for a in d.attributes if _is_type(a) and a not in core]

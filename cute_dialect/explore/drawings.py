@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.algebra.values import AnyLayout
+    from cute_dialect.viz.drawing import Drawing
 
-__all__ = ["Drawings", "Value", "drawings_of"]
+__all__ = ["Drawings", "Value", "drawing_of", "drawings_of", "layout_of"]
 
 FEW = 1 << 11
 """Cells of a layout beyond which it is named, not drawn."""
@@ -57,12 +58,12 @@ def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
             if value.type not in keys:
                 keys[value.type] = _draw(value.type, pictures)
             made = Value(f"%{value.name_hint}" if value.name_hint else "", _text(value.type), keys[value.type])
-            if (made.drawing or _layout(value.type) is not None) and made not in seen:
+            if (made.drawing or layout_of(value.type) is not None) and made not in seen:
                 seen.append(made)
     named: dict[int, Value] = {}
     for line, (name, type) in enumerate(type_names(module).items()):  # a line each, at the top of the trace
         key = keys[type] if type in keys else _draw(type, pictures)
-        if key or _layout(type) is not None:
+        if key or layout_of(type) is not None:
             named[line] = Value(f"!{name}", _text(type), key)
     return Drawings({g: v for g, v in values.items() if v}, named, pictures)
 
@@ -77,7 +78,7 @@ def _text(type: Attribute) -> str:
     return text if len(text) < 240 else f"{text[:237]}..."
 
 
-def _layout(type: Attribute) -> AnyLayout | None:
+def layout_of(type: Attribute) -> AnyLayout | None:
     """Return the layout of a type of the core, if it has one."""
     from cute_dialect.algebra.values import ComposedLayout, Layout
 
@@ -87,8 +88,8 @@ def _layout(type: Attribute) -> AnyLayout | None:
     return None
 
 
-def _draw(type: Attribute, pictures: dict[str, str]) -> str:
-    """Draw the layout of a type, if it is known and small enough; return the key of its drawing, or nothing."""
+def drawing_of(type: Attribute) -> Drawing | None:
+    """Draw the layout of a type; None where there is none, or where it is not known or too large."""
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.algebra.trees import is_static, product
     from cute_dialect.algebra.values import ComposedLayout
@@ -96,21 +97,25 @@ def _draw(type: Attribute, pictures: dict[str, str]) -> str:
     from cute_dialect.viz.errors import DrawingError
     from cute_dialect.viz.threads import draw_tv
 
-    if len(pictures) >= _MOST:
-        return ""
     try:
         if type.name == "cute.tiled_copy":
-            drawing = draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
-        else:
-            layout = _layout(type)
-            if layout is None:
-                return ""
-            outer = layout.outer if isinstance(layout, ComposedLayout) else layout
-            size = product(outer.shape)
-            if not is_static(outer.shape) or not isinstance(size, int) or not 1 < size <= FEW:
-                return ""
-            drawing = draw(layout)
+            return draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
+        layout = layout_of(type)
+        if layout is None:
+            return None
+        outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+        size = product(outer.shape)
+        if not is_static(outer.shape) or not isinstance(size, int) or not 1 < size <= FEW:
+            return None
+        return draw(layout)
     except (DrawingError, AlgebraError):
+        return None
+
+
+def _draw(type: Attribute, pictures: dict[str, str]) -> str:
+    """Draw the layout of a type, if it is known and small enough; return the key of its drawing, or nothing."""
+    drawing = drawing_of(type) if len(pictures) < _MOST else None
+    if drawing is None:
         return ""
     key = f"d{len(pictures)}"
     pictures[key] = re.sub(r"\n+", "\n", drawing.fragment)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import gc
 from importlib import import_module
 
-for name in ("lang", "front.compiling", "tools.opt_chunk", "tools.lsp.mlir_analysis", "tools.lsp.python_analysis"):
+for name in (
+    "lang",
+    "front.compiling",
+    "tools.opt_chunk",
+    "tools.lsp.mlir_analysis",
+    "tools.lsp.python_analysis",
+    "tools.lsp.catalogue",
+    "tools.lsp.pictures",
+):
     import_module(f"cute_dialect.{name}")
 import_module("cute_dialect.tools.lsp.workers").warm_up()
 gc.freeze()

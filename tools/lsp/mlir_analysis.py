@@ -18,14 +18,13 @@ from cute_dialect.ir.verifier import verify
 from cute_dialect.tools.check_mlir import check_source
 from cute_dialect.tools.lsp.fixes import fix_of
 from cute_dialect.tools.lsp.mlir_text import MlirText, Op
-from cute_dialect.tools.lsp.records import Analysis, Hint, Place, Problem, Related, Span
+from cute_dialect.tools.lsp.records import LONGEST_LABEL, Analysis, Hint, Place, Problem, Related, Span
 
 __all__ = ["analyse_mlir"]
 
 _MARKED = re.compile(r'["%@!#^]?[\w.$]+"?')
 _UNDECLARED = re.compile(r"use of undeclared SSA value name '(%[^']+)'")
 _SEPARATOR = re.compile(r"^// -----[ \t\r]*$", re.MULTILINE)
-_LONGEST_LABEL = 60
 _MOST_ERRORS = 20
 _SECONDS = 3.0
 """No error is looked for after the first ones for longer than this."""
@@ -122,7 +121,7 @@ def _types(module: ModuleOp, source: Source, types: dict[Place, str], hints: lis
             whole = ", ".join(mine)
             types[Place(line - 1, column - 1)] = whole
             if any(t.startswith("!cute") and not _is_said(t, said) for t in mine):
-                label = whole if len(whole) <= _LONGEST_LABEL else whole[: _LONGEST_LABEL - 1] + "…"
+                label = whole if len(whole) <= LONGEST_LABEL else whole[: LONGEST_LABEL - 1] + "…"
                 hints.append(Hint(line - 1, column - 1 + name.end - name.start, f": {label}", whole))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 
 from cute_dialect.tools.check_python import check_python
 from cute_dialect.tools.check_report import Finding
 from cute_dialect.tools.lsp.fixes import fix_of
-from cute_dialect.tools.lsp.records import Analysis, Problem, Related, Span
+from cute_dialect.tools.lsp.records import LONGEST_LABEL, Analysis, Hint, Known, Place, Problem, Related, Span
+from cute_dialect.tools.lsp.traced_values import watched
 
 __all__ = ["analyse_python"]
 
@@ -16,10 +18,19 @@ _WORD = re.compile(r"[\w.]+")
 
 
 def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
-    """Return the diagnostics of a text, as ``cute-check`` gives them, and what the values of traced functions are."""
-    found, _ = check_python(file, chip, True, False, text)
+    """Return the diagnostics of a text, as ``cute-check`` gives them, and what the names of traced functions were."""
+    with watched(os.path.abspath(file), text) as known:
+        found, _ = check_python(file, chip, True, False, text)
     lines = text.splitlines()
-    return Analysis(tuple(_problem(f, file, lines) for f in found))
+    return Analysis(tuple(_problem(f, file, lines) for f in found), tuple(_hints(known)), {}, known)
+
+
+def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
+    """Give what is shown behind the names that statements bind to what has a layout."""
+    for at, one in sorted(known.items()):
+        if one.drawn and not one.argument:
+            label = one.text if len(one.text) <= LONGEST_LABEL else one.text[: LONGEST_LABEL - 1] + "…"
+            yield Hint(at.line, at.column + len(one.name), f": {label}", one.text)
 
 
 def _problem(f: Finding, file: str, lines: list[str]) -> Problem:

@@ -1,15 +1,17 @@
-"""The server of ``cute-lsp``: what an editor asks, answered from the text as the editor has it.
+"""The state of ``cute-lsp``: documents, what is known of them, and what has been asked of workers.
 
-Names are looked up in the text; diagnostics, types and hints come from an analysis of the newest text, in a process of
-its own (:mod:`.workers`).  What a stale analysis finds is dropped.
+Diagnostics, types and hints come from an analysis of the newest text, in a process of its own (:mod:`.workers`).  What
+a stale analysis finds is dropped.  :mod:`.features` answers what an editor asks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -17,10 +19,20 @@ from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
 from cute_dialect import __version__
-from cute_dialect.tools.lsp.records import Analysis, Problem, Span
+from cute_dialect.tools.lsp import workers
+from cute_dialect.tools.lsp.records import Analysis, Catalogue, Known, Picture, Place, Problem, Span
+from cute_dialect.tools.lsp.views import View
 from cute_dialect.tools.lsp.workers import Job, Task
 
-__all__ = ["Settings", "make_server"]
+__all__ = ["CuteServer", "Settings"]
+
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Seconds that a question about types waits for the analysis of the newest text."""
+
+MOST_KEPT = 512
+"""Pictures and documentation that are kept."""
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -31,12 +43,15 @@ _SEVERITIES = {
 
 
 class Settings(NamedTuple):
-    """Options of the program.  ``delay``: seconds without a change before a text is checked; ``timeout``: seconds."""
+    """Options of the program.  ``delay``: seconds without a change before a text is checked; ``timeout``: seconds;
+    ``pictures``: "always", "never", or "auto", for clients that are not known to show text alone.
+    """
 
     pipeline: str = "base"
     chip: str = ""
     delay: float = 0.15
     timeout: float = 60.0
+    pictures: str = "auto"
 
 
 @dataclass
@@ -47,6 +62,10 @@ class _Open:
     task: asyncio.Task[None] | None = None
     analysis: Analysis = field(default_factory=Analysis)
     analysed: int = -1
+    known: dict[Place, Known] = field(default_factory=dict[Place, Known])
+    """Of Python: what names were in the newest version that could be traced."""
+    view: View | None = None
+    viewed: int = -1
 
 
 class CuteServer(LanguageServer):
@@ -56,18 +75,71 @@ class CuteServer(LanguageServer):
         super().__init__("cute-lsp", __version__)  # pyright: ignore[reportUnknownMemberType]
         self.settings = settings
         self.documents: dict[str, _Open] = {}
+        self._kept: dict[object, asyncio.Task[Any]] = {}
+        self.client = ""
+        """The name of the client."""
 
     def language(self, document: TextDocument) -> str:
         """Return "mlir" or "python", or nothing for a file of another kind."""
         name = document.filename or document.uri
         if document.language_id == "python" or name.endswith(".py"):
-            return "python"
+            return "python" if "cute_dialect" in document.source else ""
         return "mlir" if document.language_id == "mlir" or name.endswith(".mlir") else ""
 
-    def analysis(self, uri: str) -> Analysis:
-        """Return what is known of the text as it is now; nothing while that is being found out."""
+    def view(self, uri: str) -> tuple[str, View]:
+        """Return the language of a document and its text as it is now."""
+        document = self.workspace.get_text_document(uri)
         state = self.documents.get(uri)
-        return state.analysis if state is not None and state.analysed == state.version else Analysis()
+        if state is None:
+            return self.language(document), View(document)
+        if state.view is None or state.viewed != state.version:
+            state.view, state.viewed = View(document), state.version
+        return self.language(document), state.view
+
+    async def analysis(self, uri: str, seconds: float = PATIENCE) -> Analysis:
+        """Return what is known of the text as it is now; nothing if that takes longer than that."""
+        state = self.documents.get(uri)
+        if state is None:
+            return Analysis()
+        version = state.version
+        if state.analysed != version and state.task is not None and seconds > 0:
+            await asyncio.wait([state.task], timeout=seconds)
+        return state.analysis if state.analysed == version == state.version else Analysis()
+
+    def known(self, uri: str) -> dict[Place, Known]:
+        """Return what the names of a text of Python were when it could last be traced."""
+        state = self.documents.get(uri)
+        return state.known if state is not None else {}
+
+    # -------------------------------------------------------------------------------------------------- work elsewhere
+
+    async def catalogue(self) -> Catalogue:
+        """Return all that can be named; collected once."""
+        found = await self._once("catalogue", workers.catalogue, workers.no_catalogue)
+        if not found.ops:
+            self._kept.pop("catalogue", None)  # the next one who asks tries again
+        return found
+
+    async def picture(self, drawn: str) -> Picture:
+        """Return a type or a layout as a picture."""
+        return await self._once(("picture", drawn), partial(workers.picture, drawn), workers.no_picture)
+
+    async def documentation(self, kind: str, name: str) -> str:
+        """Return what is known of something of the catalogue in Markdown."""
+        return await self._once((kind, name), partial(workers.documentation, kind, name), workers.no_documentation)
+
+    async def _once(self, key: object, work: Callable[[], T], failed: Callable[[str], T]) -> T:
+        """Do a piece of work in a process of its own, unless it has been done or is under way."""
+        task: asyncio.Task[T | None] | None = self._kept.get(key)
+        if task is None:
+            while len(self._kept) >= MOST_KEPT:
+                self._kept.pop(next(k for k in self._kept if k != "catalogue"))
+            task = asyncio.ensure_future(asyncio.to_thread(Job(work, failed).run, self.settings.timeout))
+            self._kept[key] = task
+        found = await asyncio.shield(task)
+        return failed("it was stopped") if found is None else found
+
+    # ----------------------------------------------------------------------------------------------------- diagnostics
 
     def changed(self, uri: str) -> None:
         """Check a document soon; a check that runs is stopped."""
@@ -87,19 +159,13 @@ class CuteServer(LanguageServer):
     async def _check(self, uri: str, state: _Open, version: int) -> None:
         await asyncio.sleep(self.settings.delay)
         document = self.workspace.get_text_document(uri)
-        language = self.language(document)
-        text = document.source
+        language, view = self.view(uri)
         file = to_fs_path(uri) or uri
-        if language == "python":
-            if "cute_dialect" not in text:
-                language = ""
-            task = Task("python", file, text, chip=self.settings.chip)
-        else:
-            task = Task("mlir", file, text, self.settings.pipeline)
-        if not language:
-            result: Analysis | None = Analysis()
-        else:
-            job = Job(task)
+        result: Analysis | None = Analysis()
+        if language:
+            chip = self.settings.chip if language == "python" else ""
+            task = Task("python" if language == "python" else "mlir", file, view.text, self.settings.pipeline, chip)
+            job = Job(partial(workers.analyse, task), workers.told)
             try:
                 result = await asyncio.to_thread(job.run, self.settings.timeout)
             except asyncio.CancelledError:
@@ -108,29 +174,24 @@ class CuteServer(LanguageServer):
         if result is None or state.version != version:
             return
         state.analysis, state.analysed = result, version
+        state.known = result.known or state.known
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(
-                uri, [self._diagnostic(document, file, p) for p in result.problems], document.version
+                uri, [self._diagnostic(view, file, p) for p in result.problems], document.version
             )
         )
-        if self.client_capabilities.workspace is not None and self.client_capabilities.workspace.inlay_hint is not None:
+        capable = self.client_capabilities.workspace
+        if capable is not None and capable.inlay_hint is not None and capable.inlay_hint.refresh_support:
             self.workspace_inlay_hint_refresh(None)
 
-    def range(self, document: TextDocument, span: Span) -> types.Range:
-        """Return a span in the units of the client."""
-        found = types.Range(
-            types.Position(span.line, span.column), types.Position(span.end_line, max(span.end_column, span.column))
-        )
-        return document.position_codec.range_to_client_units(document.lines, found)
-
-    def _diagnostic(self, document: TextDocument, file: str, p: Problem) -> types.Diagnostic:
+    def _diagnostic(self, view: View, file: str, p: Problem) -> types.Diagnostic:
         here = os.path.abspath(p.file) == os.path.abspath(file) if p.file else True
         span = p.span if here else Span(0, 0, 0, 1)
         message = p.message if here else f"{p.file}:{p.span.line + 1}: {p.message}"
         related = [
             types.DiagnosticRelatedInformation(
                 types.Location(
-                    from_fs_path(os.path.abspath(r.file)) or document.uri,
+                    from_fs_path(os.path.abspath(r.file)) or view.uri,
                     types.Range(
                         types.Position(r.span.line, r.span.column), types.Position(r.span.end_line, r.span.end_column)
                     ),
@@ -141,7 +202,7 @@ class CuteServer(LanguageServer):
             if r.file
         ]
         return types.Diagnostic(
-            self.range(document, span),
+            view.span(span),
             message,
             severity=_SEVERITIES.get(p.severity, types.DiagnosticSeverity.Error),
             code=p.code,
@@ -149,45 +210,3 @@ class CuteServer(LanguageServer):
             related_information=related or None,
             data={"fix": p.fix} if p.fix and here else None,
         )
-
-
-def make_server(settings: Settings) -> CuteServer:
-    """Make the server; ``start_io`` runs it."""
-    server = CuteServer(settings)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def opened(ls: CuteServer, params: types.DidOpenTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
-        ls.changed(params.text_document.uri)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(ls: CuteServer, params: types.DidChangeTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
-        ls.changed(params.text_document.uri)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def saved(ls: CuteServer, params: types.DidSaveTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
-        if params.text_document.uri.endswith(".py"):  # what it imports may be new on disk
-            ls.changed(params.text_document.uri)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(ls: CuteServer, params: types.DidCloseTextDocumentParams) -> None:  # pyright: ignore[reportUnusedFunction]
-        ls.closed(params.text_document.uri)
-
-    @server.feature(
-        types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]),
-    )
-    def actions(ls: CuteServer, params: types.CodeActionParams) -> list[types.CodeAction]:  # pyright: ignore[reportUnusedFunction]
-        found: list[types.CodeAction] = []
-        for d in params.context.diagnostics:
-            fix = d.data.get("fix") if isinstance(d.data, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            if not isinstance(fix, str):
-                continue
-            edit = types.WorkspaceEdit({params.text_document.uri: [types.TextEdit(d.range, fix)]})
-            found.append(
-                types.CodeAction(
-                    f"Write {fix}", types.CodeActionKind.QuickFix, diagnostics=[d], is_preferred=True, edit=edit
-                )
-            )
-        return found
-
-    return server

@@ -1,0 +1,298 @@
+"""What ``cute-lsp`` answers: each request of the protocol, by the functions of the language of the document."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TypeAlias
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from cute_dialect.tools.lsp import mlir_features, python_features
+from cute_dialect.tools.lsp.records import Hint, Picture, Place
+from cute_dialect.tools.lsp.server import CuteServer, Settings
+from cute_dialect.tools.lsp.views import View
+
+__all__ = ["draws", "make_server", "shown"]
+
+_Positioned: TypeAlias = (
+    types.DefinitionParams
+    | types.ReferenceParams
+    | types.DocumentHighlightParams
+    | types.PrepareRenameParams
+    | types.RenameParams
+)
+
+TEXT_CLIENTS = ("neovim", "vim", "helix", "eglot", "emacs", "kakoune", "kak-lsp", "coc.nvim")
+"""What begins the names of clients that would show a picture as a page of letters."""
+
+_TRIGGERS = ("%", "@", "!", "#", "^", ".", "-", '"')
+
+
+def make_server(settings: Settings) -> CuteServer:
+    """Make the server; ``start_io`` runs it."""
+    server = CuteServer(settings)
+    _add_documents(server)
+    _add_questions(server)
+    _add_names(server)
+    return server
+
+
+# pyright: reportUnusedFunction=false
+def _add_documents(server: CuteServer) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(ls: CuteServer, params: types.InitializeParams) -> None:
+        ls.client = params.client_info.name if params.client_info is not None else ""
+
+    @server.feature(types.INITIALIZED)
+    async def ready(ls: CuteServer, params: types.InitializedParams) -> None:
+        await ls.catalogue()  # so that it is there when it is asked for
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(ls: CuteServer, params: types.DidOpenTextDocumentParams) -> None:
+        ls.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(ls: CuteServer, params: types.DidChangeTextDocumentParams) -> None:
+        ls.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(ls: CuteServer, params: types.DidSaveTextDocumentParams) -> None:
+        if params.text_document.uri.endswith(".py"):  # what it imports may be new on disk
+            ls.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(ls: CuteServer, params: types.DidCloseTextDocumentParams) -> None:
+        ls.closed(params.text_document.uri)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix]),
+    )
+    def actions(ls: CuteServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+        found: list[types.CodeAction] = []
+        for d in params.context.diagnostics:
+            fix = d.data.get("fix") if isinstance(d.data, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if not isinstance(fix, str):
+                continue
+            edit = types.WorkspaceEdit({params.text_document.uri: [types.TextEdit(d.range, fix)]})
+            found.append(
+                types.CodeAction(
+                    f"Write {fix}", types.CodeActionKind.QuickFix, diagnostics=[d], is_preferred=True, edit=edit
+                )
+            )
+        return found
+
+
+def _add_questions(server: CuteServer) -> None:
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(ls: CuteServer, params: types.HoverParams) -> types.Hover | None:
+        language, view = ls.view(params.text_document.uri)
+        offset = view.offset(params.position)
+        found = None
+        if language == "mlir":
+            found = await _hover_mlir(ls, view, offset)
+        elif language == "python":
+            found = await _hover_python(ls, view, offset)
+        if found is None or not found[0]:
+            return None
+        text, start, end = found
+        return types.Hover(_content(ls, text), view.range(start, end))
+
+    @server.feature(
+        types.TEXT_DOCUMENT_COMPLETION,
+        types.CompletionOptions(trigger_characters=list(_TRIGGERS), resolve_provider=True),
+    )
+    async def completion(ls: CuteServer, params: types.CompletionParams) -> types.CompletionList:
+        language, view = ls.view(params.text_document.uri)
+        offset = view.offset(params.position)
+        items: list[types.CompletionItem] = []
+        if language == "mlir":
+            known = await ls.analysis(params.text_document.uri, 0)
+            items = mlir_features.completions(view, offset, await ls.catalogue(), known)
+        elif language == "python":
+            items = python_features.completions(view, offset, await ls.catalogue())
+        return types.CompletionList(is_incomplete=False, items=items)
+
+    @server.feature(types.COMPLETION_ITEM_RESOLVE)
+    async def resolve(ls: CuteServer, item: types.CompletionItem) -> types.CompletionItem:
+        kind, name = _asked(item.data)
+        text = await ls.documentation(kind, name) if name else ""
+        if text:
+            item.documentation = types.MarkupContent(types.MarkupKind.Markdown, text)
+        return item
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    async def hints(ls: CuteServer, params: types.InlayHintParams) -> list[types.InlayHint]:
+        found = await ls.analysis(params.text_document.uri)
+        _, view = ls.view(params.text_document.uri)
+        first, last = params.range.start.line, params.range.end.line
+        return [_hint(view, h) for h in found.hints if first <= h.line <= last]
+
+
+def _add_names(server: CuteServer) -> None:
+    def view_of(ls: CuteServer, params: _Positioned) -> tuple[View, int] | None:
+        language, view = ls.view(params.text_document.uri)
+        return (view, view.offset(params.position)) if language == "mlir" else None
+
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    def definition(ls: CuteServer, params: types.DefinitionParams) -> types.Location | None:
+        at = view_of(ls, params)
+        return mlir_features.definition(*at) if at is not None else None
+
+    @server.feature(types.TEXT_DOCUMENT_REFERENCES)
+    def references(ls: CuteServer, params: types.ReferenceParams) -> list[types.Location]:
+        at = view_of(ls, params)
+        return mlir_features.references(*at, params.context.include_declaration) if at is not None else []
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlights(ls: CuteServer, params: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
+        at = view_of(ls, params)
+        return mlir_features.highlights(*at) if at is not None else []
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def symbols(ls: CuteServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        language, view = ls.view(params.text_document.uri)
+        return mlir_features.symbols(view) if language == "mlir" else []
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare(ls: CuteServer, params: types.PrepareRenameParams) -> types.Range | None:
+        at = view_of(ls, params)
+        name = at[0].names.at(at[1]) if at is not None else None
+        if at is None or name is None or at[0].names.definition(name) is None:
+            return None
+        return at[0].range(name.start, name.end)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    def rename(ls: CuteServer, params: types.RenameParams) -> types.WorkspaceEdit | None:
+        at = view_of(ls, params)
+        if at is None:
+            return None
+        try:
+            return types.WorkspaceEdit({at[0].uri: mlir_features.renamed(*at, params.new_name)})
+        except ValueError as e:
+            raise JsonRpcInvalidParams(str(e)) from e
+
+
+# --------------------------------------------------------------------------------------------------------------- hover
+
+
+async def _hover_mlir(ls: CuteServer, view: View, offset: int) -> tuple[str, int, int] | None:
+    """Return what is known of what is at an offset, in Markdown, and where that begins and ends."""
+    catalogue = await ls.catalogue()
+    found = mlir_features.subject(view, offset, catalogue)
+    if found is None:
+        return None
+    names = view.names
+    if found.kind == "value":
+        text = await _value(ls, view, offset)
+    elif found.kind in ("alias", "type", "attribute"):
+        text = f"```mlir\n{found.name} = {found.text}\n```" if found.kind == "alias" and found.text else ""
+        if found.kind != "alias":
+            text = await ls.documentation(found.kind, found.name)
+        if found.text.startswith("!"):
+            text += _shown(ls, await ls.picture(mlir_features.expanded(names, found.text)))
+    elif found.kind == "symbol":
+        text = f"```mlir\n{found.text}\n```" if found.text else ""
+    elif found.kind == "property":
+        text = f"`{found.name}`{': ' if found.text else ''}{found.text}, a property of `{found.op}`"
+    else:
+        text = await ls.documentation(found.kind, found.name)
+    return text, found.start, found.end
+
+
+async def _value(ls: CuteServer, view: View, offset: int) -> str:
+    """Return what a value is: its type, the layout of that as a picture, and the op that makes it."""
+    name = view.names.at(offset)
+    origin = view.names.definition(name) if name is not None else None
+    if name is None or origin is None:
+        return ""
+    told = (await ls.analysis(view.uri)).types.get(view.place(origin.start), "")
+    text = f"```mlir\n{name.text}{' : ' if told else ''}{told}\n```"
+    if told.startswith("!cute"):
+        text += _shown(ls, await ls.picture(told))
+    op = view.names.op_at(origin.start)
+    if op is None or not op.start <= origin.start < op.at:
+        return text
+    catalogue = await ls.catalogue()
+    entry = catalogue.ops.get(mlir_features.full_name(op.name, catalogue))
+    line = mlir_features.defined_as(view.names, origin).partition("\n")[0]
+    return f"{text}\n\n```mlir\n{line}\n```" + (f"\n\n`{op.name}`: {entry.summary}" if entry is not None else "")
+
+
+async def _hover_python(ls: CuteServer, view: View, offset: int) -> tuple[str, int, int] | None:
+    """Return the same of a text of Python: a public name of the language, or what a name was in a trace."""
+    public = python_features.public_at(view, offset, await ls.catalogue())
+    if public is not None:
+        return await ls.documentation("python", public[0]), public[1], public[2]
+    await ls.analysis(view.uri)
+    known = python_features.known_at(view, offset, ls.known(view.uri))
+    if known is None:
+        return None
+    one, start, end = known
+    text = f"```python\n{one.name}: {one.text}\n```"
+    if one.drawn:
+        text += _shown(ls, await ls.picture(one.drawn))
+    return text, start, end
+
+
+def _shown(ls: CuteServer, picture: Picture) -> str:
+    """Return a picture in Markdown for the client."""
+    return shown(picture, draws(ls.settings.pictures, ls.client, _takes_markdown(ls)))
+
+
+def shown(picture: Picture, drawn: bool) -> str:
+    """Return a picture in Markdown: the drawing, where the client shows drawings, and the table.
+
+    >>> shown(Picture("<svg/>", "", ""), True), shown(Picture("<svg/>", "", ""), False)
+    ('\\n\\n![layout](data:image/svg+xml;base64,PHN2Zy8+)', '')
+    """
+    parts: list[str] = []
+    if picture.svg and drawn:
+        data = base64.b64encode(picture.svg.encode()).decode()
+        parts.append(f"![layout](data:image/svg+xml;base64,{data})")
+    if picture.table:
+        parts.append(f"```text\n{picture.table.rstrip()}\n```")
+    if picture.note and drawn:
+        parts.append(picture.note)
+    return "".join(f"\n\n{p}" for p in parts)
+
+
+def draws(setting: str, client: str, markdown: bool) -> bool:
+    """Tell whether a client shows drawings: those that take Markdown do, except for those in terminals.
+
+    >>> draws("auto", "Visual Studio Code", True), draws("auto", "Neovim", True), draws("always", "Neovim", True)
+    (True, False, True)
+    """
+    if setting != "auto":
+        return setting == "always"
+    return markdown and not client.lower().startswith(TEXT_CLIENTS)
+
+
+def _takes_markdown(ls: CuteServer) -> bool:
+    capable = ls.client_capabilities.text_document
+    hover = capable.hover if capable is not None else None
+    return hover is not None and types.MarkupKind.Markdown in (hover.content_format or ())
+
+
+def _content(ls: CuteServer, text: str) -> types.MarkupContent:
+    """Return a text for the client, without what marks Markdown for one that does not take that."""
+    if _takes_markdown(ls):
+        return types.MarkupContent(types.MarkupKind.Markdown, text)
+    plain = re.sub(r"^```.*\n?|\*\*|`|!\[layout\]\([^)]*\)\n*", "", text, flags=re.MULTILINE)
+    return types.MarkupContent(types.MarkupKind.PlainText, plain.strip())
+
+
+def _hint(view: View, h: Hint) -> types.InlayHint:
+    return types.InlayHint(
+        view.position(Place(h.line, h.column)), h.label, kind=types.InlayHintKind.Type, tooltip=h.whole
+    )
+
+
+def _asked(data: object) -> tuple[str, str]:
+    """Return kind and name that a completion was sent with; nothing for data of another kind."""
+    if not isinstance(data, dict):
+        return "", ""
+    kind, name = data.get("kind"), data.get("name")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return (kind, name) if isinstance(kind, str) and isinstance(name, str) else ("", "")

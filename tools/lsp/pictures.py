@@ -1,0 +1,134 @@
+"""Layouts for who points at them: as a drawing that fits into a message to the editor, and as a table in text."""
+
+from __future__ import annotations
+
+import re
+
+from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from cute_dialect.algebra.layout_pictures import layout_table, thread_value_table
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static, product
+from cute_dialect.algebra.values import AnyLayout, ComposedLayout
+from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.explore.drawings import FEW, drawing_of, layout_of
+from cute_dialect.ir.context import make_context
+from cute_dialect.tools.lsp.records import Picture
+from cute_dialect.viz.drawing import Drawing
+from cute_dialect.viz.errors import DrawingError
+from cute_dialect.viz.layouts import draw_layout
+from cute_dialect.viz.subjects import layout_given
+from cute_dialect.viz.threads import draw_mma
+
+__all__ = ["picture_of"]
+
+FEW_IN_A_TABLE = 128
+"""Elements of a layout that is shown as a table of text."""
+
+WIDEST = 16
+"""Columns of such a table."""
+
+MOST_BYTES = 70_000
+"""Of an SVG file in a message: VS Code cuts what it shows at 100,000 characters, and base64 takes 4 for 3 bytes."""
+
+_TITLES = re.compile(r"<title>[^<]*</title>")
+_CELL = re.compile(r'<path data-k="[^"]*" class="(?P<fill>[^"]*)" d="(?P<where>[^"]*)"></path>\n?')
+_CELLS = re.compile(rf"(?:{_CELL.pattern.replace('?P<fill>', '').replace('?P<where>', '')})+")
+
+
+def picture_of(drawn: str) -> Picture:
+    """Draw a type of MLIR (``!cute.layout<"(4,2):(2,1)">``) or a layout (its text alone).
+
+    >>> print(picture_of("(2,2):(2,1)").table)
+    (2,2):(2,1)
+          0   1
+        +---+---+
+     0  | 0 | 1 |
+        +---+---+
+     1  | 2 | 3 |
+        +---+---+
+    """
+    try:
+        if not drawn.startswith("!"):
+            layout = layout_given(drawn).layout
+            return _picture(draw_layout(layout) if _count(layout) <= FEW else None, layout)
+        type = Parser(make_context(), drawn).parse_type()
+    except (ParseError, VerifyException, AlgebraError, DrawingError):
+        return Picture()
+    if type.name == "cute.tiled_copy":
+        return _shown(drawing_of(type), _thread_table(type), "cute-explore FILE")
+    row = _product(type)
+    if row is not None:
+        return _shown(draw_mma(row), "", f"cute-viz {row.name} -o x.svg")
+    return _picture(drawing_of(type), layout_of(type))
+
+
+def _picture(drawing: Drawing | None, layout: AnyLayout | None) -> Picture:
+    return Picture() if layout is None else _shown(drawing, _table(layout), f"cute-viz '{layout}' -o x.svg")
+
+
+def _shown(drawing: Drawing | None, table: str, command: str) -> Picture:
+    if drawing is None:
+        return Picture("", table)
+    svg = small(drawing.svg)
+    if len(svg) > MOST_BYTES:
+        return Picture("", table, f"Too large to be drawn here: `{command}` draws it.")
+    return Picture(svg, table)
+
+
+def small(svg: str) -> str:
+    """Return a drawing without what nobody sees who cannot point at its cells: one path for all of a colour.
+
+    >>> small('<path data-k="a" class="s0" d="M0 0h1"></path>\\n<path data-k="b" class="s0" d="M1 0h1"></path>')
+    '<path class="s0" d="M0 0h1M1 0h1"/>'
+    """
+
+    def joined(m: re.Match[str]) -> str:
+        fills: dict[str, str] = {}
+        for cell in _CELL.finditer(m[0]):
+            fills[cell["fill"]] = fills.get(cell["fill"], "") + cell["where"]
+        return "".join(f'<path class="{fill}" d="{where}"/>' for fill, where in fills.items())
+
+    return _CELLS.sub(joined, re.sub(r"\n+", "\n", _TITLES.sub("", svg)))
+
+
+def _count(layout: AnyLayout) -> int:
+    """Return the number of elements of a static layout; one that is not has too many."""
+    size = product((layout.outer if isinstance(layout, ComposedLayout) else layout).shape)
+    return size if isinstance(size, int) else FEW + 1
+
+
+def _table(layout: AnyLayout) -> str:
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    if not is_static(layout) or not 1 < _count(layout) <= FEW_IN_A_TABLE:
+        return ""
+    modes = outer.shape if isinstance(outer.shape, tuple) else (outer.shape,)
+    columns = product(modes[-1])
+    if not isinstance(columns, int) or columns > WIDEST:
+        return ""
+    try:
+        return layout_table(layout)
+    except AlgebraError:  # of more than two modes
+        return ""
+
+
+def _thread_table(type: Attribute) -> str:
+    data = getattr(type, "data")  # noqa: B009  (of a tiled copy alone)
+    if _count(data.layout_tv) > FEW_IN_A_TABLE // 2:
+        return ""
+    try:
+        return thread_value_table(data.layout_tv, data.tiler)
+    except AlgebraError:
+        return ""
+
+
+def _product(type: Attribute) -> MmaAtom | None:
+    """Return the instruction of an MMA atom or of a tiled MMA."""
+    row = getattr(getattr(type, "atom", type), "row", None)
+    try:
+        found = row() if callable(row) else row
+    except AlgebraError:
+        return None
+    return found if isinstance(found, MmaAtom) else None

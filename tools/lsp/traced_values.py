@@ -1,0 +1,160 @@
+"""What the names of a text of Python were bound to while its functions were traced.
+
+Python's trace function sees each line of the text end.  A name that is bound to something else then than before is
+noted at the place in the text where the line binds it, the first time that happens.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple, cast
+
+from cute_dialect.front.numeric import Numeric
+from cute_dialect.tools.lsp.records import Known, Place
+
+__all__ = ["bindings", "watched"]
+
+_LONGEST = 2000
+"""Characters of the text of a value."""
+
+_SHOWN = 16
+"""Elements of a tuple that are told."""
+
+
+class Binding(NamedTuple):
+    """Where a text binds a name, and whether that is an argument of a function."""
+
+    place: Place
+    argument: bool = False
+
+
+def bindings(text: str) -> dict[int, dict[str, Binding]]:
+    """Return, of each line (from 1), where the statement or signature that it is in binds which name.
+
+    >>> [(name, b.place.line, b.argument) for name, b in bindings("def f(a,\\n  b):\\n  c = a")[2].items()]
+    [('a', 0, True), ('b', 1, True)]
+    """
+    lines = text.splitlines()
+    found: dict[int, dict[str, Binding]] = {}
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return found
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.stmt):
+            continue
+        body = cast("Sequence[ast.stmt]", getattr(node, "body", ()))
+        end = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+        bound: dict[str, Binding] = {}
+        for part in _header(node):
+            if isinstance(part, ast.arg):
+                bound.setdefault(part.arg, Binding(_place(part, lines), True))
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                bound.setdefault(part.id, Binding(_place(part, lines)))
+        for line in range(node.lineno, max(end, node.lineno) + 1):
+            found.setdefault(line, {}).update(bound)
+    return found
+
+
+def _header(node: ast.AST) -> Iterator[ast.AST]:
+    """Give what a statement holds, without the statements in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.stmt | ast.Lambda):
+            yield child
+            yield from _header(child)
+
+
+def _place(node: ast.arg | ast.Name, lines: Sequence[str]) -> Place:
+    """Return the place of a node, whose column counts bytes of UTF-8."""
+    column = node.col_offset
+    line = lines[node.lineno - 1]
+    return Place(
+        node.lineno - 1, len(line.encode()[:column].decode(errors="replace")) if not line.isascii() else column
+    )
+
+
+@contextmanager
+def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
+    """Note what names are bound to in frames of a file meanwhile, by the place of the name in its text."""
+    places = bindings(text)
+    found: dict[Place, Known] = {}
+    seen: dict[FrameType, tuple[int, dict[str, object]]] = {}
+
+    def note(frame: FrameType) -> None:
+        line, before = seen.get(frame, (frame.f_code.co_firstlineno, {}))
+        now: dict[str, object] = dict(frame.f_locals)
+        here = places.get(line, {})
+        for name, (at, argument) in here.items():
+            if at in found or name not in now or (name in before and before[name] is now[name]):
+                continue
+            known = described(name, now[name])
+            if known is not None:
+                found[at] = known._replace(argument=argument)
+        seen[frame] = (frame.f_lineno, now)
+
+    def step(frame: FrameType, event: str, argument: object) -> Any:
+        if event in ("line", "return"):
+            note(frame)
+        if event == "return":
+            seen.pop(frame, None)
+        return step
+
+    def entered(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        note(frame)
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        yield found
+    finally:
+        sys.settrace(before)
+
+
+def described(name: str, value: object) -> Known | None:
+    """Return what a value is; None for what says nothing: modules, functions, classes, other people's objects.
+
+    >>> described("n", (3, True))
+    Known(name='n', text='(3, True)', drawn='', argument=False)
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return Known(name, repr(value)[:_LONGEST])
+    if isinstance(value, tuple | list):
+        items = cast("Sequence[object]", value)
+        parts = [described("", v) for v in items[:_SHOWN]]
+        more = ", …" if len(items) > _SHOWN else ""
+        return Known(name, f"({', '.join(p.text if p is not None else '…' for p in parts)}{more})"[:_LONGEST])
+    kind = type(value)
+    if isinstance(value, ModuleType | type) or not kind.__module__.startswith("cute_dialect."):
+        return None
+    if kind.__repr__ is object.__repr__ or kind.__module__.startswith("cute_dialect.front.jit"):
+        return None
+    try:
+        text = repr(value)
+    except Exception:  # of something that the file itself makes it of
+        return None
+    if isinstance(value, Numeric):
+        return Known(name, text[:_LONGEST])
+    type_text = text if text.startswith("!") else ""  # atoms and tiled operations are their type
+    said = text if text.lower().startswith(kind.__name__.lower()) or type_text else f"{kind.__name__} {text}"
+    return Known(name, said[:_LONGEST], type_text or _layout_text(value))
+
+
+def _layout_text(value: object) -> str:
+    """Return the text of the layout of a layout or a tensor of the language; nothing for anything else."""
+    from cute_dialect.algebra.leaf import AlgebraError
+    from cute_dialect.viz.errors import DrawingError
+    from cute_dialect.viz.subjects import layout_given
+
+    if isinstance(value, tuple | list):
+        return ""
+    try:
+        return str(layout_given(value).layout)
+    except (DrawingError, AlgebraError, TypeError):
+        return ""
