@@ -246,10 +246,15 @@ class MlirText:
 
     def op_at(self, offset: int) -> Op | None:
         """Return the innermost op that an offset is in."""
+        return next(self.ops_around(offset), None)
+
+    def ops_around(self, offset: int) -> Iterator[Op]:
+        """Give the ops that an offset is in, from the inside."""
         i = bisect_right(self._op_starts, offset) - 1
-        while i >= 0 and self.ops[i].end < offset:
+        while i >= 0:
+            if self.ops[i].end >= offset:
+                yield self.ops[i]
             i = self._around[i]
-        return self.ops[i] if i >= 0 else None
 
     def scope_at(self, offset: int) -> int:
         """Return the number of the innermost braces around an offset."""
@@ -291,8 +296,9 @@ class MlirText:
 
     def values_at(self, offset: int) -> list[Name]:
         """Return the values that can be named at an offset, those of the innermost braces first."""
-        scopes = self.visible(self.scope_at(offset))
-        return [n for scope in scopes for n in reversed(self._values.get(scope, [])) if n.end < offset]
+        own = [(op.start, op.at) for op in self.ops_around(offset)]  # where the results are that are not there yet
+        found = (n for s in self.visible(self.scope_at(offset)) for n in reversed(self._values.get(s, [])))
+        return [n for n in found if n.end < offset and not any(a <= n.start < b for a, b in own)]
 
     def definitions(self, kind: str) -> list[Name]:
         """Return the names of a kind where they are defined, in the order of the text."""

@@ -87,11 +87,11 @@ class CuteServer(LanguageServer):
         return "mlir" if document.language_id == "mlir" or name.endswith(".mlir") else ""
 
     def view(self, uri: str) -> tuple[str, View]:
-        """Return the language of a document and its text as it is now."""
-        document = self.workspace.get_text_document(uri)
+        """Return the language of a document and its text as it is now; of one that is not open, nothing."""
         state = self.documents.get(uri)
         if state is None:
-            return self.language(document), View(document)
+            return "", View(TextDocument(uri, ""))
+        document = self.workspace.get_text_document(uri)
         if state.view is None or state.viewed != state.version:
             state.view, state.viewed = View(document), state.version
         return self.language(document), state.view

@@ -33,12 +33,9 @@ class View:
 
     def offset(self, position: types.Position) -> int:
         """Return the offset of the client's position; one outside the text is the nearest inside."""
-        if position.line < 0:
-            return 0
         if position.line >= len(self.lines):
             return len(self.text)
-        here = types.Position(position.line, max(position.character, 0))
-        column = self._codec.position_from_client_units(self.lines, here).character
+        column = self._codec.position_from_client_units(self.lines, position).character
         return min(self._starts[position.line] + min(column, self.length(position.line)), len(self.text))
 
     def length(self, line: int) -> int:
@@ -49,10 +46,6 @@ class View:
         """Return line and column of an offset."""
         line = min(max(bisect_right(self._starts, offset) - 1, 0), len(self.lines) - 1)
         return Place(line, offset - self._starts[line])
-
-    def offset_of(self, place: Place) -> int:
-        """Return the offset of a line and a column."""
-        return self._starts[min(place.line, len(self.lines) - 1)] + place.column
 
     def line_before(self, offset: int) -> str:
         """Return the text of the line of an offset that stands before it."""

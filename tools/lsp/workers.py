@@ -44,6 +44,13 @@ _FIRST = """func.func @f(%n: !cute.int_tuple<"?">) -> !cute.layout<"?:1"> {
 }
 """
 
+_FIRST_KERNEL = """import cute_dialect.lang as cute
+
+@cute.kernel
+def first(x: cute.Tensor["f32", 8]):
+    x[0] = x[1]
+"""
+
 
 class Task(NamedTuple):
     """What to analyse: the path of a file, its text as the editor has it, and for what.
@@ -93,6 +100,7 @@ def picture(drawn: str) -> Picture:
 def warm_up() -> None:
     """Do a little of each kind of work, so that what it needs is there when processes are forked from this one."""
     analyse(Task("mlir", "first.mlir", _FIRST))
+    analyse(Task("python", "first.py", _FIRST_KERNEL))
     for kind, name in (("op", "cute.size"), ("op", "cute_nvgpu.none"), ("op", "gpu.none"), ("flag", "cse")):
         documentation(kind, name)
     picture("4:1")
