@@ -94,6 +94,7 @@ CASES = (
     "unit/op/test_torch_operators.py::test_what_is_added[[]False-shape[124]]",
     "unit/op/test_torch_operators.py::test_what_is_added[[]True-shape[03]]",
     "unit/op/test_typed_products.py::test_any_rows_and_majors[[]1-1-1]",
+    "unit/tools/test_gen_grammar.py::test_by_the_tokenizer_of_vs_code",
 )
 """Patterns of names, as ``pytest`` prints them."""
 
