@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import linecache
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from cute_dialect.front.errors import CuteError
 from cute_dialect.front.examples import examples_of
-from cute_dialect.front.jit import Traced
+from cute_dialect.front.jit import KernelFunction, Traced
 from cute_dialect.pipelines.compilation import CompileError as PassError
 from cute_dialect.tools.check_mlir import finding_of
 from cute_dialect.tools.check_report import Finding, Related
 
-__all__ = ["check_python", "functions_of", "imported"]
+__all__ = ["Checked", "Unchecked", "check_python", "functions_of", "imported"]
 
 
-def check_python(
-    file: str, chip: str | None, remarks: bool, verbose: bool, text: str | None = None
-) -> tuple[list[Finding], int]:
-    """Return what is wrong with the functions of a file, and how many were checked.
+class Unchecked(NamedTuple):
+    """A function that nothing says how to call: its name, its line, its decorator and its parameters as text."""
+
+    name: str
+    line: int
+    decorator: str
+    parameters: str
+
+    @property
+    def advice(self) -> str:
+        """How to give it an example, in lines of Python, where a value is to be written for each parameter."""
+        launch = ", grid=1, block=128" if self.decorator == "kernel" else ""
+        given = f"({self.parameters},)" if self.parameters and "," not in self.parameters else f"({self.parameters})"
+        head = f"@cute.example(lambda: {given}{launch})"
+        return f"{head}\n@cute.{self.decorator}\ndef {self.name}({self.parameters}): ..."
+
+
+class Checked(NamedTuple):
+    """What is wrong with the functions of a file, how many were checked, and which were not."""
+
+    found: list[Finding]
+    checked: int
+    unchecked: list[Unchecked]
+
+
+def check_python(file: str, chip: str | None, remarks: bool, verbose: bool, text: str | None = None) -> Checked:
+    """Return what is wrong with the functions of a file.
 
     ``text``: what is in the file, where an editor has another text than the disk.
     """
     module, wrong = imported(file, text)
     if module is None:
-        return wrong, 0
+        return Checked(wrong, 0, [])
     found: list[Finding] = []
+    unchecked: list[Unchecked] = []
     checked = 0
     for name, function in functions_of(module):
         try:
@@ -41,8 +66,10 @@ def check_python(
         except CuteError as e:
             found.append(_of_error(e, file))
             continue
-        if not examples and verbose:
-            print(f"{file}: {name}: not checked, it has no example and too few annotations", file=sys.stderr)
+        if not examples:
+            unchecked.append(_unchecked(name, function, file))
+            if verbose:
+                print(f"{file}: {name}: not checked, it has no example and too few annotations", file=sys.stderr)
         for n, one in enumerate(examples):
             checked += 1
             told = _check(file, name, function, one.arguments, one.launch, chip, remarks)
@@ -51,7 +78,13 @@ def check_python(
                 which = f", example {n + 1}" if len(examples) > 1 else ""
                 state = "checked" if not any(f.severity == "error" for f in told) else "wrong"
                 print(f"{file}: {name}{which}: {state}", file=sys.stderr)
-    return found, checked
+    return Checked(found, checked, unchecked)
+
+
+def _unchecked(name: str, function: Traced, file: str) -> Unchecked:
+    parameters = ", ".join(inspect.signature(cast("Callable[..., object]", function.function)).parameters)
+    decorator = "kernel" if isinstance(function, KernelFunction) else "jit"
+    return Unchecked(name.rpartition(".")[2], _place(function, file)[1], decorator, parameters)
 
 
 class _Text(SourceFileLoader):

@@ -11,9 +11,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from textwrap import indent
+from typing import TYPE_CHECKING
 
 from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
 from cute_dialect.tools.once import Once
+
+if TYPE_CHECKING:
+    from cute_dialect.tools.check_python import Unchecked
 
 __all__ = ["main"]
 
@@ -72,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if file.endswith(".py"):
             from cute_dialect.tools.check_python import check_python
 
-            told, count = check_python(file, options.chip, options.remarks, options.verbose)
+            told, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
+            if unchecked and not count:
+                print(_advice(file, unchecked), file=sys.stderr)
         elif file.endswith(".mlir"):
             from cute_dialect.tools.check_mlir import check_mlir
 
@@ -97,6 +104,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
         print(f"{what} in {files}, {checked} functions and modules checked", file=sys.stderr)
     return 1 if errors else 0
+
+
+def _advice(file: str, unchecked: Sequence[Unchecked]) -> str:
+    """Say of a file none of whose functions was checked how to have that done."""
+    names = ", ".join(u.name for u in unchecked)
+    first = next((u for u in unchecked if u.decorator == "jit"), unchecked[0])
+    return (
+        f"{file}: nothing was checked of {names}: no example, and annotations that do not say enough. Give one"
+        f' an example of its arguments, or annotations such as cute.Tensor["f32", "m", "n"]; {file}:{first.line}:\n\n'
+        f"{indent(first.advice, '    ')}\n\n"
+        "with values for the names in the example: an array of numpy or torch, a number, a tensor without memory\n"
+        "(cute.runtime.make_fake_compact_tensor(cute.Float32, (cute.sym_int(), 64))). cute-check --help says more.\n"
+    )
 
 
 def as_program() -> None:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from cute_dialect.tools.check_python import check_python
+from cute_dialect.tools.check_python import Unchecked, check_python
 from cute_dialect.tools.check_report import Finding
 from cute_dialect.tools.lsp.fixes import fix_of
 from cute_dialect.tools.lsp.records import LONGEST_LABEL, Analysis, Hint, Known, Place, Problem, Related, Span
@@ -20,9 +20,12 @@ _WORD = re.compile(r"[\w.]+")
 def analyse_python(file: str, text: str, chip: str | None) -> Analysis:
     """Return the diagnostics of a text, as ``cute-check`` gives them, and what the names of traced functions were."""
     with watched(os.path.abspath(file), text) as known:
-        found, _ = check_python(file, chip, True, False, text)
+        found, count, unchecked = check_python(file, chip, True, False, text)
     lines = text.splitlines()
-    return Analysis(tuple(_problem(f, file, lines) for f in found), tuple(_hints(known)), {}, known)
+    problems = [_problem(f, file, lines) for f in found]
+    if not count:
+        problems += [_not_traced(u, lines) for u in unchecked]
+    return Analysis(tuple(problems), tuple(_hints(known)), {}, known)
 
 
 def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
@@ -31,6 +34,14 @@ def _hints(known: dict[Place, Known]) -> Iterator[Hint]:
         if one.drawn and not one.argument:
             label = one.text if len(one.text) <= LONGEST_LABEL else one.text[: LONGEST_LABEL - 1] + "…"
             yield Hint(at.line, at.column + len(one.name), f": {label}", one.text)
+
+
+def _not_traced(u: Unchecked, lines: list[str]) -> Problem:
+    """Return a note on a function of a file of which nothing could be traced."""
+    at = next((n for n in range(u.line - 1, len(lines)) if re.search(rf"def\s+{u.name}\b", lines[n])), u.line - 1)
+    column = max(lines[at].find(u.name), 0) if at < len(lines) else 0
+    message = f"not traced: no example, and annotations that do not say enough. Write, with values:\n{u.advice}"
+    return Problem("note", message, "no-example", Span(at, column, at, column + len(u.name)))
 
 
 def _problem(f: Finding, file: str, lines: list[str]) -> Problem:

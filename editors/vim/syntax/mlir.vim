@@ -261,7 +261,8 @@ syntax match cuteType /!cute_nvgpu\.atom\.universal_copy[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.universal_fma[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.wgmma[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.wgmma_sp[A-Za-z0-9_.$]\@!/
-syntax match mlirBuiltin /\<\%([0-9?]\+x\)*\%([su]\?i\d\+\|b\?f16\|t\?f32\|f64\|f[468]E\dM\d[A-Z0-9]*\|index\|none\)\>/
+syntax match mlirBuiltin /\<\%([0-9?]\+x\)*\%([su]\?i\d\+\|b\?f16\|t\?f32\|f64\|index\|none\)\>/
+syntax match mlirBuiltin /\<\%([0-9?]\+x\)*f[468]E\dM\d[A-Z0-9]*\>/
 syntax match mlirBuiltin /\<\%(vector\|tensor\|memref\|tuple\|complex\)\ze</
 syntax match mlirAttribute /#[A-Za-z_][A-Za-z0-9_.$]*/
 syntax match mlirValue /%[A-Za-z0-9_.$-]\+\%(#\d\+\)\?/

@@ -108,6 +108,26 @@ def test_functions_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "4 errors in 1 file, 7 functions and modules checked" in err
 
 
+def test_a_file_without_examples_is_told_how_to_give_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is advised is right: with values for the names it is checked."""
+    file = tmp_path / "bare.py"
+    kernel = "@cute.kernel\ndef fill_kernel(x, by):\n    x[0] = by\n\n"
+    function = "@cute.jit\ndef fill(x, by):\n    fill_kernel(x, by).launch(grid=1, block=32)\n"
+    file.write_text(f"import numpy as np\nimport cute_dialect.lang as cute\n\n{kernel}{function}")
+    assert main([str(file)]) == 0
+    said = capsys.readouterr().err
+    assert "nothing was checked of fill_kernel, fill: no example" in said and f"{file}:8:" in said
+    line = "@cute.example(lambda: (x, by))"
+    assert (
+        f"    {line}\n    @cute.jit\n    def fill(x, by): ...\n" in said and "0 functions and modules checked" in said
+    )
+    line = line.replace("(x, by)", "(np.zeros(4, np.float32), 2.0)")
+    file.write_text(file.read_text().replace("@cute.jit", f"{line}\n@cute.jit"))
+    assert main([str(file)]) == 0
+    said = capsys.readouterr().err
+    assert "nothing was checked" not in said and "1 functions and modules checked" in said
+
+
 def test_annotations_share_their_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``n`` of two tensors is one number: what needs that is traced."""
     file = tmp_path / "shared.py"

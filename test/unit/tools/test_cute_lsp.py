@@ -311,6 +311,14 @@ def test_hints_are_behind_the_names_that_are_bound(editor: Editor, scale: str) -
     assert found.pop((end.line, end.character)).startswith(": tensor<ptr<f32, rmem") and not found
 
 
+def test_python_without_examples_is_told_how_to_give_some(editor: Editor) -> None:
+    uri = "file:///unsaved/bare.py"
+    text = "import cute_dialect.lang as cute\n\n@cute.jit\ndef fill(x, by):\n    pass\n"
+    (d,) = editor.checked(uri, text, "python")
+    assert d.severity == types.DiagnosticSeverity.Hint and "@cute.example(lambda: (x, by))" in d.message
+    assert d.range == types.Range(types.Position(3, 4), types.Position(3, 8))
+
+
 def test_python_that_does_not_parse(editor: Editor) -> None:
     """What was traced last is still known, and names are completed."""
     uri = "file:///unsaved/broken.py"
