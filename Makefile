@@ -78,8 +78,9 @@ slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones 
 	$(BIN)/python test/oracle/attention_fuzz.py --count 100
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 
-docs: $(VENV)/.test  ## regenerate docs/dialect.md, build the site
+docs: $(VENV)/.test  ## regenerate docs/dialect.md and the grammars, build the site
 	$(BIN)/python -m cute_dialect.tools.gen_docs
+	$(BIN)/python -m cute_dialect.tools.gen_grammar
 	$(MAKE) site
 
 $(VENV)/.docs: $(VENV)/.test

@@ -14,7 +14,7 @@ __all__ = ["main"]
 
 EPILOG = """\
 An editor starts this program and speaks the Language Server Protocol with it over standard input and output; nothing
-is to be seen on a terminal.  docs/editors.md has the set-up of VS Code and Neovim.  In short, for Neovim 0.11:
+is to be seen on a terminal.  docs/editors.md has the set-up of VS Code, Neovim and others.  In short, for Neovim 0.11:
 
     vim.lsp.config("cute", { cmd = { "cute-lsp" }, filetypes = { "mlir", "python" } })
     vim.lsp.enable("cute")
@@ -24,7 +24,9 @@ quick fix; types, layouts as drawings and documentation under the pointer; defin
 types, attributes and passes completed; types that the text does not say as inlay hints.
 
 Python: files that mention cute_dialect are run as a module, as cute-check does it, and functions are traced that have
-an example (@cute.example) or annotations that say enough.  Each check is a process of its own; --timeout ends it.
+an example (@cute.example) or annotations that say enough: what is wrong, what names were bound to with their layouts,
+documentation and completion of the names of the language.  Definitions and types of Python are left to other servers.
+Each check is a process of its own; --timeout ends it.
 
 Needs pip install 'cute-dialect[lsp]'.
 """

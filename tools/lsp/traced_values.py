@@ -33,7 +33,7 @@ class Binding(NamedTuple):
 
 
 def bindings(text: str) -> dict[int, dict[str, Binding]]:
-    """Return, of each line (from 1), where the statement or signature that it is in binds which name.
+    """Return where the statement or signature that a line is in binds which name, for each line from 1 on.
 
     >>> [(name, b.place.line, b.argument) for name, b in bindings("def f(a,\\n  b):\\n  c = a")[2].items()]
     [('a', 0, True), ('b', 1, True)]
