@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from cute_dialect.front.numeric import Numeric
 from cute_dialect.tools.lsp.records import Known, Place
+from cute_dialect.viz.messages import layouts_in
 
 __all__ = ["bindings", "watched"]
 
@@ -143,18 +144,5 @@ def described(name: str, value: object) -> Known | None:
         return Known(name, text[:_LONGEST])
     type_text = text if text.startswith("!") else ""  # atoms and tiled operations are their type
     said = text if text.lower().startswith(kind.__name__.lower()) or type_text else f"{kind.__name__} {text}"
-    return Known(name, said[:_LONGEST], type_text or _layout_text(value))
-
-
-def _layout_text(value: object) -> str:
-    """Return the text of the layout of a layout or a tensor of the language; nothing for anything else."""
-    from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.viz.errors import DrawingError
-    from cute_dialect.viz.subjects import layout_given
-
-    if isinstance(value, tuple | list):
-        return ""
-    try:
-        return str(layout_given(value).layout)
-    except (DrawingError, AlgebraError, TypeError):
-        return ""
+    drawn = type_text or next(iter(layouts_in(text)), "")  # of the text: to ask a value for its layout emits ops
+    return Known(name, said[:_LONGEST], drawn)
