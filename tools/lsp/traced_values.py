@@ -1,7 +1,8 @@
 """What the names of a text of Python were bound to while its functions were traced.
 
 Python's trace function sees each line of the text end.  A name that is bound to something else then than before is
-noted at the place in the text where the line binds it, the first time that happens.
+noted at the place in the text where the line binds it, the first time that happens.  Nothing that is asked of a value
+may emit: of layouts only the text of the value is read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ __all__ = ["bindings", "watched"]
 _LONGEST = 2000
 """Characters of the text of a value."""
 
+_DEEPEST = 3
 _SHOWN = 16
 """Elements of a tuple that are told."""
 
@@ -118,8 +120,10 @@ def watched(file: str, text: str) -> Generator[dict[Place, Known]]:
         sys.settrace(before)
 
 
-def described(name: str, value: object) -> Known | None:
+def described(name: str, value: object, depth: int = _DEEPEST) -> Known | None:
     """Return what a value is; None for what says nothing: modules, functions, classes, other people's objects.
+
+    ``depth``: how deep tuples are looked into.
 
     >>> described("n", (3, True))
     Known(name='n', text='(3, True)', drawn='', argument=False)
@@ -128,7 +132,7 @@ def described(name: str, value: object) -> Known | None:
         return Known(name, repr(value)[:_LONGEST])
     if isinstance(value, tuple | list):
         items = cast("Sequence[object]", value)
-        parts = [described("", v) for v in items[:_SHOWN]]
+        parts = [described("", v, depth - 1) if depth else None for v in items[:_SHOWN]]
         more = ", …" if len(items) > _SHOWN else ""
         return Known(name, f"({', '.join(p.text if p is not None else '…' for p in parts)}{more})"[:_LONGEST])
     kind = type(value)
@@ -138,11 +142,9 @@ def described(name: str, value: object) -> Known | None:
         return None
     try:
         text = repr(value)
-    except Exception:  # of something that the file itself makes it of
+        drawn = "" if isinstance(value, Numeric) else text if text.startswith("!") else next(iter(layouts_in(text)), "")
+    except Exception:  # what is raised here would be raised in the user's function
         return None
-    if isinstance(value, Numeric):
-        return Known(name, text[:_LONGEST])
-    type_text = text if text.startswith("!") else ""  # atoms and tiled operations are their type
-    said = text if text.lower().startswith(kind.__name__.lower()) or type_text else f"{kind.__name__} {text}"
-    drawn = type_text or next(iter(layouts_in(text)), "")  # of the text: to ask a value for its layout emits ops
+    says_its_kind = text.startswith("!") or text.lower().startswith(kind.__name__.lower())
+    said = text if says_its_kind or isinstance(value, Numeric) else f"{kind.__name__} {text}"
     return Known(name, said[:_LONGEST], drawn)
