@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +34,9 @@ PATIENCE = 5.0
 
 MOST_KEPT = 512
 """Pictures and documentation that are kept."""
+
+LONG = 30_000
+"""Characters of a text of MLIR that is first read alone, so that types do not wait for what passes say."""
 
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -62,6 +66,8 @@ class _Open:
     task: asyncio.Task[None] | None = None
     analysis: Analysis = field(default_factory=Analysis)
     analysed: int = -1
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Something was found out about the newest version."""
     known: dict[Place, Known] = field(default_factory=dict[Place, Known])
     """Of Python: what names were in the newest version that could be traced."""
     view: View | None = None
@@ -102,8 +108,9 @@ class CuteServer(LanguageServer):
         if state is None:
             return Analysis()
         version = state.version
-        if state.analysed != version and state.task is not None and seconds > 0:
-            await asyncio.wait([state.task], timeout=seconds)
+        if state.analysed != version and seconds > 0:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(state.news.wait(), seconds)
         return state.analysis if state.analysed == version == state.version else Analysis()
 
     def known(self, uri: str) -> dict[Place, Known]:
@@ -145,6 +152,7 @@ class CuteServer(LanguageServer):
         """Check a document soon; a check that runs is stopped."""
         state = self.documents.setdefault(uri, _Open())
         state.version += 1
+        state.news.clear()
         if state.task is not None:
             state.task.cancel()
         state.task = asyncio.ensure_future(self._check(uri, state, state.version))
@@ -161,20 +169,15 @@ class CuteServer(LanguageServer):
         document = self.workspace.get_text_document(uri)
         language, view = self.view(uri)
         file = to_fs_path(uri) or uri
+        if language == "mlir" and len(view.text) > LONG and self.settings.pipeline != "none":
+            self._learn(state, version, await self._analyse(Task("mlir", file, view.text, "none")))
         result: Analysis | None = Analysis()
-        if language:
-            chip = self.settings.chip if language == "python" else ""
-            task = Task("python" if language == "python" else "mlir", file, view.text, self.settings.pipeline, chip)
-            job = Job(partial(workers.analyse, task), workers.told)
-            try:
-                result = await asyncio.to_thread(job.run, self.settings.timeout)
-            except asyncio.CancelledError:
-                job.stop()
-                raise
-        if result is None or state.version != version:
+        if language == "mlir":
+            result = await self._analyse(Task("mlir", file, view.text, self.settings.pipeline))
+        elif language:
+            result = await self._analyse(Task("python", file, view.text, chip=self.settings.chip))
+        if not self._learn(state, version, result) or result is None:
             return
-        state.analysis, state.analysed = result, version
-        state.known = result.known or state.known
         self.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(
                 uri, [self._diagnostic(view, file, p) for p in result.problems], document.version
@@ -183,6 +186,25 @@ class CuteServer(LanguageServer):
         capable = self.client_capabilities.workspace
         if capable is not None and capable.inlay_hint is not None and capable.inlay_hint.refresh_support:
             self.workspace_inlay_hint_refresh(None)
+
+    async def _analyse(self, task: Task) -> Analysis | None:
+        """Return what a worker finds out; it ends when this is cancelled."""
+        job = Job(partial(workers.analyse, task), workers.told)
+        try:
+            return await asyncio.to_thread(job.run, self.settings.timeout)
+        except asyncio.CancelledError:
+            job.stop()
+            raise
+
+    @staticmethod
+    def _learn(state: _Open, version: int, result: Analysis | None) -> bool:
+        """Note what was found out, if that is about the newest version."""
+        if result is None or state.version != version:
+            return False
+        state.analysis, state.analysed = result, version
+        state.known = result.known or state.known
+        state.news.set()
+        return True
 
     def _diagnostic(self, view: View, file: str, p: Problem) -> types.Diagnostic:
         here = os.path.abspath(p.file) == os.path.abspath(file) if p.file else True
