@@ -50,8 +50,8 @@ def make_catalogue() -> Catalogue:
         context.get_optional_op(f"{name}.there_is_none")  # loads it
     return Catalogue(
         {op.name: _op(op) for op in context.loaded_ops},
-        {a.name: Entry(a.name, _first_line(_doc(a))) for a in context.loaded_types},
-        {a.name: Entry(a.name, _first_line(_doc(a))) for a in context.loaded_attrs},
+        {a.name: Entry(a.name, _first_line(_doc(a))) for a in context.loaded_types if "." in a.name},
+        {a.name: Entry(a.name, _first_line(_doc(a))) for a in context.loaded_attrs if "." in a.name},
         dict(_flags()),
         dict(_python()),
     )
@@ -80,6 +80,8 @@ def describe(kind: str, name: str) -> str:
         value = _value(name)
         return _of_python(name, value) if value is not None else ""
     context = make_context()
+    if "." not in name:  # builtin's own
+        return ""
     if kind == "op":
         op = context.get_optional_op(name)
         return _op_text(op) if op is not None else ""
@@ -130,7 +132,7 @@ def _declared(name: str, doc: str, spec: OpSpec) -> str:
     """Return what upstream declares of an op."""
     out = [f"**`{name}`**", "", code(doc), ""] if doc else [f"**`{name}`**", ""]
     if spec.format and spec.format != "custom":
-        out += ["Syntax: " + f"``{name} {spec.format}``", ""]
+        out += ["```text", f"{name} {spec.format}", "```", ""]
     for what, given in (("operands", spec.operands), ("results", spec.results)):
         if given:
             out.append(f"- {what}: " + "; ".join(map(_argument, given)))

@@ -301,7 +301,7 @@ def _items(view: View, before: str, offset: int, catalogue: Catalogue, analysis:
         for name in _once(n for n in view.names.definitions("alias") if n.text[0] == word[0]):
             yield _Item(name.text, kinds.TypeParameter, len(word), defined_as(view.names, name)[:80])
         kind, known = ("type", catalogue.types) if word[0] == "!" else ("attribute", catalogue.attributes)
-        yield from _entries(kind, (e for e in known.values() if "." in e.name), kinds.Class, len(word), word[0])
+        yield from _entries(kind, known.values(), kinds.Class, len(word), word[0])
 
 
 def _once(names: Iterable[Name]) -> list[Name]:
