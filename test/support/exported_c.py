@@ -15,7 +15,10 @@ from cute_dialect.runtime.host_program import TensorMap
 from cute_dialect.runtime.launch import Kernel
 from cute_dialect.runtime.launch_plan import read_arguments
 
-FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-O1", "-shared", "-fPIC"]
+FLAGS = [
+    "-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-pedantic", "-Werror", "-O1", "-shared", "-fPIC",
+    "-fsanitize=undefined", "-fno-sanitize-recover=all",
+]  # fmt: skip
 
 
 def compiler() -> str:
@@ -35,7 +38,7 @@ def headers() -> Path:
 
 def built(sources: Sequence[Path], to: Path) -> ctypes.CDLL:
     """Compile C to a shared library and load it."""
-    command = [compiler(), *FLAGS, *map(str, sources), "-o", str(to), f"-I{headers()}", "-lm"]
+    command = [compiler(), *FLAGS, *map(str, sources), "-o", str(to), f"-isystem{headers()}", "-lm"]
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr[:3000]
     return ctypes.CDLL(str(to))

@@ -70,7 +70,7 @@ def _scalar_type(element: str) -> str:
         return {"f64": "double", "index": "int64_t"}[element]
     if element in ("f8E4M3FN", "f8E5M2"):
         return "uint8_t"
-    return "float" if element[0] != "i" else "_Bool" if element == "i1" else f"int{element[1:]}_t"
+    return "float" if element[0] != "i" else "bool" if element == "i1" else f"int{element[1:]}_t"
 
 
 def modes(tree: Tree) -> list[Tree]:

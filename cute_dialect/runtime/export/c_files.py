@@ -98,6 +98,7 @@ def _header(s: _Sources) -> str:
 #define {guard}
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus

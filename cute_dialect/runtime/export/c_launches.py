@@ -211,6 +211,6 @@ def _check_span(param: Param, scalars: Mapping[int, Value], offset_bits: int, ch
     if known:
         reach = " + ".join([f"cute_reach({e}, {d})" for e, d in known])
         checks.unless(
-            f"{reach} < (__int128)1 << {offset_bits - 1}",
+            f"{reach} < (cute_wide)1 << {offset_bits - 1}",
             f"its last element is too far from the first, this kernel computes offsets in {offset_bits} bits",
         )

@@ -16,11 +16,11 @@ from cute_dialect.runtime.export.c_text import ExportError, Function, Scalar, Va
 __all__ = ["write_program"]
 
 _WIDE = {
-    "addi": "(__int128){a} + {b}",
-    "subi": "(__int128){a} - {b}",
-    "muli": "(__int128){a} * {b}",
-    "divsi": "(__int128){a} / {b}",
-    "remsi": "(__int128){a} % {b}",
+    "addi": "(cute_wide){a} + {b}",
+    "subi": "(cute_wide){a} - {b}",
+    "muli": "(cute_wide){a} * {b}",
+    "divsi": "(cute_wide){a} / {b}",
+    "remsi": "(cute_wide){a} % {b}",
     "ceildivsi": "cute_ceiling_division({a}, {b})",
     "floordivsi": "cute_floor_division({a}, {b})",
     "maxsi": "{a} > {b} ? {a} : {b}",
@@ -29,7 +29,7 @@ _WIDE = {
     "ori": "{a} | {b}",
     "xori": "{a} ^ {b}",
     "shli": "cute_left_shift({a}, {b})",
-    "shrsi": "(__int128){a} >> {b}",
+    "shrsi": "(cute_wide){a} >> {b}",
 }
 """Signed instructions, exactly: what does not fit is refused after."""
 _UNSIGNED = {
@@ -194,7 +194,7 @@ class _Writer:
             return self._fit(_WIDE[name].format(a=a, b=b), width, name, a, b)
         if name == "absi":
             width = self._narrow(cast(int, extra), cast(int, extra))
-            return self._fit(f"{given[0]} < 0 ? -(__int128){given[0]} : {given[0]}", width, name, given[0], "0")
+            return self._fit(f"{given[0]} < 0 ? -(cute_wide){given[0]} : {given[0]}", width, name, given[0], "0")
         source, target = cast("tuple[int, int]", extra)
         self._narrow(0, max(source, target))
         if name in ("extui", "index_castui"):
@@ -209,7 +209,7 @@ class _Writer:
         f = self._f
         if width == 1:
             return f.let("int64_t", f"({exact}) & 1")
-        wide = f.let("__int128", exact)
+        wide = f.let("cute_wide", exact)
         f.line(f"if (!cute_fits({wide.text}, {width})) return "
                f'cute_overflow({text(self._name)}, "{name}", {a}, {b}, {width});')  # fmt: skip
         return f.let("int64_t", f"(int64_t){wide.text}")

@@ -6,10 +6,13 @@ kernel.export("out", formats=("c",), name="gemm")
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from typing import cast
 
 from cute_dialect.runtime.artifact import Artifact, artifact_files
 from cute_dialect.runtime.export.c_files import c_files
@@ -34,18 +37,30 @@ def export(
 
     Raises :class:`ExportError`: for an unknown format, a name that is none in C, what the kernel does not have.
     """
-    if isinstance(formats, str):
-        formats = (formats,)
-    for given in formats:
-        if given not in FORMATS:
-            raise ExportError(f"export: expected formats of {', '.join(FORMATS)}, got {given!r}")
     own = re.sub(r"\W", "_", target.name, flags=re.ASCII) if name is None else name
-    if not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):
+    wanted = _formats(formats)
+    if not isinstance(own, str) or not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; give name=")
+    if "py" in wanted and keyword.iskeyword(own):
+        raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; give name=")
     files: dict[str, bytes] = {}
-    for given in dict.fromkeys(formats):
-        files.update(_files(artifact, target, given, own))
+    for form in wanted:
+        files.update(_files(artifact, target, form, own))
     return _write(Path(os.fspath(folder)), files)
+
+
+def _formats(given: object) -> list[str]:
+    """Return the formats that a caller asks for, each once.  Raises :class:`ExportError`."""
+    formats = [given]
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        formats = list(cast("Iterable[object]", given))
+    wrong = [form for form in formats if form not in FORMATS]
+    if not formats or wrong:
+        near = get_close_matches(str(wrong[0]).lower(), FORMATS, 1) if wrong else ()
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        got = repr(wrong[0]) if wrong else "none"
+        raise ExportError(f"export: expected one or more formats of {', '.join(FORMATS)}, got {got}{hint}")
+    return list(dict.fromkeys(map(str, formats)))
 
 
 def _files(artifact: Artifact, target: Target, form: str, name: str) -> dict[str, bytes]:

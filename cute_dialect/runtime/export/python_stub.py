@@ -20,11 +20,12 @@ _STUB = '''"""{name}: @{target} for {chip}, made by cute-dialect; its code is in
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any{protocol_import}
 
 from cute_dialect.runtime import load
 
 __all__ = ["kernel", "launch"]
+{protocol}
 
 kernel = load(Path(__file__).with_name("{folder}")).kernel("{target}")
 """The kernel with all that it can: ``bind``, ``plans`` …"""
@@ -34,10 +35,21 @@ def launch({parameters}{star}stream: Any = None, **options: Any) -> None:
     """Launch on a stream, by default the arrays' library's current one.
 
 {docs}
-    Arrays are those of torch, cupy or numpy, or anything of DLPack.  ``options``: ``device="cpu"`` and so on, as calls
-    of kernels take them.  Raises ``LaunchError`` for arguments that contradict these types.
+    ``options``: ``device="cpu"`` and so on, as calls of kernels take them.  Raises ``LaunchError`` for arguments that
+    contradict these types.
     """
     kernel({passed}stream=stream, **options)
+'''
+
+
+_PROTOCOL = '''
+
+class Tensor(Protocol):
+    """An array of torch, cupy, numpy, or of anything else that speaks DLPack."""
+
+    def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
+
 '''
 
 
@@ -46,19 +58,27 @@ def python_stub(name: str, target: Target, manifest: Manifest, folder: str) -> b
     names: list[str] = []
     for label in target.names:
         made = re.sub(r"\W", "_", label) or "_"
-        made = f"{made}_" if keyword.iskeyword(made) or made in ("stream", "options", "kernel", "launch") else made
+        made = (
+            f"{made}_"
+            if keyword.iskeyword(made) or made in ("stream", "options", "kernel", "launch", "load", "Tensor")
+            else made
+        )
         made = f"_{made}" if made[0].isdigit() else made
         while made in names:
             made += "_"
         names.append(made)
     docs = [f"    ``{n}``: ``{p['type']}``" for n, p in zip(names, target.params)]
+    annotations = [_annotation(p) for p in target.params]
+    tensors = "Tensor" in annotations
     return _STUB.format(
+        protocol_import=", Protocol" if tensors else "",
+        protocol=_PROTOCOL if tensors else "",
         name=name,
         target=target.name,
         chip=manifest["chip"],
         folder=folder,
         example=", ".join(names),
-        parameters="".join([f"{n}: {_annotation(p)}, " for n, p in zip(names, target.params)]),
+        parameters="".join([f"{n}: {a}, " for n, a in zip(names, annotations)]),
         star="*, ",
         docs="\n".join(docs),
         passed="".join([f"{n}, " for n in names]),
@@ -74,5 +94,7 @@ def _annotation(param: Param) -> str:
             return "tuple[Any, ...] | int"
         case "layout":
             return "tuple[Any, Any]"
+        case "memref":
+            return "Tensor"
         case _:
             return "Any"

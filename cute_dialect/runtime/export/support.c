@@ -2,6 +2,8 @@
 
 #define CUTE_LOCAL static __attribute__((unused))
 
+__extension__ typedef __int128 cute_wide; /* holds what any step on two int64_t gives */
+
 enum { CUTE_PLANNED, CUTE_REFUSED, CUTE_FAILED };
 
 static _Thread_local char cute_text[1024];
@@ -45,8 +47,8 @@ struct cute_map {
     int64_t extents[5], strides[4], box[5], steps[5], lower[3], upper[3], pixels, codes[5];
 };
 
-CUTE_LOCAL int cute_fits(__int128 value, int width) {
-    return -((__int128)1 << (width - 1)) <= value && value < (__int128)1 << (width - 1);
+CUTE_LOCAL int cute_fits(cute_wide value, int width) {
+    return -((cute_wide)1 << (width - 1)) <= value && value < (cute_wide)1 << (width - 1);
 }
 
 CUTE_LOCAL int cute_overflow(const char *host, const char *name, int64_t a, int64_t b, int width) {
@@ -64,24 +66,24 @@ CUTE_LOCAL uint64_t cute_unsigned(int64_t value, int width) {
     return width == 64 ? (uint64_t)value : (uint64_t)value & (((uint64_t)1 << width) - 1);
 }
 
-CUTE_LOCAL __int128 cute_floor_division(int64_t a, int64_t b) {
-    __int128 q = (__int128)a / b;
-    return (__int128)a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+CUTE_LOCAL cute_wide cute_floor_division(int64_t a, int64_t b) {
+    cute_wide q = (cute_wide)a / b;
+    return (cute_wide)a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
-CUTE_LOCAL __int128 cute_ceiling_division(int64_t a, int64_t b) {
-    __int128 q = (__int128)a / b;
-    return (__int128)a % b != 0 && (a < 0) == (b < 0) ? q + 1 : q;
+CUTE_LOCAL cute_wide cute_ceiling_division(int64_t a, int64_t b) {
+    cute_wide q = (cute_wide)a / b;
+    return (cute_wide)a % b != 0 && (a < 0) == (b < 0) ? q + 1 : q;
 }
 
 /* Exactly, or something that fits no type. */
-CUTE_LOCAL __int128 cute_left_shift(int64_t a, int64_t b) {
-    return (__int128)a * ((__int128)1 << (b < 63 ? b : 63));
+CUTE_LOCAL cute_wide cute_left_shift(int64_t a, int64_t b) {
+    return (cute_wide)a * ((cute_wide)1 << (b < 63 ? b : 63));
 }
 
 /* How far the last element of a mode is from its first, in elements. */
-CUTE_LOCAL __int128 cute_reach(int64_t extent, int64_t stride) {
-    return extent > 1 ? (__int128)(extent - 1) * (stride < 0 ? -(__int128)stride : stride) : 0;
+CUTE_LOCAL cute_wide cute_reach(int64_t extent, int64_t stride) {
+    return extent > 1 ? (cute_wide)(extent - 1) * (stride < 0 ? -(cute_wide)stride : stride) : 0;
 }
 
 /* The bits of a number as a half, rounded to the nearest, ties to even. */

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import exported_c as fake_driver
 import numpy as np
 import pytest
 from exported_c import Exported, built, compiler, headers, tensor
@@ -240,6 +241,56 @@ def test_the_python_module_runs(add: CompiledModule, tmp_path: Path) -> None:
     assert not [p.name for p in (tmp_path / "out").rglob(".*")]
 
 
+PROGRAM = """
+#include "add.h"
+#include "class.h"
+
+#include <cstdio>
+
+typedef int launched(const char *, const unsigned *, void **), encoded(const long long *, unsigned char *);
+extern "C" void fake_listen(launched *, encoded *);
+
+static int told(const char *kernel, const unsigned *numbers, void **) {
+    return std::printf("%s %u\\n", kernel, numbers[0]) < 0;
+}
+
+int main() {
+    fake_listen(told, nullptr);
+    add_module *add;
+    class_module *numbers;
+    CUstream stream = reinterpret_cast<CUstream>(7);
+    if (add_load(&add) || class_load(&numbers)) return 1;
+    cute_tensor_2 a = cute_row_major_2(0x7f0000000000, 17, 129), b = cute_row_major_2(0x7f0000100000, 17, 128);
+    if (add_launch(add, a, a, a, stream)) return 2;
+    if (add_launch(add, a, b, a, stream) != CUDA_ERROR_INVALID_VALUE) return 3;
+    std::puts(add_error());
+    unsigned grid[3] = {5, 1, 1}, block[3] = {32, 1, 1};
+    if (class_launch(numbers, grid, block, 0, 8, 1, 1, 1, 1, true, 1, 1, 1, 4, 1, 8, 1, 1, stream)) return 4;
+    return add_unload(add) || class_unload(numbers) ? 5 : 0;
+}
+"""
+
+
+def test_several_kernels_in_a_program_of_cpp(add: CompiledModule, tmp_path: Path) -> None:
+    """Headers are C++, names that are words of C++ do no harm, and nothing is read or written that is not there."""
+    add.kernel("add").export(tmp_path, ("c",), name="add")
+    compile_cute(NUMBERS).kernel("all").export(tmp_path, ("c",), name="class")
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    sanitize = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-isystem{headers()}", "-c"]
+    flags = ["-Wall", "-Wextra", "-pedantic", "-Werror", *sanitize]
+    fake = Path(fake_driver.__file__).with_name("fake_cuda.c")
+    for source in ("add.c", "class.c", str(fake), "main.cpp"):
+        made = subprocess.run([compiler(), *flags, source], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr[:3000]
+    objects = ["add.o", "class.o", "fake_cuda.o", "main.o"]
+    subprocess.run([compiler(), *sanitize[:2], *objects, "-lm", "-lstdc++", "-o", "main"], cwd=tmp_path, check=True)
+    ran = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr[:3000]
+    first, refused, last = ran.stdout.splitlines()
+    assert (first.split()[0], last) == ("add", "all 5")
+    assert "mB" in refused and "expected" in refused
+
+
 @cute.kernel
 def scale_kernel(x: cute.Tensor, by: cute.Float32) -> None:
     i = cute.arch.block_idx()[0] * 128 + cute.arch.thread_idx()[0]
@@ -274,7 +325,14 @@ def test_it_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
 
 
 ERRORS = [
-    ("export: expected formats of ptx, cubin, mlir, c, py, got 'exe'", {"formats": ("exe",)}),
+    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got 'exe'", {"formats": ("exe",)}),
+    (
+        "export: expected one or more formats of ptx, cubin, mlir, c, py, got 'Cubbin'; did you mean 'cubin'?",
+        {"formats": ["c", "Cubbin"]},
+    ),
+    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got None", {"formats": None}),
+    ("export: expected one or more formats of ptx, cubin, mlir, c, py, got none", {"formats": ()}),
+    ("export: expected a name that Python can import, got the keyword 'class'; give name=", {"name": "class"}),
     ("export: expected a name of letters, digits and _, got 'a-b'; give name=", {"name": "a-b"}),
     ("export: @add was compiled without its stages; compile with keep_stages=True", {"formats": "mlir"}),
 ]
