@@ -49,7 +49,6 @@ class Tensor(Protocol):
 
     def __dlpack__(self, *args: Any, **options: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
-
 '''
 
 
