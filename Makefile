@@ -58,7 +58,7 @@ check: lint types test  ## all that a commit must pass
 gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q test/gpu
 
-slow: $(VENV)/.test  ## the cases that test leaves out, millions of random ones against independent oracles, fuzzing
+slow: $(VENV)/.docs  ## the cases that test leaves out, millions of random ones against independent oracles, fuzzing
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
 	$(BIN)/python test/errors/error_sites.py op
 	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000

@@ -44,8 +44,23 @@ TITLES = {
     "memory": "Memory",
     "tiled": "Atoms and tiled copies",
     "arch": "Architecture",
+    "tensors": "Tensors",
+    "shared_memory": "Shared memory",
+    "tile_copies": "Copies of tiles",
+    "atom_state": "State of atoms",
+    "tiled_mma": "Tiled products",
+    "sparse": "Sparse products",
+    "cooperative_gemm": "Products of a block",
+    "sync": "Threads, barriers, atomics",
+    "cp_async": "cp.async",
+    "matrix": "ldmatrix, stmatrix, movmatrix",
+    "shuffle": "Shuffles",
+    "bulk": "Bulk copies",
+    "tma": "TMA",
+    "mma": "mma.sync, fma, dp4a",
+    "wgmma": "wgmma",
 }
-"""Module of ops -> heading."""
+"""Module or family of ops -> heading."""
 
 EXAMPLE_OF_TYPE = {
     "int_tuple": "(6,(?,?{i64}))",
@@ -259,7 +274,7 @@ def op_text(op: type[IRDLOperation]) -> str:
 def _type_lines(attributes: Sequence[type[Attribute]]) -> Iterator[str]:
     for attribute in attributes:
         doc = cleandoc(attribute.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-        yield f"| `!{attribute.name}` | {code(doc)} |".replace("<N>>`", "<N>>`")
+        yield f"| `!{attribute.name}` | {code(doc).replace('|', chr(92) + '|')} |"
 
 
 def _is_type(attribute: type[Attribute]) -> bool:

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import argparse
 import ast
-import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from posixpath import normpath, relpath
 
-from cute_dialect.arch import ATOMS, Atom, MmaAtom
+import cute_dialect.lang as cute
 from cute_dialect.runtime.files import replace_file
-from cute_dialect.viz import draw
+from cute_dialect.runtime.progress import Task, add_options, reporting, track
+from cute_dialect.tools.gen_site_atoms import atom_pages, atom_pictures, atoms_text
+from cute_dialect.tools.gen_site_dialect import dialect_pages, dialect_text
+from cute_dialect.tools.gen_site_names import PACKAGES, names_text
+from cute_dialect.viz import draw_tv
 
-__all__ = ["GUIDES", "PACKAGES", "REFERENCES", "TUTORIALS", "drawn_atoms", "main", "notebook", "write_sources"]
+__all__ = ["GUIDES", "REFERENCES", "TUTORIALS", "main", "notebook", "page_text", "start_text", "write_sources"]
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ("first_kernel", "layouts_by_pictures", "gemm_step_by_step", "epilogue")
@@ -45,19 +48,6 @@ GUIDES = (
     "performance",
 )
 REFERENCES = ("dialect", "atoms", "passes", "nvgpu", "abi", "interpreter-values", "upstream", "design")
-PACKAGES = (
-    "cute_dialect.lang",
-    "cute_dialect.lang.nvgpu",
-    "cute_dialect.op",
-    "cute_dialect.op.epilogue",
-    "cute_dialect.algebra",
-    "cute_dialect.arch",
-    "cute_dialect.interp",
-    "cute_dialect.viz",
-    "cute_dialect.kernels.gemm",
-)
-"""The packages with a stub ``__init__.pyi``, which says what of them is public."""
-
 _FENCE = re.compile(r"^(```+).*?^\1`*$", re.DOTALL | re.MULTILINE)
 
 
@@ -67,10 +57,11 @@ _FENCE = re.compile(r"^(```+).*?^\1`*$", re.DOTALL | re.MULTILINE)
 def page_text(text: str, name: str) -> str:
     """Return a page of the repository as the site has it: links to files outside of ``docs`` lead to their pages.
 
-    ``name``: the page, as ``docs/language.md``.  A file that is no page of the site is named, not linked.
+    ``name``: the page, as ``docs/language.md``.  A file that is no page of the site is named, not linked; the name of
+    a page as the words of a link becomes its title.
 
-    >>> page_text("See [it](../examples/hello.py), [that](../passes).", "docs/language.md")
-    'See [it](examples/hello.md), that.'
+    >>> page_text("[layouts.md](layouts.md), [it](../examples/hello.py), [that](../passes).", "docs/language.md")
+    '[](layouts.md), [it](examples/hello.md), that.'
     """
     home = name.rsplit("/", 1)[0] if "/" in name else ""
 
@@ -88,8 +79,9 @@ def page_text(text: str, name: str) -> str:
             there = f"docs/project/{there.lower()}"
         elif not (there.startswith("docs/") and (ROOT / there).is_file()):
             return words
-        at = f"docs/project/{name.lower()}" if home == "" else name
-        return f"[{words}]({relpath(there, at.rsplit('/', 1)[0])}{mark}{anchor})"
+        at = "docs/project" if home == "" else "docs" if home == "docs/site" else home
+        shown = "" if re.fullmatch(r"[\w/]+\.md", words) else words  # Sphinx puts the title of the page there
+        return f"[{shown}]({relpath(there, at)}{mark}{anchor})"
 
     parts: list[str] = []
     end = 0
@@ -103,12 +95,17 @@ def _linked(text: str, link: Callable[[re.Match[str]], str]) -> str:
     return re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)", link, text)
 
 
-def notebook(text: str) -> str:
+def notebook(text: str, name: str = "") -> str:
     """Return a page of Markdown as a notebook, JSON: its blocks of Python are the cells of code.
+
+    ``name``: of the notebook, for a link to it below the title.
 
     >>> [c["cell_type"] for c in json.loads(notebook("# A\\n```python\\n1\\n```\\nB"))["cells"]]
     ['markdown', 'code', 'markdown']
     """
+    if name:
+        title, _, rest = text.partition("\n")
+        text = f"{title}\n\n{{nb-download}}`{name}.ipynb`: this page as a notebook.\n{rest}"
     cells: list[dict[str, object]] = []
     for i, part in enumerate(re.split(r"^```python\n(.*?)\n?^```$", text, flags=re.DOTALL | re.MULTILINE)):
         kind = "code" if i % 2 else "markdown"
@@ -122,92 +119,6 @@ def notebook(text: str) -> str:
     return json.dumps(whole, indent=1)
 
 
-# ----------------------------------------------------------------------------------------------------------- reference
-
-
-def public_names(package: str) -> list[str]:
-    """Return the public names of a package, in the order of its stub."""
-    stub = ROOT.joinpath(*package.split("."), "__init__.pyi")
-    names: dict[str, None] = {}
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            names.update((alias.asname or alias.name, None) for alias in node.names)
-        elif isinstance(node, ast.Assign):
-            names.update((target.id, None) for target in node.targets if isinstance(target, ast.Name))
-    return list(names)
-
-
-def reference_text(package: str, described: set[int]) -> str:
-    """Return the page of a package's public names, reStructuredText for Sphinx's autodoc.
-
-    ``described``: the identities of the classes that earlier pages describe; those of this page are added.
-    """
-    module = import_module(package)
-    groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Values": [], "Modules": []}
-    for name in public_names(package):
-        value = getattr(module, name)
-        if inspect.ismodule(value):
-            where = f":doc:`{value.__name__}`" if value.__name__ in PACKAGES else f"``{value.__name__}``"
-            summary = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
-            groups["Modules"].append(f"* ``{name}``, {where}: {summary}\n")
-        elif inspect.isclass(value):
-            again = "   :no-index:\n" if id(value) in described else ""
-            described.add(id(value))
-            groups["Classes"].append(f".. autoclass:: {package}.{name}\n   :members:\n{again}")
-        elif callable(value):
-            groups["Functions"].append(f".. autofunction:: {package}.{name}\n")
-        else:
-            groups["Values"].append(f"* ``{name}``: of type ``{type(value).__name__}``\n")
-    out = [package, "=" * len(package), "", inspect.getdoc(module) or "", ""]
-    for title, entries in groups.items():
-        if entries:
-            out += [title, "-" * len(title), "", *entries, ""]
-    return "\n".join(out)
-
-
-# --------------------------------------------------------------------------------------------------------------- atoms
-
-
-def drawn_atoms() -> dict[str, list[Atom]]:
-    """Return the atoms that get a picture, by family; of ``wgmma`` those of N = 8: wider ones repeat its columns."""
-    families: dict[str, list[Atom]] = {}
-    for name in ATOMS:
-        if "_64x" not in name or "_64x8x" in name:
-            atom = ATOMS[name]
-            families.setdefault(atom.family, []).append(atom)
-    return families
-
-
-def _atom_entry(atom: Atom) -> Iterator[str]:
-    yield from (f"## {atom.name}", "", f"![{atom.name}](../../pictures/atoms/{atom.name}.svg)", "")
-    yield from ("| | |", "|---|---|", f"| since | {atom.arch}, PTX {atom.ptx_version} |")
-    if isinstance(atom, MmaAtom):
-        yield f"| shape, D A B C | {'x'.join(map(str, atom.shape_mnk))}, {atom.d} {atom.a} {atom.b} {atom.c} |"
-        for operand in ("a", "b", "c"):
-            yield f"| {operand.upper()}: (thread, value) | `{getattr(atom, f'layout_{operand}')}` |"
-    yield f"| instruction | `{str(atom.ptx).replace('|', chr(92) + '|')}` |"
-    yield f"| source | {atom.isa} |"
-    yield ""
-
-
-def _write_atoms(source: Path) -> list[str]:
-    """Write a page for each family, the pictures, and give the rows of the table of all of them."""
-    rows = ["", "## Pictures", "", "What each instruction moves or multiplies, thread by thread.", ""]
-    rows += ["| family | atoms | first |", "|---|---|---|"]
-    for family, atoms in drawn_atoms().items():
-        text = [f"# Atoms: {family}", "", "Pictures and layouts; [all of them as a table](../../atoms.md).", ""]
-        if "wgmma" in family:
-            text += ["Those of N = 8: of wider ones columns repeat.", ""]
-        text += ["| atom | since | instruction |", "|---|---|---|"]
-        text += [f"| [{a.name}](#{a.name.lower()}) | {a.arch} | `{a.emit.mnemonic}` |" for a in atoms] + [""]
-        for atom in atoms:
-            _write(source / "pictures" / "atoms" / f"{atom.name}.svg", draw(atom.name).svg)
-            text += _atom_entry(atom)
-        _write(source / "reference" / "atoms" / f"{family}.md", "\n".join(text))
-        rows.append(f"| [{family}](reference/atoms/{family}.md) | {len(atoms)} | `{atoms[0].name}` |")
-    return rows
-
-
 # --------------------------------------------------------------------------------------------------------------- build
 
 
@@ -216,40 +127,58 @@ def _write(path: Path, text: str) -> None:
     path.chmod(0o644)  # a host of pages reads them as another user
 
 
-def _toc(title: str, pages: Sequence[str], depth: int = 1) -> str:
-    return f"```{{toctree}}\n:caption: {title}\n:maxdepth: {depth}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
+def _toc(title: str, pages: Sequence[str]) -> str:
+    return f"```{{toctree}}\n:caption: {title}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n"
 
 
-def speed_text() -> str:
-    """Return the first table of figures of ``docs/performance.md``, which is made from the committed results."""
-    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    found = re.search(r"<!-- gemm -->\n(.*?)\n<!-- /gemm -->", text, re.DOTALL)
+def _measured(name: str) -> list[str]:
+    """Return the lines of a table of figures of ``docs/performance.md``, which is made from the committed results."""
+    found = re.search(rf"<!-- {name} -->\n(.*?)\n<!-- /{name} -->", _read("docs/performance.md"), re.DOTALL)
     assert found is not None
-    return found[1]
+    return found[1].splitlines()
+
+
+def _functions(program: str, *names: str) -> str:
+    """Return the text of some functions of a program, with their decorators."""
+    code = _read(program)
+    found = {n.name: n for n in ast.parse(code).body if isinstance(n, ast.FunctionDef) and n.name in names}
+    lines = code.splitlines()
+    parts = (lines[found[n].decorator_list[0].lineno - 1 : found[n].end_lineno] for n in names)
+    return "\n\n\n".join("\n".join(part) for part in parts).replace("  # fmt: skip", "")
 
 
 def start_text() -> str:
-    """Return the start page: what README says first, with its kernel and its flow, a drawing and the speed."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    opening = readme.split("## ", 1)[0].replace("](docs/", "](").replace("](examples/", "](../examples/")
-    opening = re.sub(r"\]\(examples\)", "](../examples)", opening).replace("](test/examples)", "](../test/examples)")
-    return "\n".join(
-        [
-            page_text(opening, "docs/index.md"),
-            "## What a thread holds\n",
-            "Each instruction is a layout, and each layout has a picture: here the `mma.sync` of 16x8x16 that the GEMM",
-            "for Ampere uses, [as all others](atoms.md), drawn by [`cute.viz`](drawings.md).\n",
-            "![who holds what](pictures/atoms/SM80_16x8x16_F32F16F16F32_TN.svg)\n",
-            "## How fast\n",
-            "GEMM on one NVIDIA H200, TFLOP/s: ours / cuBLAS (the ratio). [Everything measured](performance.md).\n",
-            speed_text() + "\n",
-            _toc("Tutorials", [f"tutorials/{name}" for name in TUTORIALS]),
-            _toc("Guides", [*GUIDES, "examples/index"]),
-            _toc("Public names", [f"reference/{package}" for package in PACKAGES]),
-            _toc("Reference", [*REFERENCES]),
-            _toc("Project", ["project/changelog", "project/contributing"]),
-        ]
+    """Return the start page: ``docs/site/index.md`` with a kernel of the examples, its speed, and the list of pages.
+
+    Its drawing is ``pictures/start.svg``.
+    """
+    code = _functions("examples/elementwise_add.py", "elementwise_add_kernel", "elementwise_add")
+    adds = [line for line in _measured("memory") if not line.startswith("| ") or line.startswith(("| kernel", "| add"))]
+    parts = {
+        "kernel": f"```python\n{code}\n```",
+        "drawing": "![who copies what](pictures/start.svg)",
+        "flow": "![from Python by cute IR and base IR to the GPU, or to the CPU interpreter](pictures/flow.svg)",
+        "speed": "\n".join(adds),
+        "gemm": "\n".join(_measured("gemm")),
+    }
+    text = re.sub(
+        r"<!-- (\w+) -->", lambda found: parts[found[1]], page_text(_read("docs/site/index.md"), "docs/site/index.md")
     )
+    pages = {
+        "Tutorials": [f"tutorials/{name}" for name in TUTORIALS],
+        "Guides": [*GUIDES, "examples/index"],
+        "Reference": REFERENCES,
+        "Public names": [f"{p.removeprefix('cute_dialect.')} <reference/{p}>" for p in PACKAGES],
+        "Project": ["project/changelog", "project/contributing"],
+    }
+    return "\n".join([text, *(_toc(title, names) for title, names in pages.items())])
+
+
+def start_drawing() -> str:
+    """Return the drawing of the start page, SVG: the layout of its kernel for fewer threads and values."""
+    threads, values = (cute.make_ordered_layout(shape, order=(1, 0)) for shape in ((2, 8), (2, 2)))
+    tiler, tv = cute.make_layout_tv(threads, values)
+    return draw_tv(tv, tiler).svg
 
 
 def write_sources(source: Path) -> int:
@@ -261,17 +190,16 @@ def write_sources(source: Path) -> int:
         _write(source / f"{name}.md", page_text(_read(f"docs/{name}.md"), f"docs/{name}.md"))
     for name in TUTORIALS:
         text = page_text(_read(f"docs/tutorials/{name}.md"), f"docs/tutorials/{name}.md")
-        _write(source / "tutorials" / f"{name}.ipynb", notebook(text))
+        _write(source / "tutorials" / f"{name}.ipynb", notebook(text, name))
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         _write(source / "project" / name.lower(), page_text(_read(name), name))
     described: set[int] = set()
     for package in PACKAGES:
-        _write(source / "reference" / f"{package}.rst", reference_text(package, described))
-    rows = _write_atoms(source)
-    families = [f"reference/atoms/{family}" for family in drawn_atoms()]
-    with open(source / "atoms.md", "a", encoding="utf-8") as atoms:
-        atoms.write("\n".join(rows) + "\n\n" + _toc("Atoms", families))
+        _write(source / "reference" / f"{package}.rst", names_text(package, described))
+    _write_atoms(source)
+    _write_dialect(source)
     _write_examples(source / "examples")
+    _write(source / "pictures" / "start.svg", start_drawing())
     _write(source / "index.md", start_text())
     return sum(1 for p in source.rglob("*") if p.suffix in (".md", ".rst", ".ipynb"))
 
@@ -280,9 +208,31 @@ def _read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def _write_atoms(source: Path) -> None:
+    pages = atom_pages()
+    for family, text in pages.items():
+        _write(source / "reference" / "atoms" / f"{family}.md", text)
+    for name, svg in track(atom_pictures(), "drawing", "atoms"):
+        _write(source / "pictures" / "atoms" / f"{name}.svg", svg)
+    page = source / "atoms.md"
+    toc = _toc("Atoms", [f"reference/atoms/{family}" for family in pages])
+    _write(page, page.read_text(encoding="utf-8") + atoms_text() + "\n" + toc)
+
+
+def _write_dialect(source: Path) -> None:
+    groups: list[str] = []
+    for group, text, pictures in dialect_pages():
+        groups.append(f"reference/dialect/{group}")
+        _write(source / f"{groups[-1]}.md", text)
+        for name, svg in pictures.items():
+            _write(source / "pictures" / "ops" / f"{name}.svg", svg)
+    page = source / "dialect.md"
+    _write(page, dialect_text(page.read_text(encoding="utf-8")) + "\n" + _toc("Ops", groups))
+
+
 def _write_examples(folder: Path) -> None:
     programs = sorted(p for p in (ROOT / "examples").glob("*.py") if p.name != "lit.cfg.py")
-    text = [
+    rows = [
         "# Examples",
         "",
         "Programs to read, run and change: the folder `examples`.",
@@ -293,10 +243,43 @@ def _write_examples(folder: Path) -> None:
     for program in programs:
         code = program.read_text(encoding="utf-8")
         doc = (ast.get_docstring(ast.parse(code)) or "").split("\n\n")[0].replace("\n", " ")
-        text.append(f"| [{program.stem}]({program.stem}.md) | {doc} |")
+        rows.append(f"| [{program.stem}]({program.stem}.md) | {doc} |")
         _write(folder / f"{program.stem}.md", f"# {program.name}\n\n{doc}\n\n````python\n{code}````\n")
-    toc = _toc("Examples", [program.stem for program in programs])
-    _write(folder / "index.md", "\n".join(text) + "\n\n" + toc)
+    _write(folder / "index.md", "\n".join(rows) + "\n\n" + _toc("Examples", [program.stem for program in programs]))
+
+
+def build(source: Path, output: Path) -> int:
+    """Build the pages by Sphinx, which runs the tutorials, and put them in the place of those before; give its status.
+
+    What it warns of is an error, and is printed; pages that were there before stay then.
+    """
+    new, kernels = output.with_name("html.new"), output.with_name("ipython")
+    shutil.rmtree(new, ignore_errors=True)
+    # The tutorials run by settings of their own, not by the user's; they do not warn of their ports.
+    _write(kernels / "profile_default" / "ipython_kernel_config.py", 'get_config().IPKernelApp.log_level = "ERROR"\n')
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-j", "auto", "-b", "html"]
+    environment = os.environ | {"IPYTHONDIR": str(kernels), "NO_COLOR": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    said: list[str] = []
+    with subprocess.Popen(
+        [*command, "-d", str(output.with_name("doctrees")), str(source), str(new)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", env=environment,
+    ) as sphinx, Task("building pages", 200, "%") as task:  # fmt: skip
+        assert sphinx.stdout is not None
+        for line in sphinx.stdout:
+            step = re.match(r"(reading sources|writing output)\.\.\. *\[ *(\d+)%\] *(.*)", line)
+            if step is None and not re.match(r"[a-z][\w ]*\.\.\.", line):
+                said.append(line)
+            elif step is not None:
+                task.update(int(step[2]) + (100 if step[1] == "writing output" else 0), name=step[3].strip())
+    if sphinx.returncode:
+        sys.stderr.writelines(said)
+        return sphinx.returncode
+    old = output.with_name("html.old")
+    if output.exists():
+        output.rename(old)
+    new.rename(output)
+    shutil.rmtree(old, ignore_errors=True)
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -304,14 +287,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gen_site", description="Build the documentation site.")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "out" / "site", metavar="DIR")
     parser.add_argument("--sources", action="store_true", help="write only the pages that Sphinx reads")
+    add_options(parser)
     options = parser.parse_args(arguments)
     source, built = options.output / "source", options.output / "html"
-    pages = write_sources(source)
-    print(f"{source}: {pages} pages")
-    if options.sources:
-        return 0
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
-    return subprocess.run([*command, "-d", str(options.output / "doctrees"), str(source), str(built)]).returncode
+    with reporting(options.progress, options.progress_json):
+        pages = write_sources(source)
+        status = 0 if options.sources else build(source, built)
+    if status == 0:
+        print(f"{pages} pages: {source if options.sources else built / 'index.html'}")
+    return status
 
 
 if __name__ == "__main__":

@@ -17,7 +17,11 @@ __all__ = ["compile", "compile_async", "precompile", "trace"]
 
 
 class _Compile:
-    """``cute.compile``, with the options of ``cute.compile[…]``; ``traced``: only traced, as ``cute.trace``."""
+    """Compile a function before it is called: ``cute.compile(f, x, y)``, ``cute.compile[cute.OptLevel(2)](f, x, y)``.
+
+    Arguments are arrays, tensors without memory, numbers, element types.  ``cute.trace`` takes the same, and makes no
+    machine code.
+    """
 
     __slots__ = ("_options", "_traced")
 

@@ -95,6 +95,7 @@ CASES = (
     "unit/op/test_torch_operators.py::test_what_is_added[[]True-shape[03]]",
     "unit/op/test_typed_products.py::test_any_rows_and_majors[[]1-1-1]",
     "unit/tools/test_gen_grammar.py::test_by_the_tokenizer_of_vs_code",
+    "unit/tools/test_site_pages.py::*",
 )
 """Patterns of names, as ``pytest`` prints them."""
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from cute_dialect.arch import ATOMS
+from cute_dialect.passes.registry import PASSES
 from cute_dialect.tools import gen_site
+from cute_dialect.tools.gen_site_atoms import atom_pages, families
+from cute_dialect.tools.gen_site_dialect import dialect_pages, dialect_text
+from cute_dialect.tools.gen_site_names import PACKAGES, names_text, public_names
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -51,7 +56,14 @@ def test_every_page_has_a_place() -> None:
 
 def test_every_package_with_a_stub_has_a_page() -> None:
     stubs = {".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "cute_dialect").rglob("__init__.pyi")}
-    assert stubs == set(gen_site.PACKAGES)
+    assert stubs <= set(PACKAGES)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_page_has_every_public_name(package: str) -> None:
+    text = names_text(package, set())
+    missing = [n for n in public_names(package) if not re.search(rf"\b{re.escape(n)}\b", text)]
+    assert missing == []
 
 
 def test_links_become_those_of_the_site() -> None:
@@ -60,6 +72,7 @@ def test_links_become_those_of_the_site() -> None:
     made = gen_site.page_text(text, "docs/tutorials/epilogue.md")
     code = "```\n[d](../passes)\n```"
     assert made == f"[a](../examples/hello.md) [b](../project/changelog.md) c\n{code}\n[e](layouts.ipynb#f)"
+    assert gen_site.page_text("[docs/abi.md](docs/abi.md)", "CONTRIBUTING.md") == "[](../abi.md)"
     assert gen_site.page_text("[a](docs/abi.md#in-c)", "CONTRIBUTING.md") == "[a](../abi.md#in-c)"
 
 
@@ -71,13 +84,36 @@ def test_a_tutorial_becomes_a_notebook() -> None:
     assert cells[0]["source"].startswith("# A first kernel")
 
 
-def test_each_kind_of_atom_is_drawn() -> None:
-    families = gen_site.drawn_atoms()
-    assert {"mma_sync", "wgmma", "ldmatrix", "tma_load"} <= set(families)
-    assert all(families.values())
+def test_every_atom_has_a_row_and_each_picture_an_entry() -> None:
+    pages = atom_pages()
+    assert {"mma_sync", "wgmma", "ldmatrix", "tma_load"} <= set(pages)
+    shown = {atom.name for atoms in families().values() for atom in atoms}
+    assert all(name in shown for name in ATOMS if "_64x" not in name)
+    for family, atoms in families().items():
+        rows = re.findall(r"^\| (\w+) \|", pages[family], re.MULTILINE)
+        assert {a.name for a in atoms} <= set(rows)
 
 
-def test_the_start_page_has_the_kernel_and_the_speed_of_the_results() -> None:
+def test_every_op_is_in_the_table_and_on_a_page() -> None:
+    """The pages hold what docs/dialect.md holds, op by op."""
+    whole = (ROOT / "docs" / "dialect.md").read_text(encoding="utf-8")
+    ops = re.findall(r"^### `(.*)`$", whole, re.MULTILINE)
+    table = dialect_text(whole)
+    pages = {group: (text, pictures) for group, text, pictures in dialect_pages()}
+    entries = [op for text, _ in pages.values() for op in re.findall(r"^## `(.*)`$", text, re.MULTILINE)]
+    assert entries == ops == re.findall(r"^\| \[`([\w.]+)`\]\(reference/dialect/", table, re.MULTILINE)
+    text, pictures = pages["algebra"]
+    assert "cute.composition" in pictures and "pictures/ops/cute.composition.svg" in text
+
+
+def test_the_start_page_has_the_kernel_its_speed_and_all_pages() -> None:
     text = gen_site.start_text()
-    assert "@cute.kernel" in text and "geometric mean of the six large" in text and "──trace──►" in text
+    assert "@cute.kernel" in text and "@cute.jit" in text and "geometric mean of the six large" in text
+    assert "| add f32 16384x16384 seed |" in text and "<!--" not in text
     assert all(f"\n{page}\n" in text for page in (*gen_site.GUIDES, *gen_site.REFERENCES))
+
+
+def test_the_picture_of_the_flow_names_passes_that_exist() -> None:
+    picture = (ROOT / "docs" / "pictures" / "flow.svg").read_text(encoding="utf-8")
+    named = re.findall(r'class="c"[^>]*>((?:cute|convert-cute)[\w-]*)<', picture)
+    assert len(named) == 5 and set(named) <= set(PASSES)

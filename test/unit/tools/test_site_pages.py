@@ -1,0 +1,140 @@
+"""The documentation site, built as ``make site`` builds it and opened in a browser from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsers import browser, browser_path
+
+from cute_dialect.tools import gen_site
+
+ROOT = Path(__file__).parents[3]
+PAGES = (
+    "index.html",
+    "language.html",
+    "dialect.html",
+    "atoms.html",
+    "reference/cute_dialect.lang.html",
+    "reference/dialect/algebra.html",
+    "reference/atoms/ldmatrix.html",
+    "tutorials/layouts_by_pictures.html",
+    "tutorials/first_kernel.html",
+    "examples/index.html",
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    assert gen_site.main(["-o", str(folder)]) == 0
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    if browser_path() is None:
+        pytest.skip("there is no chromium with chromedriver here")
+    with browser() as found:
+        yield found
+
+
+def show(driver: Any, page: str, width: int, scheme: str) -> None:
+    """Open a page, by its address, at a width and in a colour scheme."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    driver.get(page)
+
+
+def errors(driver: Any) -> list[str]:
+    """What the browser complains of since it was asked last."""
+    return [entry["message"] for entry in driver.get_log("browser")]
+
+
+@pytest.mark.parametrize("width,scheme", [(1400, "light"), (390, "dark")])
+def test_pages(site: Path, driver: Any, width: int, scheme: str) -> None:
+    """Pages open without errors, their pictures are there, and nothing sticks out of a phone's window."""
+    for name in PAGES:
+        show(driver, (site / name).as_uri(), width, scheme)
+        assert driver.execute_script("return document.querySelector('h1').innerText.length") > 3
+        broken = "return [...document.images].filter((i) => i.complete && !i.naturalWidth).map((i) => i.src)"
+        assert driver.execute_script(broken) == [] and errors(driver) == [], name
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= width, name
+        paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, paper[4:-1].split(","))) > 380) == (scheme == "light"), (name, paper)
+
+
+def test_the_start_page(site: Path, driver: Any) -> None:
+    show(driver, (site / "index.html").as_uri(), 1400, "light")
+    text = driver.execute_script("return document.querySelector('article').innerText")
+    assert "@cute.kernel" in text and "pip install" in text and "torch" in text
+    pictures = driver.execute_script("return [...document.querySelectorAll('article img')].map((i) => i.src)")
+    assert [Path(p).name for p in pictures] == ["start.svg", "flow.svg"]
+
+
+def test_search_in_files(site: Path, driver: Any) -> None:
+    """Search works without a server, and its first results lead to where they say."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    show(driver, (site / "search.html").as_uri() + "?q=zipped_divide", 1400, "light")
+    links = "return [...document.querySelectorAll('ul.search a')].map((a) => a.href)"
+    found = WebDriverWait(driver, 30).until(lambda d: d.execute_script(links))
+    assert any("cute_dialect.lang.html#" in link for link in found) and errors(driver) == []
+    driver.get(found[0])
+    assert "zipped_divide" in driver.execute_script("return document.querySelector('article').innerText")
+
+
+def test_a_long_table_can_be_filtered(site: Path, driver: Any) -> None:
+    show(driver, (site / "dialect.html").as_uri(), 1400, "light")
+    field = driver.find_elements("css selector", "#all-ops input.filter")[0]
+    field.send_keys("zipped div")
+    rows = "return [...document.querySelectorAll('#all-ops tbody tr')].filter((r) => !r.hidden).map((r) => r.innerText)"
+    (row,) = driver.execute_script(rows)
+    assert row.startswith("cute.zipped_divide")
+
+
+def test_tutorials_ran_and_can_be_had_as_notebooks(site: Path, driver: Any) -> None:
+    for name in gen_site.TUTORIALS:
+        show(driver, (site / "tutorials" / f"{name}.html").as_uri(), 1400, "light")
+        assert driver.find_elements("css selector", ".cell_output"), name
+        (link,) = driver.find_elements("css selector", f"a.download[href$='{name}.ipynb']")
+        assert Path(link.get_attribute("href").removeprefix("file://")).is_file()
+
+
+def test_no_anchor_is_dead(site: Path) -> None:
+    """Links between pages, also those that Sphinx makes: each names a file, and an id that is there."""
+    import re
+
+    ids: dict[Path, set[str]] = {}
+    dead: list[str] = []
+    for page in sorted(site.rglob("*.html")):
+        if "_modules" in page.parts or page.name == "genindex.html":
+            continue
+        for link in set(re.findall(r'href="([^":?]*#[^"]+)"', page.read_text(encoding="utf-8"))):
+            path, _, anchor = link.partition("#")
+            there = (page.parent / path).resolve() if path else page
+            if there not in ids:
+                text = there.read_text(encoding="utf-8") if there.is_file() else ""
+                ids[there] = set(re.findall(r'\bid="([^"]+)"', text))
+            if anchor not in ids[there]:
+                dead.append(f"{page.name}: {link}")
+    assert len(ids) > 50 and dead == []
+
+
+@pytest.mark.parametrize("link", ["[a](nowhere.md)", "[b](#nothing)", "![c](none.svg)"])
+def test_a_broken_link_fails(link: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The build gives a status, says which link of which page it is, and leaves the site that is there."""
+    source, html = tmp_path / "source", tmp_path / "html"
+    source.mkdir()
+    (source / "static").symlink_to(ROOT / "docs" / "site" / "static")
+    (source / "conf.py").write_text((ROOT / "docs" / "site" / "conf.py").read_text(encoding="utf-8"))
+    (source / "index.md").write_text("# Start\n\nAll is well.\n")
+    assert gen_site.build(source, html) == 0
+    (source / "index.md").write_text(f"# Start\n\nAll is not well: {link}.\n")
+    assert gen_site.build(source, html) != 0
+    assert "index.md:3" in capfd.readouterr().err
+    assert "All is well" in (html / "index.html").read_text(encoding="utf-8")
