@@ -15,6 +15,7 @@ from typing import cast
 from cute_dialect.op.choosing import menu as menus
 from cute_dialect.op.choosing import model
 from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_gemm_random import of_menu, problems
 
 __all__ = ["run", "table"]
@@ -30,7 +31,7 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
             batch = " batches" if q.matrices > 1 else ""
             kinds.setdefault(f"{q.element}-{q.output}-{q.major_a}{q.major_b}{batch}", []).append(q)
     rows: list[dict[str, object]] = []
-    for kind, found in sorted(kinds.items()):
+    for kind, found in track(sorted(kinds.items()), "measuring", "kinds"):
         first = min(_first(found[0]) for _ in range(runs))
         each = [_least(lambda p=p: model.best.__wrapped__(p), runs) for p in found]
         whole = [_least(lambda p=p: model.ranked(p), runs) for p in found]

@@ -32,6 +32,7 @@ from time import perf_counter
 from typing import Any, cast
 
 import cute_dialect.lang as cute
+from cute_dialect.runtime.progress import Task
 
 __all__ = ["growth", "run", "table"]
 
@@ -64,6 +65,11 @@ print(perf_counter() - start)
 
 def run(*, runs: int, say: Callable[[str], None], long: bool = False) -> dict[str, object]:
     """Measure all; gives the rows.  Raises ``FileNotFoundError`` without the examples of the repository."""
+    with Task("measuring", unit="times") as task:
+        return _run(task, runs, say, long)
+
+
+def _run(task: Task, runs: int, say: Callable[[str], None], long: bool) -> dict[str, object]:
     import torch
 
     if not EXAMPLES.is_dir():
@@ -81,6 +87,7 @@ def run(*, runs: int, say: Callable[[str], None], long: bool = False) -> dict[st
         }
         rows.append(row)
         say(f"  {name}: {1e3 * median(seconds):.4g} ms")
+        task.advance(name=name)
 
     add("import", [_process("-c", IMPORT) for _ in range(runs)], 0.080)
     add("decorate", _times(_decorate, runs))

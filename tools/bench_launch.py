@@ -147,7 +147,7 @@ def operations(folder: str, say: Callable[[str], None]) -> list[dict[str, object
             rows.append({"name": what, "ours": mine, "peer": peer, "unit": "us", "ratio": peer / mine})
             say(f"  {what}: {mine:.2f} us a call; torch.{name} {peer:.2f}")
     with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
-        for each in compared():
+        for each in track(compared(), "measuring", "calls"):
             want = each.theirs()
             for _ in range(3):  # the first chooses
                 if not torch.allclose(each.ours(), want, rtol=2e-3, atol=2e-3):

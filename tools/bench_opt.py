@@ -21,6 +21,8 @@ from statistics import median
 from time import perf_counter
 from typing import cast
 
+from cute_dialect.runtime.progress import Task
+
 __all__ = ["run", "table"]
 
 ONE = """\
@@ -88,8 +90,10 @@ def run(*, runs: int, say: Callable[[str], None]) -> dict[str, object]:
     def add(name: str, seconds: tuple[float, float], count: int) -> None:
         say(f"  {name}: {seconds[0]:.3f} s, least {seconds[1]:.3f} s")
         rows.append({"name": name, "seconds": seconds[0], "least": seconds[1], "runs": count})
+        task.advance(name=name)
 
-    with tempfile.TemporaryDirectory() as folder:
+    total = 12 if examples.exists() else 9
+    with tempfile.TemporaryDirectory() as folder, Task("measuring", total, "programs") as task:
         one = Path(folder) / "one.mlir"
         one.write_text(ONE)
         row("import xdsl.parser", [sys.executable, "-c", "import xdsl.parser"], runs)

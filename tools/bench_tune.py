@@ -109,7 +109,7 @@ def _read(what: str, arguments: str | None) -> tuple[Any, list[tuple[Any, ...]]]
 
     file, _, name = what.rpartition(":")
     if not file:
-        raise _TuneToolError(f"expected FILE:NAME, got {what!r}")
+        raise _TuneToolError(f"expected FILE:NAME, NAME that of a function under @cute.autotune, got {what!r}")
     spec = spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None or not Path(file).is_file():
         raise _TuneToolError(f"expected a file of Python, got {file!r}")

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from textwrap import indent
 from typing import TYPE_CHECKING
 
+from cute_dialect.runtime.progress import add_options, reporting, track
+from cute_dialect.runtime.settings import SettingError
 from cute_dialect.tools.check_report import Finding, as_json, as_sarif, as_text
 from cute_dialect.tools.once import Once
 
@@ -59,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--pipeline", default="base", metavar="NAME", help="for .mlir; 'none' verifies only (default: base)")
     p.add_argument("--remarks", action="store_true", help="tell what slows kernels down as well; the status stays")
     p.add_argument("-v", "--verbose", action="store_true", help="name each function that was checked, and what was not")
+    add_options(p)
     return p
 
 
@@ -71,23 +74,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if options.chip not in TARGETS:
             parser.error(f"--chip: expected one of {', '.join(TARGETS)}, got {options.chip!r}")
-    found: list[Finding] = []
-    checked = 0
     for file in options.files:
-        if file.endswith(".py"):
-            from cute_dialect.tools.check_python import check_python
-
-            told, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
-            if unchecked and not count:
-                print(_advice(file, unchecked), file=sys.stderr)
-        elif file.endswith(".mlir"):
-            from cute_dialect.tools.check_mlir import check_mlir
-
-            told, count = check_mlir(file, options.pipeline), 1
-        else:
+        if not file.endswith((".py", ".mlir")):
             parser.error(f"expected files that end in .py or .mlir, got '{file}'")
-        found += told
-        checked += count
+    try:
+        with reporting(options.progress, options.progress_json):
+            found, checked, advice = _check(options)
+    except SettingError as e:
+        parser.error(str(e))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    for said in advice:
+        print(said, file=sys.stderr)
     text = as_json(found) if options.json else as_sarif(found) if options.sarif else as_text(found)
     if options.output is not None:
         try:
@@ -104,6 +103,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         files = f"{len(options.files)} file{'s' * (len(options.files) != 1)}"
         print(f"{what} in {files}, {checked} functions and modules checked", file=sys.stderr)
     return 1 if errors else 0
+
+
+def _check(options: argparse.Namespace) -> tuple[list[Finding], int, list[str]]:
+    """Check the files; return what was found, how many functions and modules there were, and what to do about files
+    of which nothing could be checked.
+    """
+    found: list[Finding] = []
+    checked = 0
+    advice: list[str] = []
+    for file in track(options.files, "checking", "files"):
+        if file.endswith(".py"):
+            from cute_dialect.tools.check_python import check_python
+
+            told, count, unchecked = check_python(file, options.chip, options.remarks, options.verbose)
+            if unchecked and not count:
+                advice.append(_advice(file, unchecked))
+        else:
+            from cute_dialect.tools.check_mlir import check_mlir
+
+            told, count = check_mlir(file, options.pipeline), 1
+        found += told
+        checked += count
+    return found, checked, advice
 
 
 def _advice(file: str, unchecked: Sequence[Unchecked]) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.once import Once
 
 __all__ = ["main"]
@@ -61,7 +62,8 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--no-run", action="store_true", help="do not run it: no accesses, timeline, roofline")
     p.add_argument("--chip", help=f"GPU architecture (default: {DEFAULT_CHIP})")
     p.add_argument("--pipeline", default="nvptx", metavar="NAME[=K=V,…]", help="named pipeline of .mlir")
-    p.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    p.add_argument("-q", "--quiet", action="store_true", help="print errors only, and no bar unless --progress says so")
+    add_options(p)
     return p
 
 
@@ -81,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cute_dialect.tools.explore_subjects import ExploreError
 
     try:
-        path = explore(options)
+        with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
+            path = explore(options)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -114,12 +117,17 @@ def explore(options: argparse.Namespace) -> str:
     from cute_dialect.runtime.files import replace_file
     from cute_dialect.tools.explore_subjects import of_mlir, of_python
 
-    subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)
-    made = collect(subject.module, subject.trace, subject.sources)
-    found = measured(made, subject.run)
+    with Task("exploring", 3, "parts") as task:
+        subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)
+        task.advance(name="compiled and run")
+        made = collect(subject.module, subject.trace, subject.sources)
+        task.advance(name="stages")
+        found = measured(made, subject.run)
+        drawings = drawings_of(subject.trace, made.groups)
+        task.advance(name="drawings")
     facts = " · ".join(_facts(made.report, subject.run, subject.module.manifest["chip"]))
     title = f"{subject.name} — {os.path.basename(options.file)}"
-    data = page_data(title, facts, made, drawings_of(subject.trace, made.groups), found)
+    data = page_data(title, facts, made, drawings, found)
     path = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
     replace_file(Path(path), page(data).encode())
     return path

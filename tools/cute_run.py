@@ -23,14 +23,14 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-    from cute_dialect.interp import Progress, RunReport
+    from cute_dialect.interp import RunReport
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.ir.diagnostics import limit_message
-from cute_dialect.runtime.progress import Task, add_options, reporting
+from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.once import Once
 from cute_dialect.tools.process import collect_rarely, leave
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, Wanted, make_call, read_wanted, values_of
@@ -397,28 +397,22 @@ def _device(wanted: str) -> str:
 
 def _run_cpu(call: Call, wanted: Wanted, options: argparse.Namespace) -> tuple[Result, RunReport | None]:
     from cute_dialect.tools.run_inputs import Tensor
-    from cute_dialect.tools.run_report import Result, quantity
+    from cute_dialect.tools.run_report import Result
 
-    with Task("running", unit="blocks") as task:
-
-        def tell(p: Progress) -> None:
-            task.update(p.done, p.total, f"{quantity(p.lane_ops / max(p.seconds, 1e-9))} lane-ops/s")
-
-        told = call.kernel(
-            *values_of(call.arguments),
-            device="cpu",
-            grid=wanted.grid,
-            block=wanted.block,
-            smem=wanted.smem,
-            checks=wanted.sanitizers,
-            reports=wanted.reports,
-            schedule=options.schedule,
-            seed=options.seed,
-            max_steps=options.max_steps,
-            blocks=options.blocks,
-            unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
-            progress=tell,
-        )
+    told = call.kernel(
+        *values_of(call.arguments),
+        device="cpu",
+        grid=wanted.grid,
+        block=wanted.block,
+        smem=wanted.smem,
+        checks=wanted.sanitizers,
+        reports=wanted.reports,
+        schedule=options.schedule,
+        seed=options.seed,
+        max_steps=options.max_steps,
+        blocks=options.blocks,
+        unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
+    )
     return Result("", 1e6 * told.seconds if told is not None else 0.0, 0), told
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import of_choices
 from cute_dialect.op.choosing.model import COSTS, GIVEN, RANGES, Asked, Costs, times
+from cute_dialect.runtime.progress import Task
 from cute_dialect.tools.sweeps import Row
 
 __all__ = ["KindErrors", "Outcome", "Quality", "errors_by_kind", "fit", "held_out", "kind", "quality"]
@@ -177,11 +178,13 @@ def fit(rows: Sequence[Row], begin: Costs, seed: int = 0, predictions: int = _PR
     """Return costs fitted to some problems, from those to begin with; the same for the same seed."""
     search = _Search(rows, begin)
     whole = predictions / len(search.times)  # times that all pairs can be predicted
-    found = search.descend(search.start, whole / 2)
-    rng = np.random.default_rng(seed)
-    for _ in range(_SHAKEN):
-        shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names)) * search.matters
-        found = min(found, search.descend(shaken, whole / 2 / _SHAKEN), key=lambda x: x[0])
+    with Task("fitting", round(whole), "predictions") as task:
+        found = search.descend(search.start, whole / 2, task)
+        rng = np.random.default_rng(seed)
+        for i in range(_SHAKEN):
+            task.update(round(whole * (0.5 + 0.5 * i / _SHAKEN)), name=f"error {found[0]:.4g}")  # it may end early
+            shaken = found[1] + rng.normal(0.0, _SHAKE, len(search.names)) * search.matters
+            found = min(found, search.descend(shaken, whole / 2 / _SHAKEN, task), key=lambda x: x[0])
     return search.costs(found[1])
 
 
@@ -232,8 +235,11 @@ class _Search:
         pull = _PULL * float(np.sum((place - self.start) ** 2))
         return sum(w * x for w, x in zip(_WEIGHTS, sums)) / len(self.first) + pull
 
-    def descend(self, place: Floats, whole: float) -> tuple[float, Floats]:
-        """Return the least score near a place, and where; takes as many predictions as ``whole`` ones of all pairs."""
+    def descend(self, place: Floats, whole: float, task: Task) -> tuple[float, Floats]:
+        """Return the least score near a place, and where; takes as many predictions as ``whole`` ones of all pairs.
+
+        Each is a step of ``task``.
+        """
         place = np.clip(place, self.low, self.high)
         predicted = self.predicted(place)
         score = self.score(place, predicted)
@@ -250,6 +256,7 @@ class _Search:
                     if there[i] == place[i]:
                         continue
                     left -= 1
+                    task.advance()
                     values = self.predicted(there)
                     found = self.score(there, values)
                     if found < score - 1e-8:

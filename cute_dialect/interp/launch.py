@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from cute_dialect.interp.types import Type, round_up
 from cute_dialect.interp.uniform import barriers_uniform
 from cute_dialect.interp.values import POISON, Regs, Value
 from cute_dialect.runtime.launch_shape import LaunchShape
+from cute_dialect.runtime.progress import Task
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -110,7 +112,7 @@ def run_kernel(
     """
     begin = time.perf_counter()
     grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
-    checks, blocks, progress = options.checks, options.blocks, options.progress
+    checks, blocks = options.checks, options.blocks
     program = Program(module, options.overflow)
     func = _find(program, kernel)
     launch = Launch(program, Counter(_steps(options.max_steps)), grid3, block3, True)
@@ -143,7 +145,6 @@ def run_kernel(
     report.all_blocks = grid3[0] * grid3[1] * grid3[2]
     if blocks is not None:
         report.written = [(b.source, b.track()) for b in launch.memory.buffers if b.source is not None and b.writable]
-    watch = None if progress is None else _watch(progress, launch, begin)
     launch.strict_uninit = "uninit" in checks
     plain = launch.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
     counted = [r for r in options.reports if r not in ("timeline", "flops")]
@@ -170,7 +171,7 @@ def run_kernel(
         launch.observe = _both(launch.observe, launch.report.profile.observe)
     launch.wide = wide
     template = _registers(fn, values)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), _told(options.progress, launch, begin) as watch:
         if launch.wide:
             run_wide(launch, fn, template, [b for c in chosen for b in c], options.memory_limit, watch)
         else:
@@ -185,12 +186,23 @@ def run_kernel(
     return report
 
 
-def _watch(progress: Callable[[Progress], None], launch: Launch, begin: float) -> Callable[[int], None]:
-    def watch(done: int) -> None:
-        seconds = time.perf_counter() - begin
-        progress(Progress(done, launch.report.blocks, launch.count.lane_ops, seconds))
+@contextmanager
+def _told(wanted: Callable[[Progress], None] | None, launch: Launch, begin: float) -> Generator[Callable[[int], None]]:
+    """Give the function that hears how many blocks are done: it tells the caller's, or shows it (docs/progress.md)."""
 
-    return watch
+    def progress(done: int) -> Progress:
+        return Progress(done, launch.report.blocks, launch.count.lane_ops, time.perf_counter() - begin)
+
+    if wanted is not None:
+        yield lambda done: wanted(progress(done))
+        return
+    with Task("running", launch.report.blocks, "blocks") as task:
+
+        def show(done: int) -> None:
+            now = progress(done)
+            task.update(done, name=f"{now.lane_ops / max(now.seconds, 1e-9) / 1e6:.3g} M lane-ops/s")
+
+        yield show
 
 
 def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:

@@ -48,7 +48,7 @@ def run_wide(
     template: Regs,
     chosen: list[int],
     memory_limit: int,
-    watch: Callable[[int], None] | None,
+    watch: Callable[[int], None],
 ) -> None:
     """Run blocks in lockstep, as many at once as fit `WIDE_LANES`. `watch` is told how many are done."""
     padded = round_up(launch.threads, 32) if collective(fn) else launch.threads
@@ -78,8 +78,7 @@ def run_wide(
         if launch.monitor is not None:
             launch.monitor.exits(g)
         _retire(launch, g)
-        if watch is not None:
-            watch(first + n)
+        watch(first + n)
 
 
 def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
@@ -116,7 +115,7 @@ def run_warps(
     template: Regs,
     chosen: list[list[int]],
     memory_limit: int,
-    watch: Callable[[int], None] | None,
+    watch: Callable[[int], None],
     schedule: str,
     seed: int,
 ) -> None:
@@ -194,8 +193,7 @@ def run_warps(
                         del launch.blocks[b.linear]
                         launch.shared.pop(b.linear, None)
                         done += 1
-        if watch is not None:
-            watch(done)
+        watch(done)
         if not moved and transfers.turn(True):
             moved = True
             count.turns += 1

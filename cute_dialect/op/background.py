@@ -6,7 +6,7 @@ Each is traced in a thread of this process and compiled in another process; what
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeAlias
 
@@ -51,10 +51,14 @@ class Prefetch:
         """
         from cute_dialect.runtime.progress import Task
 
+        with Task("compiling", len(self._made), "kernels") as task:
+            self.follow(task.advance, timeout)
+
+    def follow(self, told: Callable[[], None], timeout: float | None = None) -> None:
+        """Wait as :meth:`wait` does, but show nothing: ``told`` is called when a kernel is compiled, or failed."""
         try:
-            with Task("compiling", len(self._made), "kernels") as task:
-                for _ in as_completed(self._made, timeout):
-                    task.advance()
+            for _ in as_completed(self._made, timeout):
+                told()
         except TimeoutError:
             waiting = sum(not m.done() for m in self._made)
             raise TimeoutError(f"{waiting} of {len(self._made)} kernels are not compiled after {timeout} s") from None

@@ -27,6 +27,7 @@ from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.conv import functions as of_images
 from cute_dialect.op.conv.report import is_convolution
 from cute_dialect.op.errors import DeviceError, UnsupportedError
+from cute_dialect.runtime.progress import Task, track
 
 __all__ = ["MARGIN", "Tuned", "check_place", "contest", "finals", "kept", "space", "tune"]
 
@@ -178,7 +179,7 @@ def contest(
         say(f"{len(kernels)} kernels are compiled")
     made, left_out = _made(kernels, until)
     contestants: list[tuple[str, Callable[[], object]]] = []
-    for choice in made:
+    for choice in track(made, "checking", "kernels"):
         memory = memory_of().fill_(float("nan") if first.is_floating_point() else 1)
         if choice != rule and time.monotonic() > until:
             left_out.append((choice.name, "no time"))
@@ -192,10 +193,13 @@ def contest(
         contestants.append((choice.name, run))
     if say is not None:
         say(f"{len(contestants)} kernels are measured")
-    screened = {n: s.median for n, s in compare(contestants, traffic=traffic, runs=_SCREEN, warmup=2).items()}
-    order = sorted(screened, key=lambda n: screened[n])
-    last = list(dict.fromkeys((*order[:_FINALISTS], rule.name)))
-    times = finals([(n, r) for n, r in contestants if n in last], traffic)
+    with Task("measuring", 2, "rounds") as task:
+        screened = {n: s.median for n, s in compare(contestants, traffic=traffic, runs=_SCREEN, warmup=2).items()}
+        order = sorted(screened, key=lambda n: screened[n])
+        last = list(dict.fromkeys((*order[:_FINALISTS], rule.name)))
+        task.advance(name=f"{len(order)} kernels")
+        times = finals([(n, r) for n, r in contestants if n in last], traffic)
+        task.advance(name=f"{len(last)} kernels")
     best = min(last, key=lambda n: times[n] / (MARGIN if n == rule.name else 1.0))
     kernel = next(c for c in made if c.name == best)
     return Tuned(
@@ -231,16 +235,18 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
     coming: list[tuple[Choice, Prefetch]] = [(c, prefetch([kernel])) for c, kernel in kernels.items()]
     made: list[Choice] = []
     failed: list[tuple[str, str]] = []
-    for number, (choice, making) in enumerate(coming):
-        try:
-            making.wait(None if number == 0 else max(0.0, until - time.monotonic()))
-            made.append(choice)
-        except TimeoutError:
-            failed.append((choice.name, "no time"))
-        except Exception as e:
-            if number == 0:
-                raise
-            failed.append((choice.name, str(e).splitlines()[0]))
+    with Task("compiling", len(coming), "kernels") as task:
+        for number, (choice, making) in enumerate(coming):
+            try:
+                making.follow(lambda: None, None if number == 0 else max(0.0, until - time.monotonic()))
+                made.append(choice)
+            except TimeoutError:
+                failed.append((choice.name, "no time"))
+            except Exception as e:
+                if number == 0:
+                    raise
+                failed.append((choice.name, str(e).splitlines()[0]))
+            task.advance(name=choice.name)
     return made, failed
 
 

@@ -120,6 +120,7 @@ CUresult {s.name}_launch({s.signature(f"const {s.name}_module *module")}, CUstre
 /* What went wrong in this thread last, in words. */
 const char *{s.name}_error(void);
 
+/* Give the machine code back, when no launch of it is under way any more. */
 CUresult {s.name}_unload({s.name}_module *module);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ def test_building_and_measuring_elsewhere(
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("row_sum", "expected FILE:NAME, got 'row_sum'"),
+        ("row_sum", "expected FILE:NAME, NAME that of a function under @cute.autotune, got 'row_sum'"),
         ("nothing.py:f", "expected a file of Python, got 'nothing.py'"),
         (f"{EXAMPLE}:main", "expected the name of a function under @cute.autotune (row_sum), got 'main'"),
     ],

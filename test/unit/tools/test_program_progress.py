@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from terminals import on_a_terminal
 
+from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.progress import reporting
-from cute_dialect.tools import cute_bench, cute_run
+from cute_dialect.tools import cute_bench, cute_check, cute_explore, cute_run
 from cute_dialect.tools.parallel import in_processes
 
 ADD = str(Path(__file__).parents[2] / "examples" / "elementwise_add.mlir")
@@ -40,6 +42,28 @@ def test_the_interpreter_tells_its_blocks(capsys: pytest.CaptureFixture[str]) ->
     assert (events[0]["what"], events[0]["unit"]) == ("running", "blocks")
     assert events[-1]["event"] == "done" and events[-1]["step"] == events[-1]["total"] > 1
     assert " lane-ops/s" in events[1]["name"] and "blocks" in err
+
+
+def test_runs_on_the_cpu_in_programs_are_shown(tmp_path: Path) -> None:
+    """A call with device="cpu" tells its blocks without being asked; one that takes ``progress`` tells the caller."""
+    a, file, heard = np.zeros((10, 100), np.float32), tmp_path / "events", list[int]()
+    kernel = compile_cute(ADD).kernel("add")
+    with reporting("never", str(file)):
+        kernel(a, a, a.copy(), device="cpu")
+        kernel(a, a, a.copy(), device="cpu", progress=lambda p: heard.append(p.done))
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {(e["task"], e["total"]) for e in events} == {(1, heard[-1])}
+    assert (events[0]["what"], events[-1]["event"]) == ("running", "done")
+
+
+def test_checking_and_exploring_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cute_check.main([ADD, "--progress-json=checked"]) == 0
+    assert cute_explore.main([ADD, "--kernel=add", "--size=9", "-q", "--progress-json=explored"]) == 0
+    checked, explored = ([json.loads(x) for x in Path(n).read_text().splitlines()] for n in ("checked", "explored"))
+    assert [(e["event"], e["step"]) for e in checked] == [("start", 0), ("step", 1), ("done", 1)]
+    assert {e["what"] for e in explored if e["event"] == "start"} == {"exploring", "running"}
+    assert explored[-1]["event"] == "done" and explored[-1]["task"] == 1
 
 
 def test_interrupting_a_run() -> None:
