@@ -79,8 +79,11 @@ class Assembled:
         }
 
 
-def disassemble(cubin: bytes) -> str:
-    """Return machine code as text, by nvdisasm.  Raises :class:`PtxasMissing` or :class:`PtxasError`."""
+def disassemble(cubin: bytes, *options: str) -> str:
+    """Return machine code as text, by nvdisasm with more options.
+
+    Raises :class:`PtxasMissing` or :class:`PtxasError`.
+    """
     import tempfile
 
     path = find_program("nvdisasm", "cuda_nvdisasm")
@@ -89,7 +92,8 @@ def disassemble(cubin: bytes) -> str:
     with tempfile.NamedTemporaryFile(prefix="cute-", suffix=".cubin") as f:
         f.write(cubin)
         f.flush()
-        done = subprocess.run([path, "-c", f.name], capture_output=True, text=True, errors="replace", check=False)
+        command = [path, "-c", *options, f.name]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0:
         raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'it ended with {done.returncode}'}")
     return done.stdout

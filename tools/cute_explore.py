@@ -11,12 +11,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import Task, add_options, reporting
 from cute_dialect.tools.once import Once
+
+if TYPE_CHECKING:
+    from cute_dialect.explore.runs import Run
 
 __all__ = ["main"]
 
@@ -78,9 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"expected a file that ends in .py or .mlir, got '{options.file}'")
     if options.arguments and options.file.endswith(".mlir"):
         parser.error("arguments after -- go to a Python program, not to a .mlir file")
+    options.output = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
+    if os.path.isdir(options.output) or not options.output.endswith((".html", ".htm")):
+        parser.error(f"-o: expected a file that ends in .html, got '{options.output}'")
     from cute_dialect.front.errors import CuteError
     from cute_dialect.tools.cute_run import user_message
-    from cute_dialect.tools.explore_subjects import ExploreError
+    from cute_dialect.tools.explore_subjects import ExploreError, SourceError
 
     try:
         with reporting(options.progress or ("never" if options.quiet else None), options.progress_json):
@@ -88,14 +95,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except ExploreError as e:
-        print(f"cute-explore: error: {e}", file=sys.stderr)
-        return 1
-    except CuteError as e:
+    except (CuteError, SourceError) as e:
         print(e, file=sys.stderr)
         return 1
-    except OSError as e:
-        print(f"cute-explore: error: {e.filename}: {e.strerror}", file=sys.stderr)
+    except ExploreError as e:
+        print(f"cute-explore: error: {e}", file=sys.stderr)
         return 1
     except Exception as e:
         text = user_message(e)
@@ -114,29 +118,33 @@ def explore(options: argparse.Namespace) -> str:
     from cute_dialect.explore.drawings import drawings_of
     from cute_dialect.explore.measured import measured
     from cute_dialect.explore.page import page, page_data
-    from cute_dialect.runtime.files import replace_file
-    from cute_dialect.tools.explore_subjects import of_mlir, of_python
+    from cute_dialect.files import replace_file
+    from cute_dialect.tools.explore_subjects import ExploreError, of_mlir, of_python
 
     with Task("exploring", 3, "parts") as task:
         subject = of_python(options) if options.file.endswith(".py") else of_mlir(options)
         task.advance(name="compiled and run")
         made = collect(subject.module, subject.trace, subject.sources)
         task.advance(name="stages")
-        found = measured(made, subject.run)
+        found = measured(made, subject.trace, subject.run)
         drawings = drawings_of(subject.trace, made.groups)
         task.advance(name="drawings")
-    facts = " · ".join(_facts(made.report, subject.run, subject.module.manifest["chip"]))
-    title = f"{subject.name} — {os.path.basename(options.file)}"
+    facts = " · ".join(_facts(made.code.kernels, subject.run, subject.module.manifest["chip"]))
+    file = os.path.basename(options.file)
+    title = file if subject.name in (file, "__call__") else f"{subject.name} — {file}"
     data = page_data(title, facts, made, drawings, found)
-    path = options.output or f"{os.path.splitext(os.path.basename(options.file))[0]}.html"
-    replace_file(Path(path), page(data).encode())
-    return path
+    try:
+        replace_file(Path(options.output), page(data).encode())
+    except OSError as e:
+        raise ExploreError(f"{options.output}: it cannot be written: {e.strerror}") from e
+    return options.output
 
 
-def _facts(report: Sequence[dict[str, object]], run: object, chip: str) -> list[str]:
-    found = [chip, *(f"{k['name']}: {k['registers']} registers" for k in report[:2])]
-    arguments = getattr(run, "arguments", "")
-    return [*found, arguments] if arguments else found
+def _facts(kernels: Sequence[Mapping[str, object]], run: Run, chip: str) -> list[str]:
+    """Return what stands beside the title: the chip, the registers of kernels, what it was run with."""
+    registers = [f"{k['name']}: {k['registers']} registers" for k in kernels[:2]]
+    more = [f"{len(kernels) - 2} more kernels"] if len(kernels) > 2 else []
+    return [chip, *registers, *more, *([run.arguments] if run.arguments else [])]
 
 
 def as_program() -> None:

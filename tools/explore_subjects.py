@@ -6,8 +6,10 @@ import argparse
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.explore.collect import compiled
@@ -17,13 +19,19 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.front.compiled import Compiled
+    from cute_dialect.front.examples import Example
+    from cute_dialect.front.jit import Traced
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ExploreError", "Subject", "of_mlir", "of_python"]
+__all__ = ["ExploreError", "SourceError", "Subject", "of_mlir", "of_python"]
 
 
 class ExploreError(Exception):
     """A mistake of a user of ``cute-explore``, as one message."""
+
+
+class SourceError(ExploreError):
+    """A mistake in the file that is to be shown: the message begins with its place."""
 
 
 class Subject(NamedTuple):
@@ -40,8 +48,9 @@ def of_mlir(options: argparse.Namespace) -> Subject:
     """Return the kernel of a file of IR.  Raises CompileError, ExploreError."""
     from cute_dialect.pipelines.stages import parse_module, read_text
 
-    text = read_text(options.file)
-    trace = parse_module(text, options.file)
+    trace = parse_module(read_text(options.file), options.file)
+    if not list(trace.ops):
+        raise SourceError(f"{options.file}: error: expected a kernel or a function, found none")
     module = compiled(trace, filename=options.file, pipeline=options.pipeline, chip=options.chip)
     return Subject(os.path.basename(options.file), trace, module, [options.file], _run(module, options, None, None))
 
@@ -61,7 +70,7 @@ def _run(
         given = arguments if arguments is not None else _arguments(kernel, options)
         return run(kernel, given, blocks=options.blocks)
     except (LaunchError, RunError, SpecError) as e:
-        if options.inputs or (options.kernel and not name):
+        if options.inputs or options.blocks or (options.kernel and not name):
             raise ExploreError(str(e)) from e
         return Run(why_not=f"Not run: {e}")
 
@@ -85,7 +94,6 @@ def _arguments(kernel: Kernel, options: argparse.Namespace) -> list[object]:
 class _Call(NamedTuple):
     """A call that a program made, or that an example stands for; without arguments they are made up."""
 
-    name: str
     made: Compiled
     arguments: Sequence[object] | None
 
@@ -95,52 +103,66 @@ def of_python(options: argparse.Namespace) -> Subject:
 
     Raises CuteError, CompileError, ExploreError.
     """
-    calls = _examples(options) if not options.arguments else []
-    calls = calls or _program(options)
-    names = list(dict.fromkeys(c.name for c in calls))
-    if options.function is not None:
-        calls = [c for c in calls if c.name == options.function]
-        if not calls:
-            raise ExploreError(f"--function: expected one of {', '.join(names) or 'none'}, got {options.function!r}")
-    if not calls:
-        raise ExploreError(
-            f"{options.file}: expected a function under @cute.jit or @cute.kernel that has an example or enough "
-            "annotations, or that the file calls when it is run: none was found (cute-explore --help)"
+    found: dict[str, Callable[[], _Call]] = _examples(options) if not options.arguments else {}
+    if not found or options.function not in (None, *found):
+        found |= _program(options)
+    if options.function not in (None, *found):
+        raise ExploreError(f"--function: expected one of {', '.join(found) or 'none'}, got {options.function!r}")
+    if not found:
+        raise SourceError(
+            f"{options.file}: error: expected a function under @cute.jit or @cute.kernel that has an example or "
+            "enough annotations, or that the file calls when it is run: none was found (cute-explore --help)"
         )
-    if options.function is None and len(names) > 1:
-        print(f"cute-explore: shown is {calls[0].name}; --function also has: {', '.join(names[1:])}", file=sys.stderr)
-    name, made, arguments = calls[0]
+    name = options.function or next(iter(found))
+    if options.function is None and len(found) > 1:
+        others = ", ".join([other for other in found if other != name])
+        print(f"cute-explore: shown is {name}; --function also has: {others}", file=sys.stderr)
+    made, arguments = found[name]()
     trace = made.module()
     module = compiled(trace, filename=options.file, chip=options.chip or made.options.chip)
     return Subject(name, trace, module, [options.file], _run(module, options, made.outcome.name, arguments))
 
 
-def _examples(options: argparse.Namespace) -> list[_Call]:
-    """Return the functions that have examples, traced with them."""
-    from cute_dialect.front.compiling import trace
+def _examples(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
+    """Return the functions that have examples, and what traces each with its first one."""
     from cute_dialect.front.errors import CuteError
     from cute_dialect.front.examples import examples_of
     from cute_dialect.tools.check_python import functions_of, imported
 
-    with _arguments_of(options.file, ()):
+    with _arguments_of(options.file, ()), redirect_stdout(sys.stderr):
         module, wrong = imported(options.file)
     if module is None:
-        raise ExploreError(wrong[0].text)
-    found: list[_Call] = []
+        raise SourceError(wrong[0].text)
+    found: dict[str, Callable[[], _Call]] = {}
     for name, function in functions_of(module):
         try:
             examples = examples_of(function)
         except CuteError:  # annotations that mean something where it is called
             continue
-        for one in examples[:1]:
-            given = one.arguments()
-            args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
-            called: Any = function
-            if "." in name and args:
-                called, args = getattr(args[0], name.rpartition(".")[2]), args[1:]
-            made = trace(called, *args, chip=options.chip, **one.launch)
-            found.append(_Call(name, made, _with_memory(made, args)))
+        if examples:
+            found[name] = partial(_example_call, options, name, function, examples[0])
     return found
+
+
+def _example_call(options: argparse.Namespace, name: str, function: Traced, example: Example) -> _Call:
+    """Trace a function with an example."""
+    from cute_dialect.front.compiling import trace
+    from cute_dialect.front.errors import CuteError
+
+    try:
+        given = example.arguments()
+    except CuteError:
+        raise
+    except Exception as e:
+        code = function.function.__code__
+        place = f"{options.file}:{code.co_firstlineno}:1"
+        raise SourceError(f"{place}: error: the example of {name} raises {type(e).__name__}: {e}") from e
+    args = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+    called: Any = function
+    if "." in name and args:  # a method: its receiver comes first
+        called, args = getattr(args[0], name.rpartition(".")[2]), args[1:]
+    made = trace(called, *args, chip=options.chip, **example.launch)
+    return _Call(made, _with_memory(made, args))
 
 
 def _with_memory(made: Compiled, args: tuple[Any, ...]) -> Sequence[object] | None:
@@ -159,19 +181,20 @@ def _copies(leaves: Sequence[object]) -> list[object]:
     return [copy_of(leaf) for leaf in leaves]
 
 
-def _program(options: argparse.Namespace) -> list[_Call]:
-    """Run the file as a program on the interpreter; return the calls that it makes, one of each kind."""
+def _program(options: argparse.Namespace) -> dict[str, Callable[[], _Call]]:
+    """Run the file as a program on the interpreter; return what it calls, the first call of each function."""
     from cute_dialect.front.compiled import observed
     from cute_dialect.front.target import running_on
 
-    found: dict[int, _Call] = {}
+    found: dict[str, Callable[[], _Call]] = {}
 
     def observe(made: Compiled, leaves: Sequence[object]) -> None:
-        if made.outcome.outputs is None and id(made) not in found:
-            found[id(made)] = _Call(made.name, made, _copies(leaves))
+        if made.outcome.outputs is None and made.name not in found:
+            found[made.name] = partial(_Call, made, _copies(leaves))
 
-    _as_program(options.file, options.arguments, lambda: observed(observe), lambda: running_on("cpu"))
-    return list(found.values())
+    with _arguments_of(options.file, options.arguments), observed(observe), running_on("cpu"):
+        _execute(options.file)
+    return found
 
 
 @contextmanager
@@ -184,16 +207,21 @@ def _arguments_of(file: str, arguments: Sequence[str]) -> Generator[None]:
         sys.argv = argv
 
 
-def _as_program(file: str, arguments: Sequence[str], *around: Callable[[], Any]) -> None:
+def _execute(file: str) -> None:
+    """Run a file as a program, what it prints goes to standard error.  Raises CuteError, ExploreError."""
+    from cute_dialect.front.errors import CuteError
+
     try:
-        with ExitStack() as stack:
-            stack.enter_context(_arguments_of(file, arguments))
-            for one in around:
-                stack.enter_context(one())
-            stack.enter_context(redirect_stdout(sys.stderr))
+        with redirect_stdout(sys.stderr):
             runpy.run_path(file, run_name="__main__")
     except SystemExit as e:
         if e.code not in (None, 0):
             raise ExploreError(f"{file}: it ended with {e.code} when it was run; its arguments go after --") from e
+    except CuteError:
+        raise
     except FileNotFoundError as e:
         raise ExploreError(f"{e.filename}: {e.strerror}") from e
+    except Exception as e:
+        lines = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == file]
+        place = f"{file}:{lines[-1]}:1" if lines else file
+        raise SourceError(f"{place}: error: it raises {type(e).__name__} when it is run: {e}") from e

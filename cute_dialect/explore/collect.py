@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from cute_dialect.explore.links import Groups, Pane, files_of, linked, source_pane
+from cute_dialect.explore.links import Groups, Pane, Source, files_of, linked, source_pane
 from cute_dialect.explore.places import of_mlir, of_ptx
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Collected", "collect", "compiled"]
+__all__ = ["Assembly", "Collected", "collect", "compiled"]
 
 _TITLES = {
     "cute-fold-static": "folded",
@@ -34,32 +33,42 @@ _TITLES = {
 _UPSTREAM = ("base-prepare", "one-shot-convert-to-llvm")
 """Stages that upstream MLIR prints: without the callers of a place."""
 
-_MOST_LINES = 20_000
-"""Lines of a pane beyond which it is cut, and says so."""
+
+@dataclass
+class Assembly:
+    """PTX and machine code; of each line of the latter its live registers and "store" or "load" where it spills.
+
+    ``kernels``: what ptxas says of each kernel.
+    """
+
+    ptx: Pane
+    sass: Pane
+    live: list[int] = field(default_factory=list[int])
+    spills: list[str] = field(default_factory=list[str])
+    kernels: list[Mapping[str, object]] = field(default_factory=list[Mapping[str, object]])
 
 
 @dataclass
 class Collected:
-    """A compiled module, its panes, the groups of their lines; of each line of SASS its live registers and spills."""
+    """A compiled module, its source, the IR of each stage (first the trace), its code; the groups of all lines."""
 
     module: CompiledModule
-    panes: list[Pane]
     groups: Groups
-    report: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
-    """What ptxas said of each kernel."""
-    is_mlir: bool = False
+    source: Source
+    stages: Sequence[Pane]
+    code: Assembly
+    is_mlir: bool
     """Whether the source is IR."""
-    live: list[int] = field(default_factory=list[int])
-    spills: list[str] = field(default_factory=list[str])
 
-    @cached_property
-    def line_of_group(self) -> dict[int, int]:
-        """The line of the source pane, counted from 0, that is the innermost place of each group."""
-        return {g: i for i, found in enumerate(self.panes[0].own or ()) for g in found}
+    @property
+    def trace(self) -> Pane:
+        """The cute IR that was traced or read."""
+        return self.stages[0]
 
-    def pane(self, key: str) -> Pane:
-        """Return a pane by its key."""
-        return next(p for p in self.panes if p.key == key)
+    @property
+    def panes(self) -> list[Pane]:
+        """All panes, from source to machine code."""
+        return [self.source, *self.stages, self.code.ptx, self.code.sass]
 
 
 def compiled(
@@ -81,59 +90,51 @@ def compiled(
 def collect(module: CompiledModule, trace: ModuleOp, sources: Sequence[str]) -> Collected:
     """Make the panes of a module that :func:`compiled` gave.  ``trace``: what was compiled; ``sources``: its files."""
     groups = Groups()
-    panes = [_trace_pane(groups, trace)]
-    before = panes[0].lines
-    for stage in module.artifact.stages:
-        text = of_mlir(stage.text)
-        if text.lines == before:
-            continue
-        before = text.lines
-        found = linked(groups, text, callers=stage.name not in _UPSTREAM)
-        panes.append(Pane(stage.name, _TITLES[stage.name], "mlir", text.lines, found, stage.name == "cute-to-base"))
-    made = Collected(module, panes, groups)
-    _machine(made)
-    panes.insert(0, source_pane(groups, _read(sources, groups)))
-    made.is_mlir = os.path.splitext(sources[0])[1] == ".mlir"
-    panes[1].shown = not made.is_mlir
-    for pane in panes:
-        if len(pane.lines) > _MOST_LINES:
-            cut = len(pane.lines) - _MOST_LINES
-            pane.lines[_MOST_LINES:] = [f"… {cut} more lines are not shown"]
-            pane.groups[_MOST_LINES:] = [()]
+    stages = _stages(groups, module, trace)
+    code = _code(groups, module)
+    source = source_pane(groups, _read(sources, groups))
+    made = Collected(module, groups, source, stages, code, is_mlir=sources[0].endswith(".mlir"))
+    made.trace.shown = not made.is_mlir
+    for pane in made.panes:
+        pane.cut()
     return made
 
 
-def _trace_pane(groups: Groups, trace: ModuleOp) -> Pane:
+def _stages(groups: Groups, module: CompiledModule, trace: ModuleOp) -> list[Pane]:
+    """Return the panes of the trace and of each stage that changed something."""
     from cute_dialect.front.readable import type_names
     from cute_dialect.ir.printing import ir_text
 
     text = of_mlir(ir_text(trace, debuginfo=True, source_names=True, aliases=type_names(trace)))
-    return Pane("trace", "cute IR", "mlir", text.lines, linked(groups, text))
+    panes = [Pane("trace", "cute IR", "mlir", text.lines, linked(groups, text))]
+    for stage in module.artifact.stages:
+        text = of_mlir(stage.text)
+        if text.lines == panes[-1].lines:
+            continue
+        found = linked(groups, text, callers=stage.name not in _UPSTREAM)
+        panes.append(Pane(stage.name, _TITLES[stage.name], "mlir", text.lines, found, stage.name == "cute-to-base"))
+    return panes
 
 
-def _machine(made: Collected) -> None:
-    """Add the panes of PTX and machine code; where there is none, they say why."""
+def _code(groups: Groups, module: CompiledModule) -> Assembly:
+    """Return PTX and machine code; where there is none, its pane says why."""
     from cute_dialect.explore.machine_code import disassembled
     from cute_dialect.pipelines.cuda_programs import PtxasError
     from cute_dialect.pipelines.upstream import is_available
     from cute_dialect.pipelines.upstream_error import UpstreamMissing
 
-    code = made.module.artifact.code
-    ptx = Pane("ptx", "PTX", "ptx", [], [])
-    sass = Pane("sass", "SASS", "sass", [], [])
-    made.panes += [ptx, sass]
-    if not code:
-        ptx.missing = sass.missing = UpstreamMissing.HINT
-        if is_available():
-            ptx.missing = sass.missing = "There is no kernel in this module."
-            ptx.shown = sass.shown = False
-        return
-    sass.notes = []
-    for one in code:
+    ptx, sass = Pane("ptx", "PTX", "ptx", [], []), Pane("sass", "SASS", "sass", [], [])
+    made = Assembly(ptx, sass)
+    if not module.artifact.code:
+        has_mlir = is_available()
+        ptx.missing = sass.missing = "There is no kernel in this module." if has_mlir else UpstreamMissing.HINT
+        ptx.shown = sass.shown = not has_mlir
+    for one in module.artifact.code:
         text = of_ptx(one.ptx or "")
         ptx.lines += text.lines
-        ptx.groups += linked(made.groups, text)
-        made.report += _kernels(one.ptxas)
+        ptx.groups += linked(groups, text)
+        if one.ptxas is not None:
+            made.kernels += cast("Sequence[Mapping[str, object]]", one.ptxas["kernels"])
         if one.cubin is None:
             sass.missing = one.report.strip() or "there is no machine code"
             continue
@@ -144,17 +145,11 @@ def _machine(made: Collected) -> None:
             continue
         sass.lines += found.text.lines
         # Machine code says one frame of a place where ptxas kept no more: then it stands for all its groups.
-        sass.groups += linked(made.groups, found.text, callers=False)
-        sass.notes += [
-            f"{n}{' spills' if s else ''}" if n or s else "" for n, s in zip(found.live, found.spills)
-        ]  # fmt: skip
+        sass.groups += linked(groups, found.text, callers=False)
+        sass.notes += [f"{n or ''}{' spills' if s else ''}" for n, s in zip(found.live, found.spills)]
         made.live += found.live
         made.spills += found.spills
-
-
-def _kernels(report: object) -> list[dict[str, object]]:
-    found: object = report.get("kernels") if isinstance(report, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return list(found) if isinstance(found, list) else []  # pyright: ignore[reportUnknownArgumentType]
+    return made
 
 
 def _read(sources: Sequence[str], groups: Groups) -> list[tuple[str, str]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.explore.links import Groups
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Attribute, SSAValue
+    from xdsl.ir import Attribute
 
     from cute_dialect.algebra.values import AnyLayout
     from cute_dialect.viz.drawing import Drawing
@@ -19,6 +18,9 @@ __all__ = ["Drawings", "Value", "drawing_of", "drawings_of", "layout_of"]
 
 FEW = 1 << 11
 """Cells of a layout beyond which it is named, not drawn."""
+
+_OF_A_PRODUCT = 1 << 13
+"""The same, of the three operands of a tiled MMA."""
 
 _MOST = 200
 """How many layouts of a module are drawn."""
@@ -46,36 +48,48 @@ def drawings_of(module: ModuleOp, groups: Groups) -> Drawings:
     from cute_dialect.ir.diagnostics import location_frames
 
     values: dict[int, list[Value]] = {}
-    pictures: dict[str, str] = {}
-    keys: dict[Attribute, str] = {}
+    album = _Album()
     for op in module.walk():
-        frames = location_frames(op.location)
-        if not frames:
-            continue
-        group = groups.number(tuple((f.position.file, f.position.line) for f in frames))
-        seen = values.setdefault(group, [])
-        for value in _values(op.results, op.operands):
-            if value.type not in keys:
-                keys[value.type] = _draw(value.type, pictures)
-            made = Value(f"%{value.name_hint}" if value.name_hint else "", _text(value.type), keys[value.type])
-            if (made.drawing or layout_of(value.type) is not None) and made not in seen:
-                seen.append(made)
+        chain = tuple((f.position.file, f.position.line) for f in location_frames(op.location))
+        for group in groups.of_chain(chain):
+            seen = values.setdefault(group, [])
+            for value in (*op.results, *op.operands):
+                made = album.value(f"%{value.name_hint}" if value.name_hint else "", value.type)
+                if made is not None and made not in seen:
+                    seen.append(made)
     named: dict[int, Value] = {}
     for line, (name, type) in enumerate(type_names(module).items()):  # a line each, at the top of the trace
-        key = keys[type] if type in keys else _draw(type, pictures)
-        if key or layout_of(type) is not None:
-            named[line] = Value(f"!{name}", _text(type), key)
-    return Drawings({g: v for g, v in values.items() if v}, named, pictures)
+        made = album.value(f"!{name}", type)
+        if made is not None:
+            named[line] = made
+    return Drawings({g: v for g, v in values.items() if v}, named, album.pictures)
 
 
-def _values(*lists: object) -> Iterator[SSAValue]:
-    for found in lists:
-        yield from found  # type: ignore[misc]
+class _Album:
+    """The drawings of types, each once."""
 
+    def __init__(self) -> None:
+        self.pictures: dict[str, str] = {}
+        self._of_type: dict[Attribute, str] = {}
+        self._of_title: dict[str, str] = {}
 
-def _text(type: Attribute) -> str:
-    text = str(type)
-    return text if len(text) < 240 else f"{text[:237]}..."
+    def value(self, name: str, type: Attribute) -> Value | None:
+        """Return what is shown of a value of a type; None if it has no layout."""
+        if type not in self._of_type:
+            self._of_type[type] = self._added(type)
+        key = self._of_type[type]
+        text = str(type) if key or layout_of(type) is not None else ""
+        return Value(name, text if len(text) < 240 else f"{text[:237]}...", key) if text else None
+
+    def _added(self, type: Attribute) -> str:
+        """Return the key of a type's drawing, a new one if need be; nothing where there is none."""
+        drawing = drawing_of(type) if len(self.pictures) < _MOST else None
+        if drawing is None:
+            return ""
+        if drawing.title not in self._of_title:
+            key = self._of_title[drawing.title] = f"d{len(self.pictures)}"
+            self.pictures[key] = re.sub(r"\n+", "\n", drawing.fragment)
+        return self._of_title[drawing.title]
 
 
 def layout_of(type: Attribute) -> AnyLayout | None:
@@ -91,32 +105,39 @@ def layout_of(type: Attribute) -> AnyLayout | None:
 def drawing_of(type: Attribute) -> Drawing | None:
     """Draw the layout of a type; None where there is none, or where it is not known or too large."""
     from cute_dialect.algebra.leaf import AlgebraError
-    from cute_dialect.algebra.trees import is_static, product
-    from cute_dialect.algebra.values import ComposedLayout
-    from cute_dialect.viz.dispatch import draw
     from cute_dialect.viz.errors import DrawingError
-    from cute_dialect.viz.threads import draw_tv
 
     try:
-        if type.name == "cute.tiled_copy":
-            return draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
-        layout = layout_of(type)
-        if layout is None:
-            return None
-        outer = layout.outer if isinstance(layout, ComposedLayout) else layout
-        size = product(outer.shape)
-        if not is_static(outer.shape) or not isinstance(size, int) or not 1 < size <= FEW:
-            return None
-        return draw(layout)
+        return _drawn(type)
     except (DrawingError, AlgebraError):
         return None
 
 
-def _draw(type: Attribute, pictures: dict[str, str]) -> str:
-    """Draw the layout of a type, if it is known and small enough; return the key of its drawing, or nothing."""
-    drawing = drawing_of(type) if len(pictures) < _MOST else None
-    if drawing is None:
-        return ""
-    key = f"d{len(pictures)}"
-    pictures[key] = re.sub(r"\n+", "\n", drawing.fragment)
-    return key
+def _drawn(type: Attribute) -> Drawing | None:
+    """Draw the same.  Raises DrawingError, AlgebraError where it cannot be drawn."""
+    from cute_dialect.algebra.trees import is_static, product
+    from cute_dialect.algebra.values import ComposedLayout
+    from cute_dialect.viz.dispatch import draw
+    from cute_dialect.viz.threads import draw_tv
+
+    if type.name == "cute.tiled_copy":
+        return draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
+    if type.name == "cute.tiled_mma":
+        return _product(type)
+    layout = layout_of(type)
+    if layout is None:
+        return None
+    outer = layout.outer if isinstance(layout, ComposedLayout) else layout
+    size = product(outer.shape)
+    known = is_static(outer.shape) and isinstance(size, int) and 1 < size <= FEW
+    return draw(layout) if known else None
+
+
+def _product(type: Attribute) -> Drawing | None:
+    from cute_dialect.front.atoms import MmaAtom
+    from cute_dialect.front.tiled import TiledMma
+    from cute_dialect.viz.threads import draw_mma
+
+    made = TiledMma(type, MmaAtom(type.data.atom, None))  # type: ignore[attr-defined, arg-type]
+    m, n, k = made.tile_shape_mnk
+    return draw_mma(made) if m * k + n * k + m * n <= _OF_A_PRODUCT else None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 from typing import NamedTuple
 
 from cute_dialect.explore.places import Text, of_sass
-from cute_dialect.pipelines.cuda_programs import PtxasError, PtxasMissing, find_program
+from cute_dialect.pipelines.ptxas import disassemble
 
 __all__ = ["MachineCode", "disassembled"]
 
@@ -28,16 +26,8 @@ class MachineCode(NamedTuple):
 
 def disassembled(cubin: bytes) -> MachineCode:
     """Return machine code as text.  Raises PtxasMissing where there is no nvdisasm, PtxasError where it fails."""
-    path = find_program("nvdisasm", "cuda_nvdisasm")
-    if path is None:
-        raise PtxasMissing("no nvdisasm found: pip install nvidia-cuda-nvdisasm, or put one on PATH")
-    with tempfile.NamedTemporaryFile(prefix="cute-", suffix=".cubin") as f:
-        f.write(cubin)
-        f.flush()
-        plain = _run(path, "-c", "-gi", f.name)
-        ranges = _run(path, "-c", "-plr", "-lrm", "count", f.name)
-    text, offsets = of_sass(plain)
-    known = _live(ranges)
+    text, offsets = of_sass(disassemble(cubin, "-gi"))
+    known = _live(disassemble(cubin, "-plr", "-lrm", "count"))
     live: list[int] = []
     section = ""
     for line, offset in zip(text.lines, offsets):
@@ -59,10 +49,3 @@ def _live(ranges: str) -> dict[tuple[str, int | None], int]:
         if at is not None:
             found[section, int(at[1], 16)] = int(at[2] or 0)
     return found
-
-
-def _run(path: str, *arguments: str) -> str:
-    done = subprocess.run([path, *arguments], capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode != 0:
-        raise PtxasError(f"{path}: {(done.stderr or done.stdout).strip() or f'it ended with {done.returncode}'}")
-    return done.stdout

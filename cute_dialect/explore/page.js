@@ -75,13 +75,16 @@ class Pane {
     const l = make("div", { class: "ln", "data-line": i });
     if (number !== null) l.dataset.number = number;
     l.append(make("i", {}, number === null ? "" : String(number)));
-    if (this.notes) l.append(make("b", {}, this.notes[i]));
+    if (this.notes) l.append(make("b", { title: "live registers" }, this.notes[i]));
     const code = make("span");
     colour(code, this.lines[i], this.kind);
     l.append(code);
     if (!this.groups[i].length) l.classList.add("none");
     const bad = marks(this, i);
-    if (bad) { l.classList.add("bad"); l.title = bad; if (this.kind === "source") l.append(make("em", {}, `◀ ${bad}`)); }
+    if (bad.length) {
+      l.classList.add("bad"); l.title = bad.map(m => m.text).join("\n");
+      if (this.kind === "source") l.append(make("em", {}, `◀ ${bad[0].short}`));
+    }
     this.paint(l, i);
     return l;
   }
@@ -97,21 +100,22 @@ class Pane {
     this.map.replaceChildren(...ticks);
   }
   inSight(i) { const y = i * ROW; return y >= this.view.scrollTop && y + ROW <= this.view.scrollTop + this.view.clientHeight; }
-  show(i) { if (!this.inSight(i)) this.view.scrollTop = Math.max(0, i * ROW - this.view.clientHeight / 3); this.draw(); }
+  show(i) { if (!this.inSight(i)) this.scroll(i); this.draw(); }
+  scroll(i) { this.view.scrollTop = Math.max(0, i * ROW - this.view.clientHeight / 3); }
+  // Scrolls to what is lit, unless a good part of it is in sight.
+  follow() {
+    const seen = [...this.lit].filter(l => this.inSight(l)).length;
+    if (seen < Math.min(this.lit.size, this.view.clientHeight / ROW / 2)) this.scroll(Math.min(...this.lit));
+    this.draw();
+  }
 }
 
-// ---- marks beside lines: accesses that cost more than they must, spills
-const badOf = new Map();
-for (const row of data.accesses || []) if (row.excess > 0 && row.space === "shared") for (const g of row.groups) {
-  const text = `bank conflict: ${row.op}, ${row.transactions} transactions where ${row.ideal} would do`;
-  const old = badOf.get(g); badOf.set(g, old && !old.includes(text) ? `${old}; ${text}` : text);
-}
-for (const row of data.races || []) for (const g of row.groups) badOf.set(g, row.message);
+// ---- marks beside lines: faults, bank conflicts
+const marksOf = new Map();
+for (const mark of data.marks) for (const g of mark.groups) marksOf.set(g, [...marksOf.get(g) || [], mark]);
 function marks(pane, i) {
-  if (!badOf.size) return "";
-  const gs = pane.groups[i];
-  if (pane.own) return badOf.get(pane.own[i].find(g => badOf.has(g))) || "";
-  return badOf.get(gs.find(g => badOf.has(g))) || "";
+  const groups = marksOf.size ? (pane.own || pane.groups)[i] : [];
+  return [...new Set(groups.flatMap(g => marksOf.get(g) || []))];
 }
 
 const panes = data.panes.map(d => new Pane(d));
@@ -126,7 +130,7 @@ function light(groups, from, i, scroll) {
     p.light(lit, p === from ? i : -1);
   }
   clearTimeout(timer);
-  const follow = () => { for (const p of panes) if (p !== from && !p.box.hidden && p.lit.size) { const s = [...p.lit]; if (!s.some(l => p.inSight(l))) p.show(Math.min(...s)); else p.draw(); } };
+  const follow = () => { for (const p of panes) if (p !== from && !p.box.hidden && p.lit.size) p.follow(); };
   if (scroll) follow(); else timer = setTimeout(follow, 160);
   at = { groups: set, named: from && from.key === "trace" ? data.named[i] : null }; document.body.dataset.groups = [...set].join(" ");
   if (tab === "layouts") showTab("layouts");
@@ -146,19 +150,32 @@ const THEMES = ["auto", "light", "dark"], WHEN = { auto: "(prefers-color-scheme:
 function draws(html) { const d = make("div"); d.innerHTML = html.replaceAll("@media (prefers-color-scheme:dark)", `@media ${WHEN[document.documentElement.dataset.theme]}`); return d; }
 let tab = "";
 const TABS = {};
-function table(heads, rows) {
+function table(columns, rows) {
   const t = make("table"), h = make("tr");
-  for (const [name, right] of heads) h.append(make("th", right ? { class: "r" } : {}, name));
+  for (const c of columns) h.append(make("th", { class: c.kind }, c.head));
   t.append(h);
   for (const row of rows) {
-    const r = make("tr", row.groups ? { "data-g": row.groups.join(" ") } : {});
+    const r = make("tr"), leads = row.groups.length || row.line >= 0;
     if (row.bad) r.classList.add("bad");
-    row.cells.forEach((c, k) => { const d = make("td", heads[k][1] ? { class: "r" } : {}); if (heads[k][2]) d.append(make("code", {}, String(c))); else d.textContent = String(c); r.append(d); });
-    if (row.groups) r.addEventListener("click", () => { pinned = true; const s = panes[0], l = row.line !== undefined ? row.line : -1;
-      light(row.groups, l >= 0 ? s : null, l, true); if (l >= 0) { s.cursor = l; s.show(l); } for (const p of panes) if (p.lit.size && p !== s) p.show(Math.min(...p.lit)); });
+    row.cells.forEach((cell, k) => {
+      const d = make("td", { class: columns[k].kind });
+      d.append(columns[k].kind === "code" ? make("code", {}, String(cell)) : String(cell));
+      r.append(d);
+    });
+    if (leads) {
+      r.dataset.g = row.groups.join(" "); r.tabIndex = 0;
+      r.addEventListener("click", () => follows(row));
+      r.addEventListener("keydown", e => { if (e.key === "Enter") follows(row); });
+    }
     t.append(r);
   }
   return t;
+}
+function follows(row) {
+  const source = panes[0];
+  pinned = true;
+  light(row.groups, row.line >= 0 ? source : null, row.line, true);
+  if (row.line >= 0) { source.cursor = row.line; source.show(row.line); }
 }
 const says = text => make("p", { class: "says" }, text);
 TABS.layouts = ["Layouts", into => {
@@ -179,7 +196,7 @@ TABS.layouts = ["Layouts", into => {
 for (const t of data.tabs) TABS[t.key] = [t.title, into => {
   if (t.says) into.append(says(t.says));
   for (const part of t.parts) {
-    if (part.heads) into.append(table(part.heads, part.rows));
+    if (part.columns) into.append(table(part.columns, part.rows));
     else if (part.html) into.append(draws(part.html));
     else into.append(make("pre", {}, part.text));
   }
@@ -197,6 +214,9 @@ for (const key of Object.keys(TABS)) {
 
 // ---- header
 $("title").textContent = data.title; $("facts").textContent = data.facts;
+// Five columns need room: where there is none, IR between the first and the last waits to be asked for.
+const shown = panes.filter(p => p.shown);
+if (innerWidth < 300 * shown.length) for (const p of shown.slice(shown.length > 4 ? 2 : 1, -2)) p.shown = false;
 for (const p of panes) {
   p.box.hidden = !p.shown;
   const b = make("button", { "aria-pressed": p.shown, "data-toggle": p.key }, p.title);

@@ -10,8 +10,9 @@ from typing import Any
 
 from cute_dialect.explore.collect import Collected
 from cute_dialect.explore.drawings import Drawings
-from cute_dialect.explore.links import Pane
+from cute_dialect.explore.links import Pane, Source
 from cute_dialect.explore.measured import Measured
+from cute_dialect.explore.tabs import Part, Tab, Table
 
 __all__ = ["page", "page_data"]
 
@@ -43,12 +44,11 @@ def page_data(title: str, facts: str, made: Collected, drawings: Drawings, measu
         "facts": facts,
         "mlir": made.is_mlir,
         "panes": [_pane(p) for p in made.panes],
-        "values": {str(g): [list(v) for v in found] for g, found in drawings.values.items()},
-        "named": {str(line): list(value) for line, value in drawings.named.items()},
+        "values": drawings.values,
+        "named": drawings.named,
         "drawings": drawings.pictures,
-        "accesses": measured.accesses,
-        "races": measured.races,
-        "tabs": [t.json() for t in measured.tabs],
+        "marks": [m._asdict() for m in measured.marks],
+        "tabs": [_tab(t) for t in measured.tabs],
         "first": measured.first,
         "start": measured.start,
     }
@@ -56,13 +56,21 @@ def page_data(title: str, facts: str, made: Collected, drawings: Drawings, measu
 
 def _pane(p: Pane) -> dict[str, Any]:
     out: dict[str, Any] = {
-        "key": p.key, "title": p.title, "kind": p.kind, "lines": p.lines, "groups": [list(g) for g in p.groups],
-        "shown": p.shown, "missing": p.missing,
+        "key": p.key, "title": p.title, "kind": p.kind, "lines": p.lines, "groups": p.groups, "shown": p.shown,
+        "missing": p.missing,
     }  # fmt: skip
-    if p.numbers is not None:
-        out["numbers"] = p.numbers
-    if p.own is not None:
-        out["own"] = [list(g) for g in p.own]
-    if p.notes is not None:
+    if isinstance(p, Source):
+        out |= {"numbers": [number or None for _, number in p.places], "own": p.own}
+    if p.notes:
         out["notes"] = p.notes
     return out
+
+
+def _tab(t: Tab) -> dict[str, Any]:
+    return {"key": t.key, "title": t.title, "says": t.says, "count": t.count, "parts": [_part(p) for p in t.parts]}
+
+
+def _part(p: Part) -> dict[str, Any]:
+    if isinstance(p, Table):
+        return {"columns": [c._asdict() for c in p.columns], "rows": [r._asdict() for r in p.rows]}
+    return p._asdict()

@@ -160,7 +160,7 @@ def of_ptx(ptx: str) -> Text:
     """Take PTX with ``.loc`` apart: the directives go, what they say is about the instructions after them.
 
     >>> of_ptx('\\t.loc\\t1 41 7\\n\\tret;\\n\\t.file\\t1 "x.py"\\n')
-    Text(lines=['\\tret;'], chains=[((('x.py', 41),),)])
+    Text(lines=['  ret;'], chains=[((('x.py', 41),),)])
     """
     source = ptx.rstrip("\n").split("\n")
     files = {int(m[1]): m[2] for line in source if (m := _FILE.match(line)) is not None}
@@ -183,7 +183,8 @@ def of_ptx(ptx: str) -> Text:
         if words.startswith((".entry", ".visible .entry", ".func", ".visible .func")):
             here = ()
         instruction = line.startswith("\t") and words.endswith(";") and not words.startswith((".", "//"))
-        lines.append(line)
+        shown = line.expandtabs()  # a column is narrow
+        lines.append(shown[6:] if shown.startswith(8 * " ") else shown)
         chains.append((here,) if instruction and here else ())
     return Text(lines, chains)
 
@@ -198,11 +199,14 @@ _INSTRUCTION = re.compile(r"^\s+(/\*[0-9a-f]{4,}\*/)\s+(@!?\w+)?\s*(.*?)\s*;?\s*
 def _compact(line: str) -> str:
     """Return a line of machine code in fewer columns.
 
-    >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;")
-    '/*01a0*/  @P0 IADD3 R3, -R0, R3, RZ'
+    >>> _compact("        /*01a0*/               @P0 IADD3 R3, -R0, R3, RZ ;"), _compact("\\t.align\\t128")
+    ('/*01a0*/   @P0 IADD3 R3, -R0, R3, RZ', '  .align  128')
     """
     m = _INSTRUCTION.match(line)
-    return f"{m[1]} {m[2] or '':>4} {m[3]}" if m is not None else line.rstrip().replace("        ", "\t")
+    if m is not None:
+        return f"{m[1]} {m[2] or '':>5} {m[3]}"
+    words = line.expandtabs().rstrip()
+    return f"  {words.lstrip()}" if words.startswith(" ") else words
 
 
 def of_sass(sass: str) -> tuple[Text, list[int | None]]:

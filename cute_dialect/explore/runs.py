@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from cute_dialect.runtime.binding import LaunchError
+
 if TYPE_CHECKING:
     from cute_dialect.interp import InterpError, RunReport
     from cute_dialect.runtime.launch import Kernel
@@ -19,13 +21,18 @@ EXTENT = 128
 
 @dataclass
 class Run:
-    """What is known of a kernel's run: counts, timeline, the fault that ended it, why there was none."""
+    """What is known of a kernel's run: counts, timeline, the fault that a check found, why there was no run."""
 
     report: RunReport | None = None
     timeline: RunReport | None = None
     fault: InterpError | None = None
     why_not: str = ""
     arguments: str = ""
+
+    @property
+    def not_counted(self) -> str:
+        """Why there are no counts, or no timeline, where there was a run."""
+        return "The run ended with a fault before anything was counted: see Races and faults." if self.fault else ""
 
 
 def run(kernel: Kernel, arguments: Sequence[object], *, blocks: str | None = None) -> Run:
@@ -38,31 +45,27 @@ def run(kernel: Kernel, arguments: Sequence[object], *, blocks: str | None = Non
     from cute_dialect.interp import InterpError
     from cute_dialect.runtime.call_options import OptionError
 
-    shown = ", ".join(_shown(n, a) for n, a in zip(kernel.target.names, arguments))
-    made = Run(arguments=shown)
+    made = Run(arguments=", ".join(_shown(n, a) for n, a in zip(kernel.target.names, arguments)))
     try:
-        made.report = kernel(
-            *arguments, device="cpu", checks=("race", "uninit"), blocks=blocks,
-            reports=("banks", "coalescing", "occupancy", "flops"),
-        )  # fmt: skip
-        made.timeline = kernel(*arguments, device="cpu", reports=("timeline",), blocks="0")
-    except InterpError as e:
-        made.fault = e
-        if made.report is None:
-            made.report = _without_checks(kernel, arguments, blocks)
+        made.report = _counts(kernel, arguments, blocks, ("race", "uninit"))
     except OptionError as e:  # several launches: reports are of one
         made.why_not = f"{e}; say which with --kernel"
+        return made
+    except InterpError as e:
+        if e.kind == "argument":  # nothing ran
+            raise LaunchError(e.message) from e
+        made.fault = e
+    try:
+        made.report = made.report or _counts(kernel, arguments, blocks, ())
+        made.timeline = kernel(*arguments, device="cpu", reports=("timeline",), blocks="0")
+    except InterpError as e:  # not what a check found, but what no run survives
+        made.fault = made.fault or e
     return made
 
 
-def _without_checks(kernel: Kernel, arguments: Sequence[object], blocks: str | None) -> RunReport | None:
-    """Count what can be counted of a kernel with a fault."""
-    from cute_dialect.interp import InterpError
-
-    try:
-        return kernel(*arguments, device="cpu", blocks=blocks, reports=("banks", "coalescing", "occupancy", "flops"))
-    except InterpError:
-        return None
+def _counts(kernel: Kernel, arguments: Sequence[object], blocks: str | None, checks: Sequence[str]) -> RunReport | None:
+    reports = ("banks", "coalescing", "occupancy", "flops")
+    return kernel(*arguments, device="cpu", checks=checks, blocks=blocks, reports=reports)
 
 
 def _shown(name: str, value: object) -> str:

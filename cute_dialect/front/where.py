@@ -124,16 +124,17 @@ def place_of_location(at: object) -> Place | None:
 
 def location() -> LocationAttr:
     """Return the location of the op that is being made: the user's line, and the calls that led there."""
-    key = tuple((f.f_code, f.f_lasti) for f in user_frames(sys._getframe(1)))
+    # The same text in two files is equal code, at different places.
+    key = tuple((f.f_code, f.f_lasti, f.f_code.co_filename) for f in user_frames(sys._getframe(1)))
     return _location(key)
 
 
 @lru_cache(maxsize=65536)
-def _location(key: tuple[tuple[CodeType, int], ...]) -> LocationAttr:
+def _location(key: tuple[tuple[CodeType, int, str], ...]) -> LocationAttr:
     from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
     made: LocationAttr | None = None
-    for code, index in reversed(key):
+    for code, index, _ in reversed(key):
         place = place_at(code, index)
         here = FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.col))
         made = here if made is None else CallSiteLoc(NameLoc(StringAttr(code.co_qualname), here), made)

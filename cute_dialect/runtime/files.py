@@ -1,27 +1,12 @@
-"""Writing files that others may read meanwhile: they see the old one or the new one, never half of one."""
+"""Files of tables, a GPU each."""
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
+
+from cute_dialect.files import replace_file
 
 __all__ = ["gpu_file_name", "replace_file"]
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name beside it, then rename it; makes the folder.  Raises OSError."""
-    import tempfile
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with open(descriptor, "wb") as f:
-            f.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def gpu_file_name(gpu: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import os
-import secrets
+import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.files import replace_file
 from cute_dialect.viz.errors import DrawingError
 from cute_dialect.viz.palette import style
 
@@ -108,16 +109,17 @@ class Drawing:
         return replace(self, theme=theme)
 
     def save(self, file: Path) -> None:
-        """Write it to ``x.svg``, ``x.png``, ``x.html`` or ``x.tex``; a file that was there is replaced at once.
+        """Write it to ``x.svg``, ``x.png``, ``x.html`` or ``x.tex``; a file that was there is replaced at once, a
+        folder that is not there is made.
 
-        Raises DrawingError for any other name.
+        Raises DrawingError for any other name, OSError.
         """
-        name, suffix = os.fspath(file), file_format(file)
+        suffix = file_format(file)
         if suffix == ".png":
             data = self.png()
         else:
             data = {".svg": lambda: self.svg, ".html": lambda: self.html, ".tex": lambda: self.latex}[suffix]().encode()
-        _replace(name, data)
+        replace_file(pathlib.Path(file), data)
 
     def saved(self, file: Path | None) -> Drawing:
         """Return it, written to a file if there is one."""
@@ -159,20 +161,6 @@ def file_format(file: Path, without: str = "") -> str:
     if suffix not in known:
         raise DrawingError(f"expected a file that ends in {', '.join(known)}, got '{name}'")
     return suffix
-
-
-def _replace(name: str, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    folder, base = os.path.split(os.path.abspath(name))
-    made = os.path.join(folder, f".{base}.{os.getpid()}-{secrets.token_hex(4)}")
-    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
-        os.replace(made, name)
-    except BaseException:
-        os.unlink(made)
-        raise
 
 
 def text(x: float, y: float, words: str, size: float, classes: str = "") -> str:

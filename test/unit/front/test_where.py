@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import cute_dialect.lang as cute
 from cute_dialect.interp import InterpError
+from cute_dialect.ir.printing import ir_text
 from cute_dialect.pipelines import compile
 
 LINES = open(__file__).read().splitlines()  # noqa: SIM115
@@ -60,3 +63,14 @@ def test_the_interpreter_shows_the_line_and_the_call() -> None:
         f"{__file__}:{line_of('calls')}:12: note: in 'helper', called from here",
         "    y[i] = helper(x, i)  # calls",
     ]
+
+
+def test_the_same_text_in_two_files(tmp_path: Path) -> None:
+    """Equal code in two files is at two places."""
+    text = "import cute_dialect.lang as cute\n@cute.jit\ndef host(n: int):\n    cute.printf('%d', cute.Int32(n))\n"
+    for name in ("one.py", "two.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        traced = cute.trace(runpy.run_path(str(path))["host"], 1)
+        places = re.findall(r'"([^"]*\.py)":4:', ir_text(traced.module(), debuginfo=True))
+        assert places and set(places) == {str(path)}

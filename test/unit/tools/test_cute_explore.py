@@ -72,9 +72,46 @@ def test_a_file_without_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = tmp_path / "none.py"
     path.write_text("x = 1\n")
     assert refused(capsys, str(path)) == (
-        f"cute-explore: error: {path}: expected a function under @cute.jit or @cute.kernel that has an example or "
+        f"{path}: error: expected a function under @cute.jit or @cute.kernel that has an example or "
         "enough annotations, or that the file calls when it is run: none was found (cute-explore --help)\n"
     )
+
+
+def test_a_program_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At import, when it is run, in an example: at its line; the functions of other examples are not asked."""
+    path = tmp_path / "wrong.py"
+    path.write_text("x = 1\nx / 0\n")
+    assert refused(capsys, str(path)) == (
+        f"{path}:2:1: error: it cannot be imported: ZeroDivisionError: division by zero\n"
+    )
+    path.write_text("if __name__ == '__main__':\n    [][1]\n")
+    assert refused(capsys, str(path)) == (
+        f"{path}:2:1: error: it raises IndexError when it is run: list index out of range\n"
+    )
+    path.write_text(PROGRAM.replace("@cute.jit", "@cute.example(lambda: 1 / 0)\n@cute.jit"))
+    assert refused(capsys, str(path)) == (
+        f"{path}:13:1: error: the example of fill raises ZeroDivisionError: division by zero\n"
+    )
+
+
+def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No half of a page is left, nor a temporary file."""
+    (tmp_path / "file").write_text("")
+    said = refused(capsys, str(program), "-o", str(tmp_path / "file" / "x.html"), "-q", "--", "21")
+    assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: it cannot be written: " in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "fill.py"]
+    assert main([str(program), "-o", str(tmp_path / "a" / "b" / "x.html"), "-q", "--", "21"]) == 0
+
+
+def test_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "empty.mlir"
+    path.write_text("")
+    assert refused(capsys, str(path)) == f"{path}: error: expected a kernel or a function, found none\n"
+
+
+def test_blocks_that_there_are_not(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, str(program), "--blocks", "9", "--", "21")
+    assert said == "done\ncute-explore: error: expected block numbers in [0, 1), got 9\n"
 
 
 def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +124,8 @@ def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["x.txt"], "expected a file that ends in .py or .mlir, got 'x.txt'"),
         (["x.mlir", "--", "1"], "arguments after -- go to a Python program, not to a .mlir file"),
+        (["x.py", "-o", "x.txt"], "-o: expected a file that ends in .html, got 'x.txt'"),
+        (["x.py", "-o", "."], "-o: expected a file that ends in .html, got '.'"),
         (["x.py", "--size", "0"], "argument --size: expected a number, 1 or more, got '0'"),
     ],
 )
@@ -103,6 +142,5 @@ def test_a_fault_is_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "wrong.html"
     path.write_text(path.read_text().replace("def fill(x,", 'def fill(x: cute.Tensor["f32", 24],'))
     assert main([str(path), "-o", str(page), "-q", "--in", "24", "--in", "value=2.0"]) == 0
-    found = re.search(r'"races":\[\{"kind":"oob","message":"([^"]*)"', page.read_text())
-    assert found is not None and found[1].startswith("out-of-bounds store of 4 bytes")
-    assert re.search(r'"cells":\["oob","line 11",', page.read_text())
+    assert re.search(r'"cells":\["oob","line 11","out-of-bounds store of 4 bytes', page.read_text())
+    assert re.search(r'"short":"oob","text":"out-of-bounds store of 4 bytes', page.read_text())

@@ -225,8 +225,14 @@ def test_files(tmp_path: Path) -> None:
     width = int.from_bytes((tmp_path / "x.png").read_bytes()[16:20], "big")
     assert width == 2 * drawn.width
     assert len(list(tmp_path.iterdir())) == 4
-    with pytest.raises(FileNotFoundError):
-        drawn.save(tmp_path / "no" / "x.svg")
+    drawn.save(tmp_path / "a" / "folder" / "x.svg")
+    drawn.save(tmp_path / "a" / "folder" / "x.svg")
+    (tmp_path / "a" / "y.svg").mkdir()
+    with pytest.raises(IsADirectoryError):
+        drawn.save(tmp_path / "a" / "y.svg")
+    assert sorted(p.name for p in (tmp_path / "a").rglob("*")) == ["folder", "x.svg", "y.svg"]
+    (tmp_path / "plain").write_text("")
+    assert (tmp_path / "x.svg").stat().st_mode == (tmp_path / "plain").stat().st_mode  # what others may read, they may
     page = (tmp_path / "x.html").read_text()
     assert drawn.svg in page and page.count("onmouseover") == 1 and "<script" not in page
 

@@ -1,0 +1,25 @@
+"""Writing files that others may read meanwhile: they see the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["replace_file"]
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name beside it, then rename it; makes the folder.  Raises OSError.
+
+    Its permissions are those of any new file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as f:
+            f.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
