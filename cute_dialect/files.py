@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from errno import ENOTDIR
 from pathlib import Path
 
 __all__ = ["replace_file"]
@@ -13,7 +14,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
     Its permissions are those of any new file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(path.parent)) from None
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:

@@ -30,6 +30,9 @@ BANKS = 32
 WORD = 4
 """Bytes of a bank's word."""
 
+_PALE, _UNLIKE_RED = 8, 5
+"""The first pale colour of a kind, and how many from there on nobody takes for red."""
+
 
 class Cycle(NamedTuple):
     """What the banks serve at once: bank -> (word, the lanes that want it); the phase, and which cycle of it."""
@@ -226,7 +229,7 @@ def _panel(found: Sequence[Cycle], title: str) -> Panel:
             where = f"word {word} (bytes {WORD * word} to {WORD * word + WORD - 1})"
             said = f"bank {bank}, cycle {k}: {where} for {who}{waits}"
             more = f"+{len(lanes) - 1}" if len(lanes) > 1 else ""
-            fill = "bad" if cycle.number else kind(first)
+            fill = "bad" if cycle.number else kind(_PALE + first % _UNLIKE_RED)
             row.append(Cell((f"T{first}{more}",), said, fill, f"t{first}"))
         rows.append(row)
     return Panel(title, rows, row_starts=starts, names=("cycle", "bank"))

@@ -24,18 +24,18 @@ FORMATS = (".svg", ".png", ".html", ".tex")
 
 _HOVER = (
     "const k=event.target.closest('[data-k]'),o=this.querySelector('output');"
-    "this.querySelectorAll('.hit').forEach(x=>x.classList.remove('hit'));"
+    "this.querySelectorAll('.hit').forEach(x=>x.classList.remove('hit'));o.style.visibility=k?'visible':'hidden';"
     "if(k){this.querySelectorAll('[data-k=&quot;'+k.dataset.k+'&quot;]').forEach(x=>x.classList.add('hit'));"
-    "o.textContent=k.querySelector('title').textContent}else o.textContent=' '"
+    "o.textContent=k.querySelector('title').textContent}"
 )
 """What a page does where the pointer goes: all cells with the key of that one are outlined, its text is shown."""
 
 _SAYS = (
-    "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em;"
+    "display:block;font:13px monospace;white-space:pre-line;min-height:2.8em;visibility:hidden;pointer-events:none;"
     "position:sticky;bottom:0;background:Canvas;color:CanvasText"
 )
 """How the line below a picture looks that says what the pointer is on: in sight where the picture is higher than the
-window."""
+window, hidden where the pointer is on nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Drawing:
     """A picture.  ``title``: what it shows, in a line; ``width``, ``height``: pixels; ``body``: its SVG elements.
 
     ``theme``: "auto" follows the page's colours, "light" and "dark" do not.  ``panels``: the grids it is made of, from
-    which LaTeX is made too.
+    which LaTeX is made too; ``places``: the row and the column, in cells, where each of them begins.
 
     >>> from cute_dialect.viz import draw
     >>> drawing = draw("4:1")
@@ -57,6 +57,7 @@ class Drawing:
     body: str
     panels: Sequence[Panel] = ()
     theme: str = "auto"
+    places: Sequence[tuple[float, float]] = ()
 
     @property
     def svg(self) -> str:
@@ -86,7 +87,7 @@ class Drawing:
         """
         from cute_dialect.viz.latex import document
 
-        return document(self.title, self.panels)
+        return document(self.title, self.panels, self.places)
 
     def png(self, scale: float = 2.0) -> bytes:
         """Return its picture as PNG, ``scale`` pixels for each of the SVG's; by the extra ``viz``.

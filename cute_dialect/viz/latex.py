@@ -1,7 +1,7 @@
 r"""LaTeX documents that draw grids with TikZ, in the manner of CUTLASS's ``print_latex``.
 
-A cell is a node at (row, column): its colour and its lines.  Source: CUTLASS ``include/cute/util/print_latex.hpp``
-(BSD-3), for how such documents look.
+A cell is a node of 1 cm at (row, column), with its colour and its lines; of a tiled MMA, A is on the left, B above, C
+where the two meet.  Source: CUTLASS ``include/cute/util/print_latex.hpp`` (BSD-3), for how such documents look.
 """
 
 from __future__ import annotations
@@ -26,46 +26,102 @@ _SPECIAL = {c: "\\" + c for c in "&%$#_{}"} | {
     "^": r"\^{}",
     "→": r"$\to$",
     "←": r"$\gets$",
+    "⋯": r"$\cdots$",
+    "⋮": r"$\vdots$",
 }
 
+_APART = 3
+"""Cells between panels, in which the numbers of rows and columns and the title stand."""
 
-def document(title: str, panels: Sequence[Panel]) -> str:
-    """Return a document that draws panels, one picture each.  Raises DrawingError if there are none."""
+_SIZES = ((4, ""), (5, "\\small "), (6, "\\footnotesize "), (8, "\\scriptsize "))
+"""Letters in a line of a cell -> the size of the words with which they fit."""
+
+
+def document(title: str, panels: Sequence[Panel], places: Sequence[tuple[float, float]]) -> str:
+    """Return a document that draws panels as one picture; ``places``: row and column, in cells, where each begins.
+
+    Raises DrawingError if there are none.
+    """
     if not panels:
         raise DrawingError(f"LaTeX draws grids of cells; {title} is none")
     used = sorted({c.fill for p in panels for row in p.cells for c in row})
     colours = [f"\\definecolor{{{name}}}{{HTML}}{{{tone(name, 'light')[1:].upper()}}}" for name in used]
-    head = ["\\documentclass[border=4pt,multi=tikzpicture]{standalone}", "\\usepackage{tikz}", *colours]
-    body = [line for p in panels for line in _panel(p)]
-    return "\n".join([f"%% {title}", *head, "\\begin{document}", *body, "\\end{document}", ""])
-
-
-def _panel(p: Panel) -> list[str]:
+    rows = _starts([(y, y + p.rows, p.rows) for p, (y, _) in zip(panels, places)])
+    columns = _starts([(x, x + p.columns, p.columns) for p, (_, x) in zip(panels, places)])
     style = "x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm,outer sep=0pt}"
-    out = [f"\\begin{{tikzpicture}}[{style}]"]
+    body = [line for p, i, j in zip(panels, rows, columns) for line in _panel(p, i, j)]
+    return "\n".join(
+        [
+            f"%% {title}", "\\documentclass[border=4pt]{standalone}", "\\usepackage{tikz}", *colours,
+            "\\begin{document}", f"\\begin{{tikzpicture}}[{style}]", *body, "\\end{tikzpicture}", "\\end{document}", "",
+        ]
+    )  # fmt: skip
+
+
+def _starts(spans: Sequence[tuple[float, float, int]]) -> list[int]:
+    """Return where panels begin that began, ended, and had so many cells: those that began after one do so still.
+
+    >>> _starts([(0.7, 8.7, 8), (10.1, 18.1, 8)])
+    [0, 11]
+    """
+    found: dict[float, int] = {}
+    for begin in sorted({b for b, _, _ in spans}):
+        found[begin] = max((found[b] + n + _APART for b, e, n in spans if e <= begin), default=0)
+    return [found[begin] for begin, _, _ in spans]
+
+
+def _panel(p: Panel, top: int, left: int) -> list[str]:
+    """Return the lines that draw a panel whose first cell is at (top, left)."""
+    out: list[str] = []
+    above = top - (2 if p.numbered[1] else 1)
     if p.title:
-        out.append(f"\\node[anchor=west] at (-2,-0.5) {{\\texttt{{{_escaped(p.title)}}}}};")
+        highest = above - (0.8 if p.names[1] else 0)
+        out.append(f"\\node[anchor=west] at ({highest:g},{left - 0.6:g}) {{\\texttt{{{_escaped(p.title)}}}}};")
+    if p.names[0]:
+        out.append(f"\\node[rotate=90] at ({top + (p.rows - 1) / 2:g},{left - 1.8:g}) {{{_escaped(p.names[0])}}};")
+    if p.names[1]:
+        out.append(f"\\node at ({above + 0.2:g},{left + (p.columns - 1) / 2:g}) {{{_escaped(p.names[1])}}};")
+    longest = max((len(line) for row in p.cells for c in row for line in c.lines), default=0)
+    size = next((s for n, s in _SIZES if longest <= n), "\\tiny ")
     for i, row in enumerate(p.cells):
         for j, cell in enumerate(row):
             lines = [_escaped(line) for line in cell.lines]
             words = f"\\shortstack{{{f' {BREAK} '.join(lines)}}}" if len(lines) > 1 else "".join(lines)
-            out.append(f"\\node[fill={cell.fill}] at ({i},{j}) {{{words}}};")
-    out.append(f"\\draw[color=black,thick,shift={{(-0.5,-0.5)}}] (0,0) grid ({p.rows},{p.columns});")
-    for spans, count, other, steep in (
-        (p.row_breaks, p.rows, p.columns, False),
-        (p.column_breaks, p.columns, p.rows, True),
-    ):
-        for i in range(1, count):
-            weight = max((w for span, w in spans if i % span == 0), default=0)
-            if weight:
-                a, b = (f"(0,{i})", f"({other},{i})") if steep else (f"({i},0)", f"({i},{other})")
-                out.append(f"\\draw[line width={1 + weight}pt,shift={{(-0.5,-0.5)}}] {a} -- {b};")
+            out.append(f"\\node[fill={cell.fill}] at ({top + i},{left + j}) {{{size if words else ''}{words}}};")
+    out.append(f"\\draw[color=black,thick,shift={{({top - 0.5},{left - 0.5})}}] (0,0) grid ({p.rows},{p.columns});")
+    out += [
+        f"\\draw[line width={1 + weight}pt,shift={{({top - 0.5},{left - 0.5})}}] ({a},{b}) -- ({c},{d});"
+        for a, b, c, d, weight in _heavier(p)
+    ]
     if p.numbered[0]:
         labels = p.row_labels or [str(i) for i in range(p.rows)]
-        out += [f"\\node at ({i},-1) {{\\Large{{\\texttt{{{_escaped(x)}}}}}}};" for i, x in enumerate(labels)]
+        out += [
+            f"\\node at ({top + i},{left - 1}) {{\\Large{{\\texttt{{{_escaped(x)}}}}}}};" for i, x in enumerate(labels)
+        ]
     if p.numbered[1]:
-        out += [f"\\node at (-1,{j}) {{\\Large{{\\texttt{{{j}}}}}}};" for j in range(p.columns)]
-    return [*out, "\\end{tikzpicture}"]
+        out += [f"\\node at ({top - 1},{left + j}) {{\\Large{{\\texttt{{{j}}}}}}};" for j in range(p.columns)]
+    if p.more[0]:
+        out.append(f"\\node at ({top + p.rows},{left + (p.columns - 1) / 2:g}) {{\\Large{{{_escaped('⋮')}}}}};")
+    if p.more[1]:
+        out.append(f"\\node at ({top + (p.rows - 1) / 2:g},{left + p.columns}) {{\\Large{{{_escaped('⋯')}}}}};")
+    return out
+
+
+def _heavier(p: Panel) -> list[tuple[int, int, int, int, int]]:
+    """Return the lines of nested modes and the borders: (row, column) from and to, and how heavy."""
+    from cute_dialect.viz.panels import edges
+
+    out: list[tuple[int, int, int, int, int]] = []
+    for i in range(1, p.rows):
+        weight = max((w for span, w in p.row_breaks if i % span == 0), default=0)
+        if weight:
+            out.append((i, 0, i, p.columns, weight))
+    for j in range(1, p.columns):
+        weight = max((w for span, w in p.column_breaks if j % span == 0), default=0)
+        if weight:
+            out.append((0, j, p.rows, j, weight))
+    out += [(i, 0, i, p.columns, weight) for i, weight in p.row_starts]
+    return out + [(*piece, border.weight) for border in p.borders for piece in edges(border.cells)]
 
 
 def _escaped(words: str) -> str:

@@ -11,14 +11,19 @@ from typing import NamedTuple
 from cute_dialect.viz.drawing import Drawing, text
 from cute_dialect.viz.errors import DrawingError
 
-__all__ = ["MAX_CELLS", "Border", "Cell", "Panel", "beside", "few", "picture"]
+__all__ = ["MAX_CELLS", "Border", "Cell", "Panel", "beside", "edges", "few", "grid", "picture"]
 
 MAX_CELLS = 1 << 16
 """A drawing has no more cells than a 256 x 256 layout."""
 
 WIDEST = 1180
 LARGEST, SMALLEST = 40, 7
-LEAST_FONT = 5.0
+LEAST_FONT, EASY_FONT = 5.0, 7.0
+"""Pixels of words that can be read, and of those that can be read with ease."""
+
+ROOM = 0.86
+"""The share of a cell's side that its words may take."""
+
 GAP = 34
 
 
@@ -131,7 +136,10 @@ def picture(
         body.append(text(16, bottom + 24 + 17 * i, note, 12, "dim"))
         right = max(right, 16 + 7.3 * len(note))
     bottom += 24 + 17 * len(notes) - (5 if notes else 8)
-    return Drawing(title, round(right + 16), round(bottom), "\n".join(body), tuple(p for p, _, _ in placed))
+    places = tuple((y / side, x / side) for _, x, y in placed)
+    return Drawing(
+        title, round(right + 16), round(bottom), "\n".join(body), tuple(p for p, _, _ in placed), places=places
+    )
 
 
 def beside(title: str, panels: Sequence[Panel], notes: Sequence[str] = (), largest: int = LARGEST) -> Drawing:
@@ -187,9 +195,7 @@ def _panel(p: Panel, x: float, y: float, side: float) -> list[str]:
                         words.append(_Word(at_x + side / 2, round(first + 1.16 * size * k, 1), line, size))
     out.append("</g>")
     out += _lines(p, x, y, side)
-    if not words:
-        words = _regions(p, x, y, side)
-    out += _written(words)
+    out += _written(_larger(words, _regions(p), p, x, y, side))
     if p.more[1]:
         out.append(text(x + wide + 4, y + high / 2 + 5, "⋯", 16, "dim"))
     if p.more[0]:
@@ -204,13 +210,22 @@ def _font_sizes(p: Panel, side: float) -> dict[int, float]:
         for cell in row:
             n = len(cell.lines)
             longest[n] = max(longest.get(n, 1), *(len(line) for line in cell.lines), 1)
-    least = min(((side - 3) / (0.61 * n) for n in longest.values()), default=0.0)
+    least = min((ROOM * side / (0.61 * n) for n in longest.values()), default=0.0)
     return {n: round(min(12.0, least, (side - 3) / (1.2 * max(n, 1))), 1) for n in longest}
 
 
-def _regions(p: Panel, x: float, y: float, side: float) -> list[_Word]:
-    """Return the words of cells that are too small for them, where a rectangle of cells is of one thing."""
-    out: list[_Word] = []
+class _Region(NamedTuple):
+    """A rectangle of cells of one thing: its first row and column, and how many of each."""
+
+    row: int
+    column: int
+    high: int
+    wide: int
+
+
+def _regions(p: Panel) -> list[_Region]:
+    """Return the rectangles of cells of one thing."""
+    out: list[_Region] = []
     for i, row in enumerate(p.cells):
         for j, cell in enumerate(row):
             key = cell.key
@@ -220,13 +235,38 @@ def _regions(p: Panel, x: float, y: float, side: float) -> list[_Word]:
             high = next(
                 (n for n in range(1, p.rows - i) if any(c.key != key for c in p.cells[i + n][j : j + wide])), p.rows - i
             )
-            if wide * high == 1:
-                continue
-            size = min(11.0, (wide * side - 3) / (0.61 * len(cell.lines[0])), 0.82 * high * side)
-            if size >= LEAST_FONT:
-                at_x, at_y = x + (j + wide / 2) * side, y + (i + high / 2) * side + 0.36 * size
-                out.append(_Word(round(at_x, 1), round(at_y, 1), cell.lines[0], round(size, 1)))
+            out.append(_Region(i, j, high, wide))
     return out
+
+
+def _larger(
+    words: list[_Word], regions: Sequence[_Region], p: Panel, x: float, y: float, side: float
+) -> Sequence[_Word]:
+    """Return the words of cells, or of the rectangles that these make where single cells are too small for words."""
+    if words and min(w.size for w in words) >= EASY_FONT:
+        return words
+    if words and any(r.high * r.wide < 4 for r in regions):
+        return words
+    out: list[_Word] = []
+    for r in regions:
+        shown = _name(p, r)
+        size = min(11.0, (r.wide * side - 3) / (0.61 * len(shown)), 0.82 * r.high * side)
+        if r.high * r.wide > 1 and size >= LEAST_FONT:
+            at_x, at_y = x + (r.column + r.wide / 2) * side, y + (r.row + r.high / 2) * side + 0.36 * size
+            out.append(_Word(round(at_x, 1), round(at_y, 1), shown, round(size, 1)))
+    return out or words
+
+
+def _name(p: Panel, r: _Region) -> str:
+    """Return the words of a rectangle: the first line of its cells, and the range of the second in a row of them."""
+    row = p.cells[r.row][r.column : r.column + r.wide]
+    name = row[0].lines[0]
+    if r.high > 1 or r.wide < 4 or len(row[0].lines) != 2:
+        return name
+    values = [c.lines[-1] for c in row]
+    begin = int(values[0][1:]) if values[0][1:].isdecimal() else 0
+    runs_on = values == [f"V{begin + n}" for n in range(r.wide)]
+    return f"{name} {values[0]}–{begin + r.wide - 1}" if runs_on else name
 
 
 def _written(words: Sequence[_Word]) -> list[str]:
@@ -296,8 +336,10 @@ def _lines(p: Panel, x: float, y: float, side: float) -> list[str]:
     for i, weight in p.row_starts:
         across(i, f"l{weight}")
     for border in p.borders:
-        edges = paths.setdefault(f"l{border.weight}", [])
-        edges += _edges(border.cells, x, y, side)
+        for i, j, to_i, to_j in edges(border.cells):
+            step = f"h{(to_j - j) * side:g}" if i == to_i else f"v{(to_i - i) * side:g}"
+            piece = f"M{x + j * side:g} {y + i * side:g}{step}"
+            paths.setdefault(f"l{border.weight}", []).append(piece)
     paths.setdefault("l1", []).append(f"M{x:g} {y:g}h{wide:g}v{high:g}h{-wide:g}z")
     return [
         f'<path class="{name}" pointer-events="none" d="{"".join(d)}"/>'
@@ -309,21 +351,24 @@ def _weight(item: tuple[str, list[str]]) -> str:
     return "" if item[0] == "thin" else item[0]
 
 
-def _edges(cells: Collection[tuple[int, int]], x: float, y: float, side: float) -> list[str]:
-    """Return the pieces of the border around a set of cells, joined where they run on."""
+def edges(cells: Collection[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """Return the pieces of the border around a set of cells, joined where they run on: (row, column) from and to.
+
+    >>> edges([(0, 0), (0, 1)])
+    [(0, 0, 0, 2), (1, 0, 1, 2), (0, 0, 1, 0), (0, 2, 1, 2)]
+    """
     inside = set(cells)
     flat: dict[int, list[int]] = {}
     steep: dict[int, list[int]] = {}
-    for i, j in inside:
+    for i, j in sorted(inside):
         for di in (0, 1):
             if (i - 1 + 2 * di, j) not in inside:
                 flat.setdefault(i + di, []).append(j)
         for dj in (0, 1):
             if (i, j - 1 + 2 * dj) not in inside:
                 steep.setdefault(j + dj, []).append(i)
-    out = [f"M{x + a * side:g} {y + i * side:g}h{(b - a) * side:g}" for i, js in flat.items() for a, b in _runs(js)]
-    out += [f"M{x + j * side:g} {y + a * side:g}v{(b - a) * side:g}" for j, is_ in steep.items() for a, b in _runs(is_)]
-    return out
+    out = [(i, a, i, b) for i, js in sorted(flat.items()) for a, b in _runs(js)]
+    return out + [(a, j, b, j) for j, is_ in sorted(steep.items()) for a, b in _runs(is_)]
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:

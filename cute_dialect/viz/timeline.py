@@ -218,13 +218,13 @@ def _short(name: str) -> str:
     """Return the name of a barrier in few letters.
 
     >>> _short("element 8 of alloc_smem #3"), _short("element 1 of %full")
-    ('#3 [8]', 'full [1]')
+    ('mbar #3 [8]', 'full [1]')
     """
     element, _, of = name.partition(" of ")
     if not of:
         return name[-18:]
     place = element.removeprefix("element ").removeprefix("byte ")
-    return f"{of.removeprefix('alloc_smem ').lstrip('%')[:12]} [{place}]"
+    return f"{of.replace('alloc_smem', 'mbar').lstrip('%')[:12]} [{place}]"
 
 
 # -------------------------------------------------------------------------------------------------------------- picture

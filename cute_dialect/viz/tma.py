@@ -128,7 +128,7 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
     >>> from cute_dialect.arch.tma import derive
     >>> spec = derive(Layout("(4096,1024):(1024,1)"), smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")
     >>> draw_tma(spec).title
-    'TMA box 64 x 128 of f16: 16384 bytes, swizzle 128'
+    'TMA box 64 x 128 of f16: 16384 bytes, swizzle of 128 bytes'
     """
     b = tma_box(x)
     if b.row_bytes % UNIT:
@@ -186,9 +186,8 @@ def draw_tma(x: Any, *, file: Path | None = None) -> Drawing:
         else f"no swizzle; a tile starts at a multiple of {LINE} bytes",
         *b.notes,
     ]
-    title = (
-        f"TMA box {_by(b.counts)} of {b.element}: {size} bytes, {f'swizzle {b.swizzle}' if b.swizzle else 'no swizzle'}"
-    )
+    how = f"swizzle of {b.swizzle} bytes" if b.swizzle else "no swizzle"
+    title = f"TMA box {_by(b.counts)} of {b.element}: {size} bytes, {how}"
     return beside(title, panels, notes).saved(file)
 
 

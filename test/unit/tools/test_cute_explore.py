@@ -98,7 +98,7 @@ def test_where_nothing_can_be_written(program: Path, tmp_path: Path, capsys: pyt
     """No half of a page is left, nor a temporary file."""
     (tmp_path / "file").write_text("")
     said = refused(capsys, str(program), "-o", str(tmp_path / "file" / "x.html"), "-q", "--", "21")
-    assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: it cannot be written: " in said
+    assert f"cute-explore: error: {tmp_path / 'file' / 'x.html'}: it cannot be written: Not a directory\n" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "fill.py"]
     assert main([str(program), "-o", str(tmp_path / "a" / "b" / "x.html"), "-q", "--", "21"]) == 0
 

@@ -102,7 +102,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
             ["(4,8):(8,1)", "-o", "x.gif"],
             "cute-viz: error: expected a file that ends in .svg, .png, .html, .tex, got 'x.gif'\n",
         ),
-        (["(4,8):(8,1)", "-o", "/nowhere/x.svg"], "cute-viz: error: /nowhere/x.svg: No such file or directory\n"),
+        (["(4,8):(8,1)", "-o", "/dev/null/x.svg"], "cute-viz: error: /dev/null/x.svg: Not a directory\n"),
         (
             ["(m,8)"],
             "cute-viz: error: a table of text: expected a static layout, got (m,8):(1,m); give sizes={'m': 8}\n",

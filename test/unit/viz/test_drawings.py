@@ -273,3 +273,35 @@ def test_latex_has_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.count("\\node at") == 6 and printed.count("{") == printed.count("}")
     cute.print_latex("SM80_8x8x4_F64F64F64F64_TN")
     assert "{\\shortstack{T5 \\\\ V0}}" in capsys.readouterr().out
+
+
+def test_latex_of_a_product() -> None:
+    """One picture, as CUTLASS lays it out: A on the left, B above, C where the two meet; with borders and names."""
+    drawn = draw("SM80_16x8x8_F32F16F16F32_TN")
+    found = {
+        (int(i), int(j)): words
+        for i, j, words in re.findall(r"\\node\[fill=\w+\] at \((\d+),(\d+)\) \{\\shortstack\{(.*?)\}\};", drawn.latex)
+    }
+    assert drawn.latex.count("\\begin{tikzpicture}") == 1 and len(found) == 16 * 8 + 8 * 8 + 16 * 8
+    rows, columns = 8 + 3, 8 + 3  # three cells between panels
+    a, b, c = drawn.panels
+    for panel, top, left in ((a, rows, 0), (b, 0, columns), (c, rows, columns)):
+        for i in range(panel.rows):
+            for j in range(panel.columns):
+                assert found[top + i, left + j] == " \\\\ ".join(panel.cells[i][j].lines)
+    assert all(f"{{{name}}};" in drawn.latex for name in "MNK")
+    copy = draw(cute.make_tiled_copy_tv(
+        cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=64),
+        cute.make_layout((4, 4), stride=(4, 1)), cute.make_layout((1, 2)),
+    ))  # fmt: skip
+    assert "line width=4pt,shift={(-0.5,-0.5)}] (0,0) -- (0,2);" in copy.latex  # what one instruction moves
+
+
+def test_small_cells_of_one_thread_have_one_word() -> None:
+    """Where words of single cells could hardly be read, what a thread holds in a row has its name and the values."""
+    copy = cute.make_tiled_copy_tv(
+        cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float16, num_bits_per_copy=128),
+        cute.make_layout((16, 8), stride=(8, 1)), cute.make_layout((1, 8)),
+    )  # fmt: skip
+    words = [w for w in shown(draw(copy)).words if w.startswith("T")]
+    assert words == 2 * [f"T{t} V0–7" for t in range(128)]

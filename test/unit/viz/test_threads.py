@@ -225,7 +225,7 @@ def test_a_tma_atom() -> None:
 
     cute.trace(host, cute.runtime.make_fake_compact_tensor(cute.Float16, (256, 128), stride_order=(1, 0)))
     drawn = seen[0]
-    assert drawn.title == "TMA box 64 x 128 of f16: 16384 bytes, swizzle 128"
+    assert drawn.title == "TMA box 64 x 128 of f16: 16384 bytes, swizzle of 128 bytes"
     found = cells(drawn)
     assert len([k for k in found if k[0] == 0]) == 16 * 8  # the first rows
     for row in range(16):
@@ -237,7 +237,7 @@ def test_a_tma_atom() -> None:
             )
     corners = "lower = (-1, -1), upper = (-1, -1)"
     columns = parse_type(f"!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 32, {corners}, swizzle = 128>")
-    assert draw(columns).title == "TMA box 64 x 32 of f16: 4096 bytes, swizzle 128"
+    assert draw(columns).title == "TMA box 64 x 32 of f16: 4096 bytes, swizzle of 128 bytes"
     assert "a tile starts at a multiple of 1024 bytes" in drawn.svg and "out of bounds: zero" in drawn.svg
 
 
