@@ -121,19 +121,23 @@ def roofline_tab(run: Run) -> Tab:
     )
     rows = [
         *(_row(f"floating-point operations, {unit}", n, found.times[unit]) for unit, n in found.operations.items()),
-        _row("bytes of global memory: sectors of loads and stores", found.sectors),
-        _row("bytes of global memory: copies by TMA (those of the first block, times the blocks)", found.copied),
-        _row("bytes in all", found.nbytes, found.times["memory"]),
+        _row("bytes of global memory by loads and stores, in sectors of 32", found.sectors),
+        _row("bytes of global memory by TMA (the first block's, times the blocks)", found.copied),
+        _row("bytes of global memory in all", found.nbytes, found.times["memory"]),
         Row(("operations a byte", f"{found.intensity:.2f}" if found.nbytes else "–", "")),
     ]
     tab.parts += [
-        Table((words(""), number("counted"), number("at least")), rows),
         Picture(draw_roofline(found).fragment),
+        Table((words(""), number("counted"), number("at least")), rows),
     ]
     profile = run.report.profile
     if profile is not None and profile.threads:
         o = profile.occupancy
-        tab.parts.append(Words(f"occupancy: {o.blocks} blocks, {o.warps} of 64 warps an SM, limited by {o.limit}"))
+        tab.parts.append(
+            Words(
+                f"occupancy: {o.blocks} block{'s' * (o.blocks != 1)}, {o.warps} of 64 warps an SM, limited by {o.limit}"
+            )
+        )
     return tab
 
 
@@ -143,7 +147,7 @@ def _row(what: str, n: float, time: float | None = None) -> Row:
 
 # -------------------------------------------------------------------------------------------------------------- picture
 
-WIDE, HIGH, LEFT, TOP = 560, 250, 90, 44
+WIDE, HIGH, LEFT, TOP = 400, 170, 90, 44
 """Pixels of the plot, and left of it and above it."""
 
 

@@ -144,9 +144,12 @@ def test_values_have_drawings(data: dict[str, Any]) -> None:
 def test_tabs(data: dict[str, Any]) -> None:
     (row,) = tab(data, "shared")["parts"][0]["rows"]
     assert row["cells"][1:4] == ["%shared", 0, 4096] and "allocate_tensor" in pane(data, "source")["lines"][row["line"]]
-    numbers, picture, _ = tab(data, "roofline")["parts"]
+    picture, numbers, _ = tab(data, "roofline")["parts"]
     counted = {r["cells"][0]: r["cells"][1] for r in numbers["rows"]}
-    assert counted["bytes in all"] == f"{2 * 64 * 96 * 4:,}" and counted["floating-point operations, f32 units"] == "0"
+    assert (
+        counted["bytes of global memory in all"] == f"{2 * 64 * 96 * 4:,}"
+        and counted["floating-point operations, f32 units"] == "0"
+    )
     assert "no floating-point operation" in picture["html"]
     assert "<svg" in tab(data, "timeline")["parts"][0]["html"]
     assert tab(data, "faults")["says"].startswith("No race, no access out of bounds")
@@ -206,6 +209,62 @@ def test_links_lead_both_ways(slow: Any) -> None:
     assert any("cute.memref.store(%shared" in x for x in lit(slow, "trace"))
     click(slow, "source", "shared[row + turn, column] = a[")
     assert any("st.shared" in x for x in lit(slow, "ptx")) and any("ld.global" in x for x in lit(slow, "ptx"))
+
+
+def test_pointing_with_the_mouse(slow: Any) -> None:
+    """What the pointer is on is lit while it is there, in all columns; a click keeps it."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    ActionChains(slow).send_keys(Keys.ESCAPE).perform()
+    (line,) = slow.find_elements("css selector", f"[data-pane=source] .ln[data-number='{LINE - 2}'] > span")
+    ActionChains(slow).move_to_element_with_offset(line, 0, 0).perform()
+    assert any("arch.barrier" in x for x in lit(slow, "trace")) and any("bar.sync" in x for x in lit(slow, "ptx"))
+    ActionChains(slow).move_to_element(slow.find_element("id", "title")).perform()
+    assert lit(slow, "trace") == lit(slow, "ptx") == []
+    ActionChains(slow).move_to_element_with_offset(line, 0, 0).click().perform()
+    ActionChains(slow).move_to_element(slow.find_element("id", "title")).perform()
+    assert any("bar.sync" in x for x in lit(slow, "ptx"))
+
+
+def test_rows_of_tables_lead_to_lines_by_keys(slow: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    slow.find_element("css selector", "[data-tab=registers]").click()
+    rows = slow.find_elements("css selector", "#tab tr[data-g]")
+    (row,) = [r for r in rows if "cute.arch.sync_threads()" in r.text]
+    row.send_keys(Keys.ENTER)
+    assert [x.strip() for x in lit(slow, "source")] == ["cute.arch.sync_threads()"]
+    assert any("bar.sync" in x for x in lit(slow, "ptx"))
+
+
+def test_dark(slow: Any) -> None:
+    """The button goes from the system's colours to light, then dark; drawings follow."""
+    slow.find_element("css selector", "[data-tab=timeline]").click()
+
+    def colours() -> list[str]:
+        return slow.execute_script(
+            "return [document.body, document.querySelector('#tab rect.paper')].map("
+            "e => getComputedStyle(e)[e === document.body ? 'backgroundColor' : 'fill'])"
+        )
+
+    slow.find_element("id", "theme").click()
+    assert colours() == ["rgb(255, 255, 255)", "rgb(255, 255, 255)"]
+    slow.find_element("id", "theme").click()
+    page, paper = (sum(map(int, re.findall(r"\d+", c))) for c in colours())
+    assert page < 100 and paper < 100
+    slow.find_element("id", "theme").click()
+
+
+def test_a_narrow_window_shows_what_fits(slow: Any, page: Path) -> None:
+    slow.set_window_size(1280, 800)
+    try:
+        open_page(slow, page)
+        assert set(panes(slow)) == {"source", "trace", "ptx", "sass"}
+        assert slow.execute_script("const m = document.getElementById('panes'); return m.scrollWidth <= m.clientWidth")
+    finally:
+        slow.set_window_size(1800, 1100)
+        open_page(slow, page)
 
 
 def test_layouts_are_drawn(slow: Any) -> None:
