@@ -70,7 +70,8 @@ def _run(
         given = arguments if arguments is not None else _arguments(kernel, options)
         return run(kernel, given, blocks=options.blocks)
     except (LaunchError, RunError, SpecError) as e:
-        if options.inputs or options.blocks or (options.kernel and not name):
+        wrong_blocks = options.blocks is not None and not isinstance(e, RunError)
+        if options.inputs or wrong_blocks or (options.kernel and not name):
             raise ExploreError(str(e)) from e
         return Run(why_not=f"Not run: {e}")
 

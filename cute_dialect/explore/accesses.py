@@ -40,7 +40,7 @@ def accesses_tab(made: Collected, run: Run) -> Tab:
         "shows the line."
     )
     rows: list[Row] = []
-    for one in found:
+    for one in sorted(found, key=lambda one: (-one.excess, -one.transactions, _line_number(one))):
         groups = made.groups.at_place(one.location)
         line = made.source.line_of(groups)
         verdict = "" if one.excess <= 0 else "bank conflict" if one.space == "shared" else "not coalesced"
@@ -52,6 +52,11 @@ def accesses_tab(made: Collected, run: Run) -> Tab:
     tab.parts.append(Table(_COLUMNS, rows))
     tab.count = sum(row.bad for row in rows)
     return tab
+
+
+def _line_number(one: Line) -> int:
+    line = one.location.split(":")[-2:][0]
+    return int(line) if line.isdecimal() else 0
 
 
 def conflict_marks(made: Collected, run: Run) -> list[Mark]:

@@ -86,7 +86,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(SH) == 5 and len(PYTHON) == 6
+    assert len(SH) == 5 and len(PYTHON) == 7
     assert "make demo" in README and "make test" in README
 
 
@@ -124,6 +124,14 @@ def test_prompt() -> None:
     (block,) = [block for block in PYTHON if block.startswith(">>>")]
     test = doctest.DocTestParser().get_doctest(block, {}, "README.md", None, 0)
     assert doctest.DocTestRunner().run(test) == (0, 3)
+
+
+def test_a_drawing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = [block for block in PYTHON if "viz.draw(" in block]
+    monkeypatch.chdir(folder)
+    exec(block, {})
+    page = (folder / "copy.html").read_text()
+    assert "CopyUniversalOp: 16 x 64" in page and page.count(">T127 V0–7</text>") == 2
 
 
 def test_kernel_as_a_function(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
