@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from cute_dialect.explore.links import Groups
 
@@ -11,27 +12,29 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute
 
-    from cute_dialect.algebra.values import AnyLayout
+    from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout
     from cute_dialect.viz.drawing import Drawing
 
-__all__ = ["Drawings", "Value", "drawing_of", "drawings_of", "layout_of"]
+__all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
 
-FEW = 1 << 11
-"""Cells of a layout beyond which it is named, not drawn."""
+FEW = 1 << 10
+"""Cells of a layout beyond which a part of it is drawn."""
 
 _OF_A_PRODUCT = 1 << 13
-"""The same, of the three operands of a tiled MMA."""
+"""Cells of the three operands of a tiled MMA beyond which it is not drawn."""
 
 _MOST = 200
 """How many layouts of a module are drawn."""
 
 
 class Value(NamedTuple):
-    """A value with a layout: its name, the text of its type, the key of its drawing ("": none)."""
+    """A value with a layout: its name, the text of its type, the key of its drawing ("": none), what part that shows
+    ("": all)."""
 
     name: str
     type: str
     drawing: str
+    part: str
 
 
 class Drawings(NamedTuple):
@@ -70,26 +73,26 @@ class _Album:
 
     def __init__(self) -> None:
         self.pictures: dict[str, str] = {}
-        self._of_type: dict[Attribute, str] = {}
+        self._of_type: dict[Attribute, tuple[str, str]] = {}
         self._of_title: dict[str, str] = {}
 
     def value(self, name: str, type: Attribute) -> Value | None:
         """Return what is shown of a value of a type; None if it has no layout."""
         if type not in self._of_type:
             self._of_type[type] = self._added(type)
-        key = self._of_type[type]
+        key, part = self._of_type[type]
         text = str(type) if key or layout_of(type) is not None else ""
-        return Value(name, text if len(text) < 240 else f"{text[:237]}...", key) if text else None
+        return Value(name, text if len(text) < 240 else f"{text[:237]}...", key, part) if text else None
 
-    def _added(self, type: Attribute) -> str:
-        """Return the key of a type's drawing, a new one if need be; nothing where there is none."""
-        drawing = drawing_of(type) if len(self.pictures) < _MOST else None
+    def _added(self, type: Attribute) -> tuple[str, str]:
+        """Return the key of a drawing of a type, and what part it shows; nothing where there is none."""
+        drawing, part = drawing_of(type) if len(self.pictures) < _MOST else (None, "")
         if drawing is None:
-            return ""
+            return "", ""
         if drawing.title not in self._of_title:
             key = self._of_title[drawing.title] = f"d{len(self.pictures)}"
             self.pictures[key] = re.sub(r"\n+", "\n", drawing.fragment)
-        return self._of_title[drawing.title]
+        return self._of_title[drawing.title], part
 
 
 def layout_of(type: Attribute) -> AnyLayout | None:
@@ -102,35 +105,90 @@ def layout_of(type: Attribute) -> AnyLayout | None:
     return None
 
 
-def drawing_of(type: Attribute) -> Drawing | None:
-    """Draw the layout of a type; None where there is none, or where it is not known or too large."""
+def drawing_of(type: Attribute) -> tuple[Drawing | None, str]:
+    """Draw the layout of a type, or a part of a large one, and say which part; None where it is not known."""
     from cute_dialect.algebra.leaf import AlgebraError
     from cute_dialect.viz.errors import DrawingError
 
     try:
         return _drawn(type)
     except (DrawingError, AlgebraError):
-        return None
+        return None, ""
 
 
-def _drawn(type: Attribute) -> Drawing | None:
-    """Draw the same.  Raises DrawingError, AlgebraError where it cannot be drawn."""
-    from cute_dialect.algebra.trees import is_static, product
-    from cute_dialect.algebra.values import ComposedLayout
-    from cute_dialect.viz.dispatch import draw
+def _drawn(type: Attribute) -> tuple[Drawing | None, str]:
     from cute_dialect.viz.threads import draw_tv
 
     if type.name == "cute.tiled_copy":
-        return draw_tv(type.data.layout_tv, type.data.tiler)  # type: ignore[attr-defined]
+        return draw_tv(type.data.layout_tv, type.data.tiler), ""  # type: ignore[attr-defined]
     if type.name == "cute.tiled_mma":
-        return _product(type)
+        return _product(type), ""
     layout = layout_of(type)
-    if layout is None:
-        return None
+    return drawing_of_layout(layout) if layout is not None else (None, "")
+
+
+def drawing_of_layout(layout: AnyLayout) -> tuple[Drawing | None, str]:
+    """Draw a layout, or a part of a large one, and say which part.  Raises DrawingError, AlgebraError."""
+    from cute_dialect.algebra.trees import is_static, product
+    from cute_dialect.algebra.values import ComposedLayout, Layout
+    from cute_dialect.viz.dispatch import draw
+
     outer = layout.outer if isinstance(layout, ComposedLayout) else layout
     size = product(outer.shape)
-    known = is_static(outer.shape) and isinstance(size, int) and 1 < size <= FEW
-    return draw(layout) if known else None
+    if not is_static(outer.shape) or not isinstance(size, int) or size < 2:
+        return None, ""
+    if size <= FEW:
+        return draw(layout), ""
+    first = _squeezed(Layout(first_of(outer.shape, FEW), outer.stride))
+    part = ComposedLayout(layout.inner, layout.offset, first) if isinstance(layout, ComposedLayout) else first
+    return draw(part), f"the first {product(first.shape)} of {size} elements"
+
+
+def _squeezed(layout: Layout) -> Layout:
+    """Return a layout without its modes of one element; a single nested mode that is left is taken for the whole."""
+    from cute_dialect.algebra.trees import product
+    from cute_dialect.algebra.values import Layout, layout_modes
+
+    if not isinstance(layout.shape, tuple):
+        return layout
+    left = [m for m in layout_modes(layout) if product(m.shape) != 1]
+    if len(left) == 1:
+        return _squeezed(left[0])
+    return Layout(tuple(m.shape for m in left), tuple(m.stride for m in left))
+
+
+def first_of(shape: IntTuple, most: int) -> IntTuple:
+    """Return a static shape of no more elements whose coordinates are the first ones of this shape.
+
+    Modes 2 and on are cut first, then the longer one of modes 0 and 1; in a mode the outer ones.
+
+    >>> first_of(((8, 16), (64, 1), (1, 4)), 2048), first_of((100, 100), 2048)
+    (((8, 4), (64, 1), (1, 1)), (25, 50))
+    """
+    from cute_dialect.algebra.trees import product
+
+    modes: list[IntTuple] = [*shape] if isinstance(shape, tuple) else [shape]
+    sizes = [cast("int", product(m)) for m in modes]
+    while prod(sizes) > most:
+        later = [n for n in range(2, len(sizes)) if sizes[n] > 1]
+        n = later[-1] if later else max(range(min(2, len(sizes))), key=lambda k: sizes[k])
+        modes[n] = _cut(modes[n])
+        sizes[n] = cast("int", product(modes[n]))
+    return tuple(modes) if isinstance(shape, tuple) else modes[0]
+
+
+def _cut(mode: IntTuple) -> IntTuple:
+    """Return a mode with about half of its elements: the last extent that is more than 1 is halved, rounded up.
+
+    >>> _cut((8, (16, 1)))
+    (8, (8, 1))
+    """
+    from cute_dialect.algebra.trees import product
+
+    if not isinstance(mode, tuple):
+        return -(-cast("int", mode) // 2)
+    at = max(n for n, m in enumerate(mode) if product(m) != 1)
+    return (*mode[:at], _cut(mode[at]), *mode[at + 1 :])
 
 
 def _product(type: Attribute) -> Drawing | None:

@@ -185,9 +185,10 @@ TABS.layouts = ["Layouts", into => {
   if (!found.length) { into.append(says("No value of this line has a layout.")); return; }
   const box = make("div", { class: "values" });
   found.sort((a, b) => !a[2] - !b[2]);
-  for (const [name, type, key] of found.slice(0, 12)) {
+  for (const [name, type, key, part] of found.slice(0, 12)) {
     const f = make("figure", { "data-drawing": key });
     f.append(make("figcaption", {}, `${name ? name + " : " : ""}${type}`));
+    if (part) f.append(says(`Drawn: ${part}.`));
     if (key) f.append(draws(data.drawings[key]));
     box.append(f);
   }

@@ -13,12 +13,11 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, product
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout
 from cute_dialect.arch.atom import MmaAtom
-from cute_dialect.explore.drawings import FEW, drawing_of, layout_of
+from cute_dialect.explore.drawings import drawing_of, drawing_of_layout, layout_of
 from cute_dialect.ir.context import make_context
 from cute_dialect.tools.lsp.records import Picture
 from cute_dialect.viz.drawing import Drawing
 from cute_dialect.viz.errors import DrawingError
-from cute_dialect.viz.layouts import draw_layout
 from cute_dialect.viz.subjects import layout_given
 from cute_dialect.viz.threads import draw_mma
 
@@ -53,7 +52,7 @@ def picture_of(drawn: str) -> Picture:
     try:
         if not drawn.startswith("!"):
             layout = layout_given(drawn).layout
-            return _picture(draw_layout(layout) if _count(layout) <= FEW else None, layout)
+            return _picture(drawing_of_layout(layout), layout)
         type = Parser(make_context(), drawn).parse_type()
     except (ParseError, VerifyException, AlgebraError, DrawingError):
         return Picture()
@@ -61,21 +60,22 @@ def picture_of(drawn: str) -> Picture:
         return _shown(drawing_of(type), _thread_table(type), "cute-explore FILE")
     row = _product(type)
     if row is not None:
-        return _shown(draw_mma(row), "", f"cute-viz {row.name} -o x.svg")
+        return _shown((draw_mma(row), ""), "", f"cute-viz {row.name} -o x.svg")
     return _picture(drawing_of(type), layout_of(type))
 
 
-def _picture(drawing: Drawing | None, layout: AnyLayout | None) -> Picture:
-    return Picture() if layout is None else _shown(drawing, _table(layout), f"cute-viz '{layout}' -o x.svg")
+def _picture(drawn: tuple[Drawing | None, str], layout: AnyLayout | None) -> Picture:
+    return Picture() if layout is None else _shown(drawn, _table(layout), f"cute-viz '{layout}' -o x.svg")
 
 
-def _shown(drawing: Drawing | None, table: str, command: str) -> Picture:
+def _shown(drawn: tuple[Drawing | None, str], table: str, command: str) -> Picture:
+    drawing, part = drawn
     if drawing is None:
         return Picture("", table)
     svg = small(drawing.svg)
     if len(svg) > MOST_BYTES:
         return Picture("", table, f"Too large to be drawn here: `{command}` draws it.")
-    return Picture(svg, table)
+    return Picture(svg, table, f"{part[0].upper()}{part[1:]} are drawn; `{command}` draws all." if part else "")
 
 
 def small(svg: str) -> str:
@@ -95,9 +95,9 @@ def small(svg: str) -> str:
 
 
 def _count(layout: AnyLayout) -> int:
-    """Return the number of elements of a static layout; one that is not has too many."""
+    """Return the number of elements of a static layout; one that is not has too many for a table."""
     size = product((layout.outer if isinstance(layout, ComposedLayout) else layout).shape)
-    return size if isinstance(size, int) else FEW + 1
+    return size if isinstance(size, int) else FEW_IN_A_TABLE + 1
 
 
 def _table(layout: AnyLayout) -> str:

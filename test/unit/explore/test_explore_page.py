@@ -137,7 +137,7 @@ def test_ptx_is_linked_to_the_lines_that_its_directives_name(data: dict[str, Any
 def test_values_have_drawings(data: dict[str, Any]) -> None:
     (definition,) = [i for i, x in enumerate(pane(data, "trace")["lines"]) if "alloc_smem" in x]
     (group,) = pane(data, "trace")["groups"][definition]
-    names = {name: key for name, _, key in data["values"][str(group)]}
+    names = {name: key for name, _, key, _ in data["values"][str(group)]}
     assert "<svg" in data["drawings"][names["%shared"]]
 
 
