@@ -19,6 +19,7 @@ import pytest
 from browsers import browser, browser_path, open_page
 
 import cute_dialect.lang as cute
+from cute_dialect.explore.roofline import Roofline, draw_roofline
 from cute_dialect.tools.cute_explore import main
 
 ROOT = Path(__file__).parents[3]
@@ -46,6 +47,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(page: Path) -> dict[str, Any]:
     """Its data."""
+    return data_of(page)
+
+
+def data_of(page: Path) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
     assert found is not None
     return json.loads(found[1])
@@ -384,3 +389,34 @@ def test_programs(
         return
     assert status == 0
     assert_all_is_there(driver, page, empty=name == "layouts.py")
+
+
+# ------------------------------------------------------------------------------------------------- pieces of the page
+
+
+def test_what_bounds_a_run() -> None:
+    """By hand: 24,000 bytes take 5 ns at 4.8 TB/s, 9.895 million operations 10 ns at 989.5 TFLOP/s."""
+    found = Roofline({"f32 units": 0.0, "tensor cores, 16-bit": 9.895e6}, 20_000, 4_000)
+    assert found.times == {"memory": 5.0, "f32 units": 0.0, "tensor cores, 16-bit": 10.0}
+    assert found.bound == "tensor cores, 16-bit" and found.reached == 989.5e3
+    assert "412 operations a byte: at most 989.5 TFLOP/s, by tensor cores, 16-bit" in draw_roofline(found).svg
+    copied = Roofline({"f32 units": 0.0}, 48_000, 0)
+    assert copied.bound == "memory" and "no floating-point operation" in draw_roofline(copied).svg
+
+
+@pytest.mark.parametrize("program", ["ptxas", "nvdisasm"])
+def test_without_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Where there is no ptxas, or no nvdisasm, the column of machine code says so; all else is there."""
+    from cute_dialect.pipelines import cuda_programs, ptxas
+
+    find = cuda_programs.find_program
+    for module in (cuda_programs, ptxas):
+        monkeypatch.setattr(module, "find_program", lambda name, wheel: None if name == program else find(name, wheel))
+    monkeypatch.setenv("CUTE_CACHE", "0")
+    page = tmp_path / "slow.html"
+    assert main([str(SLOW), "-o", str(page), "-q", "--no-run"]) == 0
+    found = data_of(page)
+    missing = {p["key"]: p["missing"] for p in found["panes"] if not p["lines"]}
+    assert list(missing) == ["sass"] and f"no {program} found" in missing["sass"]
+    assert tab(found, "registers")["says"] == missing["sass"]
+    assert tab(found, "accesses")["says"] == tab(found, "timeline")["says"] == "Not run: --no-run."
