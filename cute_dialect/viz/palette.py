@@ -77,7 +77,7 @@ _FILLS = re.compile(r'class="(?:[a-z0-9]+ )*([qs]\d+|bad|none)[" ]')
 
 _ALWAYS = """text{font-family:ui-monospace,'SF Mono',Menlo,'DejaVu Sans Mono',monospace}
 .n{text-anchor:middle}.e{text-anchor:end}.h{font-weight:600}
-.cells path:hover,.hit{stroke-width:2}"""
+.cells path:hover,.hit{stroke-width:4}"""
 
 _THEMED = """.paper{fill:%(paper)s}
 .ink,text{fill:%(ink)s}.dim{fill:%(dim)s}

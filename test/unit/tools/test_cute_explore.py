@@ -135,6 +135,23 @@ def test_wrong_command_lines(arguments: list[str], said: str, capsys: pytest.Cap
     assert e.value.code == 2 and capsys.readouterr().err.endswith(f"cute-explore: error: {said}\n")
 
 
+def test_both_lines_of_a_race(tmp_path: Path) -> None:
+    """The line that a check stopped at, and the one with the earlier access."""
+    path = tmp_path / "race.py"
+    path.write_text(
+        "import numpy as np\nimport cute_dialect.lang as cute\n\n@cute.kernel\ndef turned(x):\n"
+        "    s = cute.utils.SmemAllocator().allocate_tensor(cute.Float32, cute.make_layout(64))\n"
+        "    i, _, _ = cute.arch.thread_idx()\n    s[i] = x[i]\n    x[i] = s[63 - i]\n\n"
+        "@cute.example(lambda: (np.zeros(64, np.float32),))\n@cute.jit\ndef turn(x):\n"
+        "    turned(x).launch(grid=1, block=64)\n"
+    )
+    page = tmp_path / "race.html"
+    assert main([str(path), "-o", str(page), "-q"]) == 0
+    assert re.search(r'"cells":\["race","line 9","read-after-write race', page.read_text())
+    assert re.search(r'"cells":\["race","line 8","the earlier store is by thread', page.read_text())
+    assert re.search(r'"key":"timeline"[^[]*"parts":\[\{"html"', page.read_text())  # of a run without checks
+
+
 def test_a_fault_is_on_the_page(tmp_path: Path) -> None:
     """A kernel that writes past its array: the page has the fault, and its line."""
     path = tmp_path / "wrong.py"
