@@ -1,12 +1,13 @@
-"""Writing files that others may read meanwhile: they see the old one or the new one, never half of one."""
+"""Writing files that others may read meanwhile: they see the old one or the new one, never half of one; their names."""
 
 from __future__ import annotations
 
 import os
+import re
 from errno import ENOTDIR
 from pathlib import Path
 
-__all__ = ["replace_file"]
+__all__ = ["gpu_file_name", "replace_file"]
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -27,3 +28,12 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def gpu_file_name(gpu: str) -> str:
+    """Return the name of a table of a GPU.
+
+    >>> gpu_file_name("NVIDIA H200")
+    'nvidia-h200.json'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"

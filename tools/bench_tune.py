@@ -92,7 +92,7 @@ def _main(options: argparse.Namespace) -> int:
                           "microseconds": tuned.microseconds,
                           "measured": [[shown(c), us, runs] for c, us, runs in tuned.measured]})  # fmt: skip
         if options.json is not None:
-            from cute_dialect.runtime.files import replace_file
+            from cute_dialect.files import replace_file
 
             replace_file(Path(options.json), f"{json.dumps(found, indent=1)}\n".encode())
     except (_TuneToolError, TuneError, CudaError, OSError) as e:

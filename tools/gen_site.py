@@ -23,7 +23,7 @@ from pathlib import Path
 from posixpath import normpath, relpath
 
 import cute_dialect.lang as cute
-from cute_dialect.runtime.files import replace_file
+from cute_dialect.files import replace_file
 from cute_dialect.runtime.progress import Task, add_options, reporting, track
 from cute_dialect.tools.gen_site_atoms import atom_pages, atom_pictures, atoms_text
 from cute_dialect.tools.gen_site_dialect import dialect_pages, dialect_text

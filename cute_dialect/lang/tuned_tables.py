@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from cute_dialect.runtime.files import gpu_file_name, replace_file
+from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = ["Candidate", "find", "path_of", "read", "save"]

@@ -24,10 +24,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
+from cute_dialect.files import gpu_file_name, replace_file
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import swapped
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.runtime.files import gpu_file_name, replace_file
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = [

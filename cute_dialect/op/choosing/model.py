@@ -19,7 +19,6 @@ and the user's own are in ``CUTE_CONFIG_DIR`` (as tuned tables are, :mod:`cute_d
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cute_dialect.files import replace_file
 from cute_dialect.kernels.gemm.config import BITS, at_once
 from cute_dialect.op.choosing.choice import Choice, Problem, TableError
 from cute_dialect.op.choosing.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
@@ -421,17 +421,7 @@ def write_costs(path: Path, gpu: str, costs: Costs, said: Iterable[tuple[str, ob
     """Write the costs of a GPU, with what is to be said of them (date, command, quality); replaces the file as a
     whole.
     """
-    import tempfile
-
-    path.parent.mkdir(parents=True, exist_ok=True)
     values = {n: v if n in _COUNTS else float(f"{v:.6g}") for n, v in costs._asdict().items()}
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as f:
-            json.dump({"format": FORMAT, "gpu": gpu, **dict(said), "costs": values}, f, indent=1)
-            f.write("\n")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    text = json.dumps({"format": FORMAT, "gpu": gpu, **dict(said), "costs": values}, indent=1)
+    replace_file(path, f"{text}\n".encode())
     costs_of.cache_clear()

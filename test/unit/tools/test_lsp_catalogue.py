@@ -67,8 +67,18 @@ def test_what_cannot_be_drawn() -> None:
     for drawn in ("(?,8):(8,1)", "!cute.nothing<x>", "!cute.layout<", "4:", "", "i32", '!cute.int_tuple<"4">'):
         picture = picture_of(drawn)
         assert not picture.table and (not picture.svg or "?" in drawn), drawn
-    large = picture_of('!cute.layout<"(64,32):(32,1)">')
-    assert not large.svg and large.note == "Too large to be drawn here: `cute-viz '(64,32):(32,1)' -o x.svg` draws it."
+    tiled = '<"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">'
+    large = picture_of(f"!cute.tiled_copy<{ATOM}, layout_copy_tv = {tiled}>")
+    assert not large.svg and large.note == "Too large to be drawn here: `cute-explore FILE` draws it."
+
+
+def test_a_part_of_a_large_layout() -> None:
+    for drawn in ('!cute.layout<"(64,32):(32,1)">', "(64,32):(32,1)"):
+        picture = picture_of(drawn)
+        assert len(picture.svg) <= MOST_BYTES
+        assert picture.note == (
+            "The first 1024 of 2048 elements are drawn; `cute-viz '(64,32):(32,1)' -o x.svg` draws all."
+        )
 
 
 def test_a_small_drawing_has_the_same_cells() -> None:
