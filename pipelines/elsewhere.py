@@ -52,9 +52,9 @@ def compile_elsewhere(
     )
 
 
-def compile_text_elsewhere(source: str, filename: str) -> CompiledModule:
-    """Compile a text as :func:`compile_module` does by default, in another process, so that several threads compile at
-    a time.  What the compile cache has is taken from there.
+def compile_text_elsewhere(source: str, filename: str, emit: Emit = "auto") -> CompiledModule:
+    """Compile a text as :func:`compile_module` does, in another process, so that several threads compile at a time.
+    What the compile cache has is taken from there.
     """
     from cute_dialect.pipelines.cache import default_cache, key_of
     from cute_dialect.pipelines.isolate import borrowed
@@ -62,12 +62,12 @@ def compile_text_elsewhere(source: str, filename: str) -> CompiledModule:
     from cute_dialect.runtime.artifact import read_artifact
 
     given, disk = (source, filename), default_cache()
-    if disk is None or not disk.has(key_of(with_source(key_parts("nvptx", {}, "auto"), given))):
+    if disk is None or not disk.has(key_of(with_source(key_parts("nvptx", {}, emit), given))):
         try:
             with borrowed("serve_compilations") as worker:
-                files = worker.compiled({"source": source, "filename": filename})
+                files = worker.compiled({"source": source, "filename": filename, "emit": emit})
             artifact = read_artifact("-", files.__getitem__)
             return CompiledModule(artifact, lowered=lowered_again(reading(*given), "nvptx"))
         except UpstreamError:
             pass  # here it is said as it always is
-    return compile_module(source, filename=filename)
+    return compile_module(source, filename=filename, emit=emit)

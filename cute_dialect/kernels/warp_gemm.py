@@ -1,4 +1,5 @@
-"""GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits.
+"""GEMM by ``mma.sync`` of elements that are not of 16 bits: ``C[M,N] = A[M,K] * B[N,K]^T`` of f64, tf32, 8 bits; of f32
+and f64 also without tensor cores.
 
 It is built as the one for sm_80 (:mod:`cute_dialect.kernels.ampere_gemm`), of :mod:`cute_dialect.kernels.staged`:
 kernels ``gemm_16`` to ``gemm`` move 16, 8, 4 bytes or single elements, and the launch takes the first whose promises
@@ -10,6 +11,7 @@ of shared memory, whose rows are padded so that a warp's reach all banks once.
     tf32         16x8x8 of f32, rounded           f32     f32, f16, bf16
     i8, ui8      16x8x32, signs of their own      i32     i32, i8, ui8, f16, bf16, f32
     8-bit float  16x8x16 of f16, exactly          f32     f16, bf16, f32, e4m3, e5m2
+    f32          an FMA (``simt``), or ``math``   f32     f32, f16, bf16
 
     launch(a, b, c)                                              # arrays; compiled at the first call of a kind
 
@@ -44,12 +46,12 @@ class WarpConfig(NamedTuple):
     B, for all; ``tile``: rows and columns of a block; ``warps``: along M and N; ``stages``: tiles of K in shared
     memory; ``vectors``: bytes that one copy moves, a kernel each, 1 for single elements; ``epilogue``: what becomes of
     the sums; ``k``: of a stage, 0 for 128 bytes; ``array``: of a ``batch``, whose matrices lie
-    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along
-    K; ``math``: of f32, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of
-    integers stick at the ends of i32; ``simt``: f64 without tensor cores; ``step``: K of an instruction, 0 for the
-    usual one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``:
-    columns of A, B (N, K) and C, of 8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any);
-    ``parts``: blocks that share the K of a tile; their launch takes a workspace of :meth:`workspace` behind C.
+    anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`); ``warps_k``: warps along K; ``math``: of f32 by
+    tensor cores, ``fast_f32`` (three products of tf32), ``fast_f16``, ``fast_bf16``; ``saturate``: sums of integers
+    stick at the ends of i32; ``simt``: f32 or f64 without tensor cores; ``step``: K of an instruction, 0 for the usual
+    one; ``ahead``: fragments are brought to registers one step ahead; ``interleaved``: columns of A, B (N, K) and C, of
+    8-bit integers, lie in runs of 32: (rows, 32, columns / 32), strides (32, 1, any); ``parts``: blocks that share the
+    K of a tile; their launch takes a workspace of :meth:`workspace` behind C.
     """
 
     element: str = "f64"
@@ -107,8 +109,10 @@ class WarpConfig(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
-        if (self.element == "f32") != bool(self.math) or self.math not in ("", *_MATHS):
-            raise ValueError(f"expected math of {', '.join(_MATHS)} for f32, none for others, got {self.math!r}")
+        if (self.element == "f32" and not self.simt) != bool(self.math) or self.math not in ("", *_MATHS):
+            raise ValueError(
+                f"expected math of {', '.join(_MATHS)} for f32 by tensor cores, none for others, got {self.math!r}"
+            )
         if self.element not in BITS or BITS[self.element] == 16 or self.element == "i32":
             raise ValueError(f"expected elements of f64, tf32 or 8 bits, got {self.element}")
         if self.output not in outputs_of(self.element):
@@ -119,8 +123,9 @@ class WarpConfig(NamedTuple):
                 f"expected 16 rows and 8 columns for each warp, or multiples of them, and 2 stages, got {self.tile}, "
                 f"{self.warps} warps, {self.stages} stages"
             )
-        if self.depth * BITS[self.element] not in (512, 1024):
-            raise ValueError(f"expected 64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
+        if self.depth * BITS[self.element] not in (*([256] if self.simt else []), 512, 1024):
+            few = "32, " if self.simt else ""
+            raise ValueError(f"expected {few}64 or 128 bytes of K in a stage, got {self.depth} of {self.element}")
         if self.saturate and (sums_of(self.element) != "i32" or self.warps_k > 1):
             raise ValueError("expected 8-bit integers whose sums saturate, and no warps along K")
         if self.ahead and (self.math or self.warps_k > 1):
@@ -130,8 +135,8 @@ class WarpConfig(NamedTuple):
             or self.vectors != (16,) or self.epilogue.beta != 0.0 or self.epilogue.graph is not None
         ):  # fmt: skip
             raise ValueError("expected 8-bit integers, copies of 16 bytes, no C and no batch of interleaved matrices")
-        if self.simt and self.element != "f64":
-            raise ValueError(f"expected f64 without tensor cores, got {self.element}")
+        if self.simt and self.element not in ("f32", "f64"):
+            raise ValueError(f"expected f32 or f64 without tensor cores, got {self.element}")
         steps = self.depth // _instruction(self).depth
         if self.warps_k < 1 or steps % self.warps_k:
             raise ValueError(f"expected as many steps of K for each warp along K, got {steps} for {self.warps_k}")
@@ -281,7 +286,7 @@ def _instruction(c: WarpConfig) -> _Instruction:
     element = c.element
     a, b = (number(x) for x in factors(element))
     if c.simt:
-        return _Instruction(cute.nvgpu.MmaUniversalOp(cute.Float64), 1, (a, b))
+        return _Instruction(cute.nvgpu.MmaUniversalOp(a), 1, (a, b))
     if element == "f64":
         return _Instruction(warp.MmaF64Op((16, 8, 8)), 8, (a, b))
     if c.math in ("fast_f16", "fast_bf16"):

@@ -161,6 +161,13 @@ from cute_dialect.op.plans.functors import (
     LinearCombination as LinearCombination,
     LinearCombinationClamp as LinearCombinationClamp,
     LinearCombinationGeneric as LinearCombinationGeneric,
+    gelu as gelu,
+    hardswish as hardswish,
+    leaky_relu as leaky_relu,
+    relu as relu,
+    sigmoid as sigmoid,
+    silu as silu,
+    tanh as tanh,
 )
 from cute_dialect.op.memory import (
     get_allocated_size as get_allocated_size,

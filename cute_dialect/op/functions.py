@@ -17,6 +17,7 @@ from cute_dialect.op.gemm import bmm, mm
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
+    from cute_dialect.kernels.activations import Spelled
     from cute_dialect.op.product import Interpreted
 
 __all__ = ["addmm", "baddbmm", "int_mm", "linear", "matmul"]
@@ -64,7 +65,7 @@ def int_mm(a: Any, b: Any, **more: Any) -> Any:
     return mm(a, b, **more)
 
 
-def linear(x: Any, weight: Any, bias: Any = None, activation: str = "", **more: Any) -> Any:
+def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **more: Any) -> Any:
     """Return ``activation(x @ weight.T + bias)``: (…, K) (N, K) -> (…, N); ``bias``: (N,); ``more``: as of
     :func:`~cute_dialect.op.gemm.mm`, but ``out`` and ``c``.  Raises ShapeError, UnsupportedError.
     """

@@ -12,6 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.activations import parsed
 from cute_dialect.kernels.epilogue_functions import ACTIVATIONS, NUMPY, Arrays, arrays_of_torch
 from cute_dialect.op.dtypes import element_name, torch_name
 from cute_dialect.op.errors import LayoutError
@@ -92,8 +93,8 @@ def unfused(
     if bias is not None:
         x = x + wide(bias)
     if activation:
-        f = ACTIVATIONS[activation]
-        x = f.of_arrays(functions_of(out), x, *f.defaults)
+        name, numbers = parsed(activation)
+        x = ACTIVATIONS[name].of_arrays(functions_of(out), x, *numbers)
     store(out, x)
     return out
 

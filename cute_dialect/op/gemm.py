@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.choosing.wanted import ANY, Wanted
 from cute_dialect.op.dtypes import element_name
@@ -37,7 +38,7 @@ def mm(
     beta: float = 1.0,
     c: Any = None,
     bias: Any = None,
-    activation: str = "",
+    activation: Spelled = "",
     hook: Hook | None = None,
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
@@ -77,7 +78,7 @@ def mm(
     Raises subclasses of OpError before anything is compiled or written.
     """
     if epilogue is not None:
-        alone("mm", Extras(alpha, beta, c, bias, activation, hook))
+        alone("mm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
     usual = math == "default" and accumulator is None
@@ -87,7 +88,7 @@ def mm(
             if done is not None:
                 return done
         return _computed("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
+    extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
     if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
         done = MM.again_with(a, b, out, dtype, extras)
         if done is not None:
@@ -104,7 +105,7 @@ def bmm(
     beta: float = 1.0,
     c: Any = None,
     bias: Any = None,
-    activation: str = "",
+    activation: Spelled = "",
     hook: Hook | None = None,
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
@@ -124,7 +125,7 @@ def bmm(
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
     if epilogue is not None:
-        alone("bmm", Extras(alpha, beta, c, bias, activation, hook))
+        alone("bmm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
     usual = math == "default" and accumulator is None
@@ -134,7 +135,7 @@ def bmm(
             if done is not None:
                 return done
         return _computed("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
-    extras = Extras(alpha, beta, c, bias, activation, hook, math, accumulator)
+    extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
     if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
         done = BMM.again_with(a, b, out, dtype, extras)
         if done is not None:

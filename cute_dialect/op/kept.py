@@ -9,10 +9,12 @@ functions of the caller's take part in (a ``hook``) are made, and found by what 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cute_dialect.front.digests import NoDigest, Walk
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.pipelines.cache import default_cache, key_of, key_of_sources, same_tools, tools
 from cute_dialect.pipelines.lowered_again import lowered_again, reading
 from cute_dialect.pipelines.recall import given_options, key_parts, with_source
@@ -20,11 +22,32 @@ from cute_dialect.runtime.launch import CompiledModule
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.pipelines.cache import Cache
+    from cute_dialect.pipelines.compilation import Emit
 
-__all__ = ["compiled_text"]
+__all__ = ["EMITS", "backend", "compiled_text"]
 
 _FILE = "made.json"
 _FORMAT = 1
+
+
+EMITS: Mapping[str, Emit] = {"ptxas": "auto", "driver": "ptx", "interpreter": "base"}
+"""Who makes machine code of PTX -> how far kernels are compiled."""
+
+_CHOSEN = ["ptxas"]
+
+
+def backend(name: str | None = None) -> str:
+    """Return who makes machine code of the PTX of kernels that are compiled from now on; with a ``name``, choose:
+    ``ptxas``, where there is one, else the driver; the ``driver``, when a kernel is first launched, which needs no
+    ptxas, tells no registers and takes its own time; or nobody, for the ``interpreter``.
+
+    Raises UnsupportedError.
+    """
+    if name is not None:
+        if name not in EMITS:
+            raise UnsupportedError(f"backend: expected one of {', '.join(EMITS)}, got {name!r}")
+        _CHOSEN[0] = name
+    return _CHOSEN[0]
 
 
 def compiled_text(
@@ -36,8 +59,8 @@ def compiled_text(
     ``text`` is a function of this package with its arguments, ``partial(gemm_text, config)``; ``filename`` is what
     messages call it.  Raises CompileError.
     """
-    disk = default_cache()
-    place = None if disk is None else _place(text, "auto", chip)
+    disk, emit = default_cache(), EMITS[backend()]
+    place = None if disk is None else _place(text, emit, chip)
     if disk is not None and place is not None:
         found = _found(disk, place, text, filename)
         if found is not None:
@@ -46,13 +69,13 @@ def compiled_text(
     if elsewhere and chip is None:
         from cute_dialect.pipelines.elsewhere import compile_text_elsewhere
 
-        module = compile_text_elsewhere(made, filename)
+        module = compile_text_elsewhere(made, filename, emit)
     else:
         from cute_dialect.pipelines import compile
 
-        module = compile(made, filename=filename, chip=chip)
+        module = compile(made, filename=filename, chip=chip, emit=emit)
     if disk is not None and place is not None:
-        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), "auto"), (made, filename)))
+        key = key_of(with_source(key_parts("nvptx", given_options(chip, None), emit), (made, filename)))
         entry = {"format": _FORMAT, "artifact": key, "tools": tools()}
         disk.put_files(place, {_FILE: (json.dumps(entry, indent=1) + "\n").encode()})
     return module

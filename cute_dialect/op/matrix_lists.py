@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.dtypes import arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.elements import layout_name
 from cute_dialect.op.epilogue.bound import alone, traced_of
@@ -63,7 +64,7 @@ def mm_array(
     alpha: float = 1.0,
     beta: float = 1.0,
     bias: Any = None,
-    activation: str = "",
+    activation: Spelled = "",
     hook: Hook | None = None,
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
@@ -96,12 +97,12 @@ def mm_array(
 
     Raises subclasses of OpError before anything is compiled or written.
     """
-    tell = run.pop("report", None)
+    applied, tell = spelled(activation), run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     given = _listed(As, Bs, outs, Cs)
     traced = None
     if epilogue is not None:
-        alone("mm_array", Extras(alpha, beta, Cs, bias, activation, hook))
+        alone("mm_array", Extras(alpha, beta, Cs, bias, applied, hook))
         traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))
     if _learns(*given, bias, *(args or {}).values()):
         how = {
@@ -119,8 +120,8 @@ def mm_array(
             return _one_by_one(given, traced, args or {}, how)
         from cute_dialect.op.matrix_gradients import learned
 
-        return learned(given, {"alpha": alpha, "beta": beta}, bias, activation, hook, how)
-    plan, problem = _plan(given, shape, element, layouts, activation, traced or hook, dtype, math, accumulator)
+        return learned(given, {"alpha": alpha, "beta": beta}, bias, applied, hook, how)
+    plan, problem = _plan(given, shape, element, layouts, applied, traced or hook, dtype, math, accumulator)
     found, results = products_of(
         "mm_array", plan.kinds, *given, alpha=number("alpha", alpha), beta=0.0 if Cs is None else number("beta", beta),
         bias=bias, problem=problem, on_cpu=on_the_cpu(options), traced=traced,

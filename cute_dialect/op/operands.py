@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
+from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.op.dtypes import can_mix
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.op.fused import Matrix
@@ -127,7 +127,7 @@ def bias_mode(call: str, shape: tuple[int, ...], m: int, n: int) -> str:
 
 def check_activation(call: str, activation: object, hook: object) -> None:
     """Check what becomes of the sums.  Raises EpilogueError."""
-    if activation != "" and activation not in PLAIN:
+    if activation != "" and not is_activation(activation):
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")
     if hook is not None and not callable(hook):
         raise EpilogueError(f"{call}: expected a function for hook, got {hook!r}")

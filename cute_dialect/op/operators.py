@@ -143,9 +143,9 @@ def _define(call: str) -> None:
 @cache
 def slope_of(activation: str, c: bool, bias: bool) -> Any:
     """Return the epilogue that multiplies by the derivative of an activation; always the same one."""
-    from cute_dialect.op import epilogue
+    from cute_dialect.op.epilogue.functions import activated
 
-    derivative: Any = getattr(epilogue, f"d_{activation}")
+    derivative: Any = activated(activation, derivative=True)
 
     def of_both(accum: Any, grad: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
         return derivative(alpha * accum + beta * C + bias) * grad

@@ -24,12 +24,11 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_functions import ACTIVATIONS
+from cute_dialect.kernels.activations import parsed
 from cute_dialect.kernels.epilogue_graph import STRIP, Builder, Graph, Input, Output, parts_of
 from cute_dialect.kernels.gemm.elements import OUTPUTS, number
 
@@ -66,8 +65,8 @@ class Epilogue(NamedTuple):
 
     ``alpha``, ``beta``: numbers, or ``"arg"`` for an f32 argument of that name of the launch; ``beta = 0``: no ``S``.
     ``bias``: ``"n"``, a value for each column, ``"m"``, for each row, or none; ``bias_type``: f16, bf16 or f32.
-    ``activation``: one of ``ACTIVATIONS`` or none, of no parameters but defaults.  ``graph``: all that happens; then
-    nothing else is given.
+    ``activation``: none, or the text of one of :mod:`cute_dialect.kernels.activations`.  ``graph``: all that happens;
+    then nothing else is given.
     """
 
     alpha: float | str = 1.0
@@ -93,7 +92,7 @@ class Epilogue(NamedTuple):
         if self.bias:
             parts.append(f"b{self.bias}{'' if self.bias_type == 'f32' else self.bias_type}")
         if self.activation:
-            parts.append(self.activation)
+            parts.append(self.activation.replace("(", "").replace(")", "").replace(", ", "_"))
         if self.hook is not None:
             parts.append(getattr(self.hook, "__name__", "hook"))
         if self.graph is not None:
@@ -253,29 +252,12 @@ class Epilogue(NamedTuple):
             raise ValueError(
                 f"expected a bias along m or n of {', '.join(BYTES)}, got {self.bias!r} of {self.bias_type}"
             )
-        if self.activation and self.activation not in PLAIN:
-            raise ValueError(unknown_activation(self.activation))
+        if self.activation:
+            parsed(self.activation)
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "arg":
                 raise ValueError(f'expected a number or "arg" for {name}, got {value!r}')
-
-
-PLAIN = tuple(sorted([name for name, f in ACTIVATIONS.items() if f.arity == 1 + len(f.parameters)]))
-"""Activations of an element alone."""
-
-
-def unknown_activation(name: object) -> str:
-    """Return what is said of an activation that there is none of.
-
-    >>> unknown_activation("swish").rpartition(", ")[2]
-    'got "swish"; silu is x * sigmoid(x)'
-    """
-    also = "; silu is x * sigmoid(x)" if name in ("swish", "swiglu") else ""
-    near = get_close_matches(name.lower(), PLAIN, 1, 0.5) if isinstance(name, str) and not also else ()
-    also = f"; did you mean {near[0]}?" if near else also
-    shown = f'"{name}"' if isinstance(name, str) else repr(name)
-    return f"expected an activation of {', '.join(PLAIN)}, got {shown}{also}"
 
 
 @lru_cache(maxsize=1024)
@@ -295,8 +277,8 @@ def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
     if bias is not None:
         x = make.call("add", x, bias)
     if e.activation:
-        f = ACTIVATIONS[e.activation]
-        x = make.call(e.activation, x, *[make.constant(y) for y in f.defaults])
+        name, numbers = parsed(e.activation)
+        x = make.call(name, x, *[make.constant(y) for y in numbers])
     if e.hook is not None:
         x = make.hook(e.hook, x)
     return Graph(tuple(make.nodes), tuple(make.inputs), (Output(x),))

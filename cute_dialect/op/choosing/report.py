@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
+from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 from cute_dialect.op import gemm
@@ -149,7 +150,7 @@ def explain(
     c: Any = None,
     bias: Any = None,
     residual: Any = None,
-    activation: str = "",
+    activation: Spelled = "",
     hook: Hook | None = None,
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
@@ -175,20 +176,20 @@ def explain(
     Of ``op.attention``, ``a``, ``b`` and ``out`` are q, k and v (as k where it is not given), and its other arguments
     follow by name.
     """
-    name = getattr(function, "__name__", "")
+    name, applied = getattr(function, "__name__", ""), spelled(activation)
     if name == "attention":
         from cute_dialect.op.attending.report import explained_attention
 
         return explained_attention(a, b, out, element=element, **more)
     if is_convolution(function):
-        how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": activation, "epilogue": epilogue}
+        how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explained_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
     if function is grouped_mm and isinstance(a, list):
         from cute_dialect.op.grouped.call import Given
         from cute_dialect.op.grouped.lists import explained_lists
 
-        lists = Given(a, b, {}, out, activation=activation, dtype=dtype, math=math, accumulator=accumulator)
+        lists = Given(a, b, {}, out, activation=applied, dtype=dtype, math=math, accumulator=accumulator)
         return explained_lists(lists._replace(schedule=more.get("schedule", "auto")))
     if function is grouped_mm:
         operands = {n: _view(name, n, x, element) for n, x in (("a", a), ("b", b), ("out", out)) if x is not None}
@@ -200,7 +201,7 @@ def explain(
     if name == "mm_array":
         from cute_dialect.op.matrix_lists import explained_array
 
-        given = {"outs": out, "Cs": c, "hook": hook, "activation": activation, "dtype": dtype, "math": math}
+        given = {"outs": out, "Cs": c, "hook": hook, "activation": applied, "dtype": dtype, "math": math}
         return explained_array(a, b, others, **given, accumulator=accumulator)
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
@@ -227,11 +228,11 @@ def explain(
     except OpError as e:
         raise type(e)(f"{name}: {e}") from None
     check_addends(name, views, shape, {"alpha": alpha, "beta": beta})
-    check_activation(name, activation, hook)
+    check_activation(name, applied, hook)
     if out is not None:
         shaped = traced is not None and "D" in traced.views
         check_result(name, {"out": views["out"]}, shape, None if dtype is None else result, arranged=shaped)
-    extras = Extras(alpha, beta, c, bias, activation, hook)
+    extras = Extras(alpha, beta, c, bias, applied, hook)
     of_bias = (None, "") if bias is None else (views["bias"].shape, views["bias"].dtype)
     fused, result = None, views["out"].dtype
     if not extras.plain:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.op.conv.arguments import NAMES, Given, Known, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
@@ -38,7 +39,7 @@ def conv2d(
     alpha: float = 1.0,
     beta: float = 1.0,
     c: Any = None,
-    activation: str = "",
+    activation: Spelled = "",
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     mode: str = "cross_correlation",
@@ -69,7 +70,7 @@ def conv2d(
     """
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
     given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, bias, activation, None, math, accumulator)
+    extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
     return _computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
 
 
@@ -198,15 +199,16 @@ def conv3d_weight(
 
 def _of_rank(
     rank: int, kind: str, image: Any, other: Any, size: Any, how: tuple[Any, Any, Any, int], *, bias: Any = None,
-    out: Any = None, alpha: float = 1.0, beta: float = 1.0, c: Any = None, activation: str = "", epilogue: Any = None,
-    args: Mapping[str, Any] | None = None, mode: str = "cross_correlation", data_format: str | None = None,
-    dtype: object = None, math: str = "default", accumulator: object = None, kernel: object = None,
-    split_k: int | None = None, device: object = None, stream: object = None, **run: Unpack[Interpreted],
+    out: Any = None, alpha: float = 1.0, beta: float = 1.0, c: Any = None, activation: Spelled = "",
+    epilogue: Any = None, args: Mapping[str, Any] | None = None, mode: str = "cross_correlation",
+    data_format: str | None = None, dtype: object = None, math: str = "default", accumulator: object = None,
+    kernel: object = None, split_k: int | None = None, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
 ) -> Any:  # fmt: skip
     """Compute a convolution of some rank, with the options of :func:`conv2d`."""
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
     given = Given(*how, size, mode, data_format, dtype, split_k, kernel)
-    extras = Extras(alpha, beta, c, bias, activation, None, math, accumulator)
+    extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
     return _computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
 
 

@@ -10,7 +10,7 @@ from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
 from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
-from cute_dialect.op.errors import EpilogueError, UnsupportedError
+from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.plans.arguments import ALONE, Arguments, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
@@ -96,8 +96,7 @@ class Conv2dArguments(ConvArguments):
             output_op.wait = self.sync
             return
         output_op = output_op or OutputOp()
-        if output_op.arguments:
-            raise UnsupportedError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
+        operation = operation.with_numbers(output_op.arguments)
         found = check(
             call, operation.kind, kinds, arrays, how, alpha=output_op.alpha, beta=output_op.beta, bias=bias,
             on_cpu=on_cpu,

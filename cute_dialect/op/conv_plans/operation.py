@@ -29,6 +29,8 @@ from cute_dialect.op.plans.operation import GemmOperationUniversal, chip_here, i
 from cute_dialect.op.plans.planned import Kinds, Type
 
 if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self
+
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
     from cute_dialect.op.epilogue.tracing import Traced
 
@@ -168,6 +170,13 @@ class Conv2dOperation(GemmOperationUniversal):
             kernel.check()
         except ValueError as e:
             raise UnsupportedError(f"Conv2d: {e}") from None
+        return found
+
+    def with_numbers(self, numbers: tuple[float, ...]) -> Self:
+        """Return the operation whose activation has such numbers; see the base."""
+        found = super().with_numbers(numbers)
+        if found is not self and found._product is self._product:  # which has the numbers of this one
+            found._product = None
         return found
 
     def with_tile(self, tile_description: TileDescription) -> Conv2dOperation:

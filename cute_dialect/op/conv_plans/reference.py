@@ -14,7 +14,7 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import first, last
 from cute_dialect.op.conv_plans.checked import How, laid_out
 from cute_dialect.op.epilogue.bound import traced_of
-from cute_dialect.op.plans.reference import FUNCTIONS, as_f64
+from cute_dialect.op.plans.reference import activated_f64, as_f64
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
@@ -80,7 +80,7 @@ def reference(
         found = found + beta * of_channels(c)
     if bias is not None:
         found = found + of_channels(as_f64(bias))
-    return FUNCTIONS[activation](found) if activation else found
+    return activated_f64(activation, found) if activation else found
 
 
 def _visited(sums: NDArray[float64], g: Geometry, visitor: Any, args: Mapping[str, Any], turn: bool) -> Any:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cute_dialect.kernels import epilogue_functions as table
+from cute_dialect.kernels.activations import parsed
 from cute_dialect.kernels.counted_random import drawn_of_arrays
 from cute_dialect.kernels.epilogue_functions import NUMPY, arrays_of_torch
 from cute_dialect.kernels.epilogue_graph import greatest_of_blocks
@@ -23,12 +25,13 @@ from cute_dialect.op.epilogue import proxy
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = [
-    "ACTIVATIONS", "abs", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid", "d_hardswish",
-    "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus", "d_square_relu",
-    "d_tanh", "dropout", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "identity",
-    "leaky_relu", "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min", "minimum",
-    "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6", "reshape", "row",
-    "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares", "tanh", "where",
+    "ACTIVATIONS", "abs", "activated", "cast", "clamp", "column", "d_elu", "d_gelu", "d_gelu_tanh", "d_hardsigmoid",
+    "d_hardswish", "d_identity", "d_leaky_relu", "d_mish", "d_relu", "d_relu6", "d_sigmoid", "d_silu", "d_softplus",
+    "d_square_relu", "d_tanh", "dropout", "elu", "erf", "exp", "exp2", "gelu", "gelu_tanh", "hardsigmoid", "hardswish",
+    "identity", "leaky_relu", "log", "logical_and", "logical_not", "logical_or", "matrix", "max", "maximum", "min",
+    "minimum", "mish", "multiply_add", "pairs", "permute", "prelu", "quantize", "random", "relu", "relu6",
+    "reshape", "row", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "square_relu", "sum", "sum_squares",
+    "tanh", "where",
 ]  # fmt: skip
 
 
@@ -76,6 +79,21 @@ d_silu, d_tanh, d_gelu, d_gelu_tanh, d_softplus, d_elu, d_mish, d_square_relu = 
 
 ACTIVATIONS: Mapping[str, Callable[..., Any]] = {n: globals()[n] for n in table.ACTIVATIONS}
 """The activations by name; each has a gradient ``d_…`` (but prelu)."""
+
+
+def activated(text: str, *, derivative: bool = False) -> Callable[[Any], Any]:
+    """Return the activation of a text, or its derivative, as a function of elements.  Raises ValueError.
+
+    >>> activated("leaky_relu(0.5)")(-4.0), activated("leaky_relu(0.5)", derivative=True)(-4.0)
+    (-2.0, 0.5)
+    """
+    name, numbers = parsed(text)
+    function = globals()[f"d_{name}" if derivative else name]
+    return partial(_with_numbers, function, numbers) if numbers else function
+
+
+def _with_numbers(function: Callable[..., Any], numbers: tuple[float, ...], x: Any) -> Any:
+    return function(x, *numbers)
 
 
 def cast(x: Any, element: str) -> Any:

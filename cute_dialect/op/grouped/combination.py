@@ -13,8 +13,8 @@ from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any
 
+from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue_graph import Graph, Input
-from cute_dialect.kernels.gemm.epilogue import PLAIN, unknown_activation
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import Bound, bound, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
@@ -38,7 +38,7 @@ def combined(
     """
     if not isinstance(beta, int | float):
         raise DtypeError(f"{call}: expected a number for beta, got {beta!r}")
-    if activation and activation not in PLAIN:
+    if activation and not is_activation(activation):
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")
     args: dict[str, Any] = {}
     each: dict[str, Any] = {}
@@ -147,9 +147,9 @@ def _like(x: Any, s: Shapes) -> Any:
 @lru_cache(maxsize=256)
 def _traced(kinds: tuple[tuple[str, Any], ...], rank: int, activation: str) -> Traced:
     """Return a combination of arguments of some kinds."""
-    from cute_dialect.op import epilogue
+    from cute_dialect.op.epilogue.functions import activated
 
-    function: Any = getattr(epilogue, activation) if activation else None
+    function: Any = activated(activation) if activation else None
 
     def combination(**x: Any) -> Any:
         value = x["accum"]

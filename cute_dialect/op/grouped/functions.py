@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
 from cute_dialect.op.grouped.known import KnownGroups
@@ -29,7 +30,7 @@ def grouped_mm(
     bias: Any = None,
     alpha: Any = 1.0,
     beta: float = 1.0,
-    activation: str = "",
+    activation: Spelled = "",
     epilogue: Any = None,
     args: Mapping[str, Any] | None = None,
     rest: str = "keep",
@@ -69,6 +70,7 @@ def grouped_mm(
     that do not rise or reach beyond the operands are reported; else what they give is not defined.  Raises subclasses
     of OpError.
     """
+    applied = spelled(activation)
     plain = (
         out is None and c is None and epilogue is None and gather is None and kernel is None and device is None
         and stream is None and args is None and accumulator is None and not run and math == "default"
@@ -76,7 +78,7 @@ def grouped_mm(
     )  # fmt: skip
     tensors = [t for t in (a, b, bias, offs, lengths, row_groups) if t is not None] if plain else []
     how = () if not plain else (
-        alpha, activation, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
+        alpha, applied, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
     )  # fmt: skip
     if plain and not _tracing():
         done = KNOWN.again(tensors, how)
@@ -89,7 +91,7 @@ def grouped_mm(
         from cute_dialect.op.grouped.lists import listed_mm
 
         lists = Given(
-            a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math,
+            a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math,
             accumulator, kernel, gather=gather,
         )  # fmt: skip
         return listed_mm(lists, device, stream, run)
@@ -99,13 +101,13 @@ def grouped_mm(
             "beta": beta,
             "c": c,
             "bias": bias,
-            "activation": activation,
+            "activation": applied,
             "epilogue": epilogue,
         }
         more |= {"args": args, "dtype": dtype, "math": math, "accumulator": accumulator, "kernel": kernel}
         return bmm(a, b, out, device=device, stream=stream, **more, **run)
     given = Given(
-        a, b, groups, out, c, bias, alpha, beta, activation, epilogue, args, rest, schedule, dtype, math, accumulator,
+        a, b, groups, out, c, bias, alpha, beta, applied, epilogue, args, rest, schedule, dtype, math, accumulator,
         kernel, gather=gather,
     )  # fmt: skip
     torch = sys.modules.get("torch")

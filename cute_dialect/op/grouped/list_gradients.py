@@ -13,6 +13,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from cute_dialect.op.dtypes import element_name
+from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.operators import summed
 
@@ -62,7 +63,6 @@ class _Products(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Compute the gradients of those tensors that want them."""
-        from cute_dialect.op import epilogue
         from cute_dialect.op.grouped.lists import listed_mm
 
         g, count, kept = ctx.given, len(grads), ctx.saved_tensors
@@ -86,7 +86,7 @@ class _Products(torch.autograd.Function):
                 x + (0 if y is None else g.beta * y.to(f32)) + (0 if z is None else z.to(f32))
                 for x, y, z in zip(plain, c, bias)
             ]
-            derivative: Any = getattr(epilogue, f"d_{g.activation}")
+            derivative: Any = activated(g.activation, derivative=True)
             gs = [(x * derivative(p)).to(x.dtype) for x, p in zip(gs, pre)]
         as_a = [x.to(t.dtype) for x, t in zip(gs, a)]
         as_a = [x if x.stride(-1) == 1 or x.stride(-2) == 1 else x.contiguous() for x in as_a]

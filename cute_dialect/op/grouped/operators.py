@@ -113,7 +113,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, A
 
 
 def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    from cute_dialect.op import epilogue
+    from cute_dialect.op.epilogue.functions import activated
 
     a, b, offs, lengths, row_groups, c, bias, result = ctx.saved_tensors
     options = dict(ctx.options)
@@ -129,7 +129,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     elif activation:
         pre = product(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
                       rest="zero", dtype=torch.float32, **options)  # fmt: skip
-        derivative: Any = getattr(epilogue, f"d_{activation}")
+        derivative: Any = activated(activation, derivative=True)
         grad = (grad * derivative(pre)).to(grad.dtype)
     g = grad.to(a.dtype)
     g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()

@@ -144,8 +144,7 @@ class GemmArguments(Arguments):
             )
             return
         output_op = output_op or OutputOp()
-        if output_op.arguments:
-            raise EpilogueError(f"{call}: there is no activation with numbers yet, got {output_op.arguments}")
+        operation = operation.with_numbers(output_op.arguments)
         split = Split.of((SplitKMode.Serial, split_k_slices))
         self.mode, self.workspace = mode, None
         self.matrices: Matrices | None = None

@@ -26,7 +26,7 @@ __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_til
 
 class Asked(NamedTuple):
     """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
-    that lie anywhere? how is multiplied."""
+    that lie anywhere? how is multiplied, on GPUs from which capability on."""
 
     element_a: str
     element_b: str
@@ -38,6 +38,7 @@ class Asked(NamedTuple):
     batch: bool = False
     array: bool = False
     math: str = MathOperation.multiply_add
+    chip: int = 90
 
     @property
     def flipped(self) -> bool:
@@ -298,19 +299,14 @@ def _of_warps(td: TileDescription, asked: Asked, usual: WarpConfig, rows: int) -
     """Return a kernel of warps with the description's tile; ``rows``: of an instruction."""
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
+    depths = [usual.depth // 4] * (usual.simt and usual.element == "f32") + [usual.depth // 2, usual.depth]
     config = usual._replace(
         tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k, warps_k=wk
     )  # fmt: skip
-    if (
-        k not in (usual.depth, usual.depth // 2)
-        or m % (rows * wm)
-        or n % (8 * wn)
-        or config.stages < 2
-        or wm * wn * wk > 16
-    ):
+    if k not in depths or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn * wk > 16:
         raise UnsupportedError(
-            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn}, {usual.depth // 2} or {usual.depth} along "
-            f"K, two stages or more and 16 warps at most, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
+            f"Gemm: expected a tile of multiples of {rows * wm} x {8 * wn}, {' or '.join(map(str, depths))} along K, "
+            f"two stages or more and 16 warps at most, got {m} x {n} x {k}, {td.stages} and {[wm, wn, wk]}"
         )
     element = usual.element
     lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
@@ -409,26 +405,27 @@ def simt_tiles(element: str = "f32") -> list[TileDescription]:
 
 
 def _simt(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swizzle | None) -> Configured:
-    if {i.element_a, i.element_b, i.element_accumulator, asked.output} == {"f64"}:
-        majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
-        usual = WarpConfig("f64", "f64", majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]
-        return _of_warps(td, asked, usual, 8)
-    if {i.element_a, i.element_b, i.element_accumulator, asked.output} != {"f32"}:
+    """Return the kernel without tensor cores: a rung of the ladder of f32, else that of warps, in any tile."""
+    elements = {i.element_a, i.element_b, i.element_accumulator, asked.output}
+    if elements not in ({"f32"}, {"f64"}):
         raise UnsupportedError(f"Gemm: there is no kernel without tensor cores for {_elements(asked)} yet")
-    shape, stages = tuple(td.threadblock_shape), td.stages
-    if (shape, stages) == (RUNGS[_RUNGS[0]].tile, RUNGS[_RUNGS[0]].stages):
+    element, shape, stages = asked.output, tuple(td.threadblock_shape), td.stages
+    majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
+    usual = WarpConfig(element, element, majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]
+    if element == "f64":
+        return _of_warps(td, asked, usual, 8)
+    first = RUNGS[_RUNGS[0]]
+    if (shape, stages) == (first.tile, first.stages) and asked.chip >= 90:
         return ExactConfig(*asked.majors, asked.batch, array=asked.array)
-    for rung in _RUNGS[1:]:
-        if RUNGS[rung].tile != shape or stages not in (0, RUNGS[rung].stages):
-            continue
-        if asked.batch or asked.majors != ("k", "n"):
-            layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
-            raise UnsupportedError(
-                f"Gemm: this tile without tensor cores takes single matrices of one layout, got {layouts}: "
-                f"{list(RUNGS[_RUNGS[0]].tile)} with {RUNGS[_RUNGS[0]].stages} stages takes all"
-            )
-        return Simt(rung)
-    known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
-    raise UnsupportedError(
-        f"Gemm: expected a tile without tensor cores of {known} stages, got {list(shape)} with {stages}"
-    )
+    if not asked.batch and asked.majors == ("k", "n"):
+        for rung in _RUNGS[1:]:
+            if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
+                return Simt(rung)
+    if stages == 1 or (stages == 0 and td.warp_count is None):
+        known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
+        layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
+        raise UnsupportedError(
+            f"Gemm: expected two stages or more, or a rung of the SGEMM ladder, {known} stages, for single row-major "
+            f"matrices, got {list(shape)} with {stages} for {layouts}"
+        )
+    return _of_warps(td, asked, usual, 8)

@@ -10,19 +10,24 @@ OutputOp(alpha=2.0, beta=0.0, arguments=())
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.kernels.activations import is_activation, spelled, unknown_activation
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self
+
     from cute_dialect.kernels.epilogue_graph import Graph
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
 
 __all__ = [
-    "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
-    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp",
+    "ActivationFunctor", "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
+    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp", "gelu", "hardswish", "leaky_relu", "relu", "sigmoid",
+    "silu", "tanh",
 ]  # fmt: skip
 
 
@@ -60,21 +65,31 @@ class EpilogueFunctor:
 
     def __init__(
         self, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
-        element_compute: object = "f32", *, activation: str = "", clamp: bool = False,
+        element_compute: object = "f32", *, activation: object = "", clamp: bool = False,
     ):  # fmt: skip
         self.element_output = element_name(element_output, "epilogue_functor")
         self.alignment = alignment
         self.element_accumulator = element_name(element_accumulator, "epilogue_functor")
         self.element_compute = element_name(element_compute, "epilogue_functor")
-        self.activation = str(activation)
+        self.activation = str(spelled(activation))
         self.clamp = clamp
 
     def __repr__(self) -> str:
         more = f", activation={self.activation!r}" * bool(self.activation)
         return f"{type(self).__name__}({self.element_output!r}, {self.alignment}{more})"
 
+    def with_numbers(self, numbers: tuple[float, ...]) -> Self:
+        """Return the same whose activation has such numbers.  Raises EpilogueError."""
+        if not self.activation:
+            raise EpilogueError(f"expected no numbers behind alpha and beta, as there is no activation, got {numbers}")
+        found = copy(self)
+        found.activation = _checked((self.activation.partition("(")[0], *[number("activation", x) for x in numbers]))
+        return found
+
     def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
-        """Return the numbers of a call, those of the activation last."""
+        """Return the numbers of a call, those of the activation last.  Raises EpilogueError."""
+        if arguments:
+            self.with_numbers(arguments)
         return OutputOp(number("alpha", alpha), number("beta", beta), tuple(arguments))
 
     def epilogue(
@@ -107,6 +122,14 @@ class EpilogueFunctor:
                 f"Gemm: expected a traced epilogue alone (it has all of alpha, C, bias, activation), got {also} too"
             )
         return Epilogue(graph=graph)
+
+
+def _checked(activation: object) -> str:
+    """Return the text of an activation.  Raises EpilogueError."""
+    text = spelled(activation)
+    if not is_activation(text):
+        raise EpilogueError(unknown_activation(text))
+    return text
 
 
 def number(name: str, value: object) -> float:
@@ -159,14 +182,41 @@ class FastLinearCombinationClamp(EpilogueFunctor):
         super().__init__(element_output, alignment, "i32", "f32", clamp=True)
 
 
+class ActivationFunctor(NamedTuple):
+    """An activation that is computed in ``element``, which is f32 whatever is said; ``numbers``: of its parameters."""
+
+    name: str
+    element: str = "f32"
+    numbers: tuple[float, ...] = ()
+
+
+_NUMBERS = {"leaky_relu": (0.2,)}
+"""Numbers of activations that descriptions have as PyCUTLASS does, not as torch."""
+
+
+def _activation(name: str) -> Callable[..., ActivationFunctor]:
+    def of(element_compute: object = "f32") -> ActivationFunctor:
+        return ActivationFunctor(name, element_name(element_compute, name), _NUMBERS.get(name, ()))
+
+    of.__name__ = of.__qualname__ = name
+    of.__doc__ = f"Return the activation {name} for :class:`LinearCombinationGeneric`, computed in f32."
+    return of
+
+
+relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu = (
+    _activation(n) for n in ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu")
+)
+
+
 class LinearCombinationGeneric(EpilogueFunctor):
-    """``D = activation(alpha * A B + beta * C)``; ``activation``: its name."""
+    """``D = activation(alpha * A B + beta * C)``; ``activation``: its name, or ``op.relu("f32")`` and so on; of
+    ``leaky_relu`` the slope is 0.2, or the number behind alpha and beta in ``epilogue_type``.
+    """
 
     def __init__(
         self, activation: object, element_output: object, alignment: int = 0, element_accumulator: object = "f32",
         element_compute: object = "f32",
     ):  # fmt: skip
-        name = getattr(activation, "name", activation)
-        super().__init__(
-            element_output, alignment, element_accumulator, element_compute, activation=str(name)
-        )  # fmt: skip
+        usual = _NUMBERS.get(activation, ()) if isinstance(activation, str) else ()
+        name = _checked((activation, *usual) if usual else activation)
+        super().__init__(element_output, alignment, element_accumulator, element_compute, activation=name)

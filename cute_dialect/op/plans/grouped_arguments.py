@@ -337,10 +337,11 @@ class GemmGroupedArguments(GroupArguments):
         stream: object = None, **options: Unpack[CallOptions],
     ):  # fmt: skip
         call, output_op = "GemmGroupedArguments", output_op or OutputOp()
-        if not isinstance(output_op, OutputOp) or output_op.arguments:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(output_op, OutputOp):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise EpilogueError(
                 f"{call}: expected output_op of the operation's epilogue_type(alpha, beta), got {output_op}"
             )
+        operation = operation.with_numbers(output_op.arguments)
         on_cpu = on_the_cpu(options)
         found, results = problems_of(
             call, operation.kinds, A, B, C, D, beta=output_op.beta, bias=bias, sizes=problem_sizes, on_cpu=on_cpu

@@ -8,6 +8,7 @@ arguments.sync()
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.kernels.ampere_gemm import AmpereConfig
@@ -132,8 +133,17 @@ class GemmOperationGrouped:
         if self.precompute_mode is SchedulerMode.Device:
             compiled(self.tiles_variant())
 
+    def with_numbers(self, numbers: tuple[float, ...]) -> GemmOperationGrouped:
+        """Return the operation whose activation has such numbers; without any, this one.  Raises EpilogueError."""
+        if not numbers:
+            return self
+        found = copy(self)
+        found.one = self.one.with_numbers(numbers)
+        found.epilogue_functor = found.one.epilogue_functor
+        return found
+
     def epilogue_type(self, *numbers: float) -> OutputOp | VisitorOutputOp:
-        """Return the numbers of a call: ``alpha``, ``beta``."""
+        """Return the numbers of a call: ``alpha``, ``beta``, those of the activation."""
         return self.epilogue_functor.epilogue_type(*numbers)
 
     def run(self, arguments: GroupArguments) -> RunReport | None:

@@ -9,6 +9,7 @@ arguments.sync()
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from cute_dialect.op.plans.recipe import Recipe
 from cute_dialect.op.plans.visiting import check_kernel, example_graph
 
 if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self
+
     from cute_dialect.interp import RunReport
     from cute_dialect.kernels.combine_parts import CombineConfig
     from cute_dialect.kernels.epilogue_graph import Graph
@@ -95,6 +98,7 @@ class GemmOperationUniversal:
         self._launchers: dict[tuple[Variant, bool], Launcher] = {}
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
+        self._numbered: dict[tuple[float, ...], Self] = {}
         self.variants()  # what cannot be is refused now
 
     # ------------------------------------------------------------------------------------------------------ kernels
@@ -105,7 +109,7 @@ class GemmOperationUniversal:
         layouts = self.A.plain, self.B.plain, self.D.plain
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
-        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
+        asked = Asked(element_a, element_b, accumulator, self.D.element, *layouts, batch, array, chip=self.chip)
         floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
@@ -258,6 +262,17 @@ class GemmOperationUniversal:
         tiles = -(-m // (c.tile[0] * c.cluster_m)) * -(-n // (c.tile[1] * c.cluster_n)) * c.cluster
         tiles *= batch[0] if batch else 1
         return found if tiles * parts <= c.at_once else None
+
+    def with_numbers(self, numbers: tuple[float, ...]) -> Self:
+        """Return the operation whose activation has such numbers, which are constants of its kernels; without any, this
+        one.  Raises EpilogueError.
+        """
+        if numbers and numbers not in self._numbered:
+            found = copy(self)
+            found.epilogue_functor = self.epilogue_functor.with_numbers(numbers)
+            found._sharing, found._numbered = {}, {}
+            self._numbered[numbers] = found
+        return self._numbered[numbers] if numbers else self
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernel for a GPU, for calls with such numbers."""

@@ -10,6 +10,7 @@ more.sync()
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.elements import element_name
@@ -68,6 +69,14 @@ class ReductionOperation:
         """Return the numbers of a call."""
         return self.epilogue_functor.epilogue_type(alpha, beta, *arguments)
 
+    def with_numbers(self, numbers: tuple[float, ...]) -> ReductionOperation:
+        """Return the operation whose activation has such numbers; without any, this one.  Raises EpilogueError."""
+        if not numbers:
+            return self
+        found = copy(self)
+        found.epilogue_functor = self.epilogue_functor.with_numbers(numbers)
+        return found
+
     def reduction_variant(self, x: Operands, sums: str) -> Variant:
         """Return the kernel for a call's operands."""
         config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
@@ -108,6 +117,7 @@ class ReductionArguments(Arguments):
         stream: object = None, **options: Unpack[CallOptions],
     ):  # fmt: skip
         call, output_op = "ReductionArguments", output_op or OutputOp()
+        operation = operation.with_numbers(output_op.arguments)
         if workspace is None:
             raise ShapeError(f"{call}: expected the workspace of GemmArguments that ran, got None")
         if workspace.asked != partitions:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy import float64
     from numpy.typing import NDArray
 
-__all__ = ["as_f64", "reference", "visited_reference"]
+__all__ = ["activated_f64", "as_f64", "reference", "visited_reference"]
 
 
 def as_f64(array: Any) -> NDArray[float64]:
@@ -47,7 +46,7 @@ def reference(
     if bias is not None:
         found = found + as_f64(bias)
     if activation:
-        found = FUNCTIONS[activation](found)
+        found = activated_f64(activation, found)
     if visitor is not None:
         rows, columns = np.indices(found.shape[-2:])
         try:
@@ -55,6 +54,15 @@ def reference(
         except Exception as e:
             raise UnsupportedError(f"reference: the epilogue_visitor cannot be computed by numpy: {e}") from e
     return found
+
+
+def activated_f64(activation: str, x: NDArray[float64]) -> NDArray[float64]:
+    """Return an activation of values."""
+    import numpy as np
+
+    from cute_dialect.op.epilogue.functions import activated
+
+    return np.asarray(activated(activation)(x), np.float64)
 
 
 def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> Any:
@@ -79,27 +87,3 @@ def visited_reference(a: Any, b: Any, visitor: Any, args: Mapping[str, Any]) -> 
 
 def _batch(a: Any, b: Any) -> tuple[int, ...]:
     return max(tuple(a.shape[:-2]), tuple(b.shape[:-2]), key=lambda s: (len(s), s))
-
-
-def _gelu(x: NDArray[float64]) -> NDArray[float64]:
-    import numpy as np
-
-    return 0.5 * x * (1.0 + np.vectorize(math.erf, otypes=[float])(x / math.sqrt(2.0)))
-
-
-def _gelu_tanh(x: NDArray[float64]) -> NDArray[float64]:
-    import numpy as np
-
-    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def _silu(x: NDArray[float64]) -> NDArray[float64]:
-    import numpy as np
-
-    return x / (1.0 + np.exp(-x))
-
-
-FUNCTIONS: Mapping[str, Callable[[NDArray[float64]], NDArray[float64]]] = {
-    "relu": lambda x: x.clip(min=0), "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu,
-}  # fmt: skip
-"""Activations."""

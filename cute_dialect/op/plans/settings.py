@@ -161,16 +161,16 @@ class Settings:
 
     @activation.setter
     def activation(self, value: object) -> None:
-        name = "" if value is None or value == "identity" else str(getattr(value, "name", value))
-        EpilogueFunctor(self.kinds.d.element, activation=name).epilogue(1.0, 0.0)
-        self._activation = name
+        functor = EpilogueFunctor(self.kinds.d.element, activation="" if value in (None, "identity") else value)
+        functor.epilogue(1.0, 0.0)
+        self._activation = functor.activation
         self._reset()
 
     def activations(self) -> list[str]:
         """Return the names of activations."""
-        from cute_dialect.kernels.gemm.epilogue import ACTIVATIONS
+        from cute_dialect.kernels.activations import PLAIN
 
-        return list(ACTIVATIONS)
+        return list(PLAIN)
 
     @property
     def epilogue_visitor(self) -> Traced | Hook | None:

@@ -132,8 +132,8 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
     "Conv2dArguments: expected A of (2, 7, 7, 64), as problem_size says, got (2, 5, 5, 32)": (
         op.ShapeError, arguments(described, PROBLEM, Y, F)
     ),
-    "Conv2dArguments: there is no activation with numbers yet, got (0.5,)": (
-        op.UnsupportedError,
+    "expected no numbers behind alpha and beta, as there is no activation, got (0.5,)": (
+        op.EpilogueError,
         lambda: op.Conv2dArguments(described(), PROBLEM, X, F, None, None, described().epilogue_type(1.0, 0.0, 0.5)),
     ),
     "Conv2dArguments: expected output_op of the operation's epilogue_type, with the epilogue's arguments by name": (

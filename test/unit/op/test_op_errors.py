@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.kernels.gemm.epilogue import PLAIN
+from cute_dialect.kernels.activations import PLAIN
 from cute_dialect.op.choosing import ways
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy

@@ -345,8 +345,9 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: this tile without tensor cores takes single matrices of one layout, got A column, B row, D "
-            "row: [128, 128, 16] with 4 stages takes all"
+            "Gemm: expected two stages or more, or a rung of the SGEMM ladder, [128, 128, 16] with 4, [128, 128, 16] "
+            "with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages, for single row-major "
+            "matrices, got [128, 128, 8] with 1 for A column, B row, D row"
         ),
         lambda: op.GemmOperationUniversal(
             90,
@@ -358,8 +359,9 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: expected a tile without tensor cores of [128, 128, 16] with 4, [128, 128, 16] with 3, [128, "
-            "128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages, got [96, 96, 8] with 1"
+            "Gemm: expected two stages or more, or a rung of the SGEMM ladder, [128, 128, 16] with 4, [128, 128, 16] "
+            "with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages, for single row-major "
+            "matrices, got [96, 96, 8] with 1 for A row, B row, D row"
         ),
         tiled([96, 96, 8], 1, None, SIMT, element="f32"),
     ),
@@ -463,7 +465,7 @@ CALLS: list[Case] = [
     # Arguments of operations.
     (
         op.EpilogueError,
-        "GemmArguments: there is no activation with numbers yet, got (0.1,)",
+        "expected no numbers behind alpha and beta, as there is no activation, got (0.1,)",
         arguments(
             described(USUAL),
             (8, 8, 8),
