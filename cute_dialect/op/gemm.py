@@ -15,6 +15,7 @@ from cute_dialect.op.choosing.wanted import ANY, Wanted
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
 from cute_dialect.op.epilogue.known import KnownGraphs
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.product import Interpreted, product
 
@@ -81,6 +82,8 @@ def mm(
         alone("mm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+    if args:
+        raise UnsupportedError(f"mm: expected args with an epilogue only, got {', '.join(args)}")
     usual = math == "default" and accumulator is None
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
         if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
@@ -128,6 +131,8 @@ def bmm(
         alone("bmm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
         return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+    if args:
+        raise UnsupportedError(f"bmm: expected args with an epilogue only, got {', '.join(args)}")
     usual = math == "default" and accumulator is None
     if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
         if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():

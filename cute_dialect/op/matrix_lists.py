@@ -101,6 +101,8 @@ def mm_array(
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     given = _listed(As, Bs, outs, Cs)
     traced = None
+    if args and epilogue is None:
+        raise UnsupportedError(f"mm_array: expected args with an epilogue only, got {', '.join(args)}")
     if epilogue is not None:
         alone("mm_array", Extras(alpha, beta, Cs, bias, applied, hook))
         traced = traced_of("mm_array", epilogue, args or {}, _sums(given, shape))

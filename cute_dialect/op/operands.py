@@ -8,7 +8,7 @@ from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.op.dtypes import can_mix
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
 from cute_dialect.op.fused import Matrix
-from cute_dialect.op.overlap import overlap
+from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
@@ -91,13 +91,11 @@ def check_result(
                 f"{call}: expected out with memory of its own for each element, got strides {tuple(out.strides)}"
             )
         reach += step * (n - 1)
-    for name in ("a", "b", "bias"):
-        if name in views and overlap(views[name], out):
+    for name, view in views.items():
+        if name not in ("out", "c") and overlap(view, out):
             raise LayoutError(f"{call}: out shares memory with {name}; only c may be out")
     c = views.get("c")
-    if c is not None and overlap(c, out) and (c.pointer, c.shape, c.strides, c.dtype) != (
-        out.pointer, out.shape, out.strides, out.dtype,
-    ):  # fmt: skip
+    if c is not None and not same_matrix(c, out) and overlap(c, out):
         raise LayoutError(f"{call}: out shares memory with c, which is not the same matrix")
 
 

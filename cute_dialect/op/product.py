@@ -27,7 +27,6 @@ from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.padding import pads, with_padding
 from cute_dialect.op.views import (
     copied,
@@ -146,11 +145,7 @@ def _product(
             return library.empty(name, shape, kind or element, arrays["a"])
 
         found = bound(traced, args, result, sums_of, another)
-        for given in (n for n in found.results if n != "D" and args.get(n) is not None):
-            memory = view_of(args[given])
-            for other, view in (("a", a), ("b", b), ("D", views["out"])):
-                if overlap(memory, view):
-                    raise LayoutError(f"{name}: {given} shares memory with {other}")
+        found.check_memory(name, views["out"], {"a": a, "b": b})
     own = None if traced is None else arranged(traced, views["out"], sums_of)
     if own is not None and 0 not in shape:
         shape = own.shape

@@ -100,6 +100,8 @@ def device_number(device: object) -> int | Literal["cpu"] | None:
 def check_options(options: CallOptions) -> None:
     """Check what only the interpreter takes, and that it is what runs.  Raises :class:`OptionError`."""
     for name, value in cast("Mapping[str, object]", options).items():
+        if name not in _OPTIONS:
+            raise OptionError(f"{name}: expected an argument, or an option of {', '.join(sorted(_OPTIONS))}")
         if name in _CHECKERS:
             _CHECKERS[name](value)
     if device_number(options.get("device", "gpu")) == "cpu":
@@ -165,3 +167,5 @@ _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "progress": _progress,
     "unwritten": _unwritten,
 }
+
+_OPTIONS = frozenset({"grid", "block", "smem", "device", "max_steps", *_ON_CPU, *_CHECKERS})

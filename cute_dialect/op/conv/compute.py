@@ -103,6 +103,7 @@ def _computed(
             return library.empty(call.name, shape, kind or ready.output, like)
 
         found = bound(traced, of_matrix, library.native(rows), shape, another)
+        found.check_memory(call.name, rows, dict(zip(NAMES[call.kind], (ready.image, ready.other))))
     if 0 not in shape:
         prepared = _launch(call, ready, rows, given, extras, found)
         if prepared is not None and call.known is not None and direct:

@@ -13,6 +13,7 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.op.conv.arguments import NAMES, Given, Known, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
+from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras, KnownCalls
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -232,6 +233,8 @@ def _computed(
 ) -> Any:  # fmt: skip
     """Compute a convolution of some rank as one that was before, or the long way, or let torch's dispatcher do it."""
     global _tracing
+    if args and epilogue is None:
+        raise UnsupportedError(f"{name_of(rank, kind)}: expected args with an epilogue only, got {', '.join(args)}")
     first, second = NAMES[kind]
     image, other, out = arrays[first], arrays[second], arrays["out"]
     known = None

@@ -20,7 +20,7 @@ from cute_dialect.op.conv_plans.describe import Conv2dProblemSize
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.plans.planned import Kinds, Type, new_like, read
+from cute_dialect.op.plans.planned import Kinds, Type, check_addends, new_like, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.runtime.arrays import ArrayView, accepts
 
@@ -131,6 +131,7 @@ def check(
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
             raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
+    check_addends(call, rows, w, v)
     return Checked(g, Operands(x, y, rows, w, v, alpha, beta, "n" if v is not None else ""), d, turn)
 
 

@@ -13,7 +13,6 @@ from cute_dialect.op.conv.order import as_rows, first, last, turned
 from cute_dialect.op.conv_plans.checked import Checked, How, check
 from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.planned import Kinds, Type, new_like
 from cute_dialect.runtime.arrays import view_of
 
@@ -62,11 +61,7 @@ def visited(
 
     matrix = as_matrix(call, "D", found.D, g, found.turn)
     made = bound(traced, given, matrix, g.matrix, another)
-    views = {n: view_of(t) for n, t in made.results.items() if n != "D"}
-    for name, view in views.items():
-        for other, operand in (("A", x.a), ("B", x.b), ("D", x.d)):
-            if overlap(view, operand):
-                raise LayoutError(f"{call}: {name} shares memory with {other}")
+    made.check_memory(call, view_of(matrix), {"A": x.a, "B": x.b})
     behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
     x = x._replace(graph=made.graph, behind=behind, reduced=tuple(made.reduced))
     results = {n: _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}

@@ -20,8 +20,9 @@ from cute_dialect.op.epilogue.modes import View, as_array, as_sums, laid
 from cute_dialect.op.epilogue.proxy import INTEGERS
 from cute_dialect.op.epilogue.reducing import Reduced
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
-from cute_dialect.op.errors import DeviceError, EpilogueError
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError
 from cute_dialect.op.fused import as_type, functions_of, store
+from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 __all__ = [
@@ -68,6 +69,23 @@ class Bound(NamedTuple):
                 half = self.traced.graph.halves[x.node]
                 found.append(Reduced(len(self.inputs) + i, x.reduce, x.axis, view_of(self.results[name]), half))
         return found
+
+    def check_memory(self, call: str, d: ArrayView, factors: Mapping[str, ArrayView]) -> None:
+        """Raise LayoutError where a result shares memory with one of ``factors``, with another result (of which D is
+        ``d``), or with an argument; but what is the same matrix, each of whose elements becomes one of D.
+        """
+        results = {n: d if n == "D" else view_of(t) for n, t in self.results.items()}
+        plain = not self.traced.views
+        for i, (name, view) in enumerate(results.items()):
+            others = list(results.items())[:i] + (list(factors.items()) if name != "D" else [])
+            for other, there in others:
+                if overlap(view, there):
+                    raise LayoutError(f"{call}: {name} shares memory with {other}")
+            for other, x, taken, (given, own) in zip(self.reads, self.graph.inputs, self.inputs, self.given):
+                if x.number or not overlap(view, view_of(taken)):
+                    continue
+                if not plain or own is not None or x.kind != "aux" or not same_matrix(view, view_of(given)):
+                    raise LayoutError(f"{call}: {name} shares memory with {other}, which is not the same matrix")
 
     def nothing(self) -> None:
         """Compute what is reduced of no elements."""

@@ -39,7 +39,6 @@ from cute_dialect.op.grouped.known import KnownGroups, Launch
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_result, matrix
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.product import Interpreted, options_of
 from cute_dialect.op.views import copied, expanded, kernel_order, turn
 from cute_dialect.runtime import settings
@@ -399,11 +398,8 @@ def _epilogue(
 
         found = of_graph(name, s, traced, g.args or {}, result, another)
         graph, operands = found.graph, tuple(found.operands)
-        for n in traced.results[1:]:
-            others.append(view_of(found.results[n]))
-            for other, x in (("a", g.a), ("b", g.b), ("D", result)):
-                if overlap(others[-1], view_of(x)):
-                    raise LayoutError(f"{name}: {n} shares memory with {other}")
+        others += [view_of(found.results[n]) for n in traced.results[1:]]
+        found.check_memory(name, view_of(result), {"a": view_of(g.a), "b": view_of(g.b)})
     elif 0 in s.result:
         return _After()
     else:

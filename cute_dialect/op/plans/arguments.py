@@ -17,6 +17,7 @@ from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, steps_of
 from cute_dialect.op.plans.visiting import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
+from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -45,6 +46,7 @@ class Arguments:
         """D, and what else a traced epilogue gives, by name."""
         if operation.by_tma:
             check_tma(call, operands)
+        check_options(options)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)
         self.launched: list[Step] = []
@@ -149,7 +151,7 @@ class GemmArguments(Arguments):
         self.mode, self.workspace = mode, None
         self.matrices: Matrices | None = None
         """Of an array, all of its matrices."""
-        size = None if problem_size is None else GemmCoord(*problem_size)
+        size = extents(call, problem_size, batch if mode in (Mode.Batched, Mode.Array) else 1)
 
         def checked(a: object, b: object, c: object, d: object) -> tuple[Operands, Any]:
             return check(
@@ -188,7 +190,7 @@ class GemmArguments(Arguments):
             )
         if mode not in (Mode.Gemm, Mode.Batched):
             raise UnsupportedError(f"{call}: expected gemm_mode of gemm or batched with a visitor, got {mode}")
-        size = None if problem_size is None else GemmCoord(*problem_size)
+        size = extents(call, problem_size, batch if mode is Mode.Batched else 1)
         if size is not None and output_op.problem_size not in (None, size[:2]):
             raise ShapeError(
                 f"{call}: expected problem_size of {size[:2]} in epilogue_type, got {output_op.problem_size}"
@@ -233,6 +235,18 @@ class GemmArguments(Arguments):
         if self.matrices is not None:
             self.matrices.sync()
         super().sync()
+
+
+def extents(call: str, problem_size: Sequence[int] | None, batch: int) -> GemmCoord | None:
+    """Return the extents of a product that are said.  Raises ShapeError for what is none, or no batch."""
+    if batch < 1:
+        raise ShapeError(f"{call}: expected a batch of 1 or more, got {batch}")
+    if problem_size is None:
+        return None
+    found = tuple(problem_size)
+    if len(found) != 3 or min(found) < 0:
+        raise ShapeError(f"{call}: expected problem_size of (M, N, K), 0 or more each, got {found}")
+    return GemmCoord(*found)
 
 
 def wait_for(device: int, stream: int) -> Callable[[], None]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.op.epilogue.bound import Bound, bound, described
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import LayoutError, ShapeError
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord
 from cute_dialect.op.plans.planned import Kinds, Type, check, new_like
@@ -96,11 +95,9 @@ def with_epilogue(
 
     made = bound(traced, args, d, sums, another)
     behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
-    for name, t in made.results.items():
-        for i, x in enumerate(found) if name != "D" else ():
-            for other, view in (("A", x.a), ("B", x.b), ("D", x.d)):
-                if overlap(view_of(t), view):
-                    raise LayoutError(f"{call}: {name} shares memory with {other} of matrix {i}")
+    for i, x in enumerate(found):
+        factors = {"A": x.a, "B": x.b} if i else {"A": x.a, "B": x.b, "D": x.d}
+        made.check_memory(call, x.d, {f"{n} of matrix {i}": v for n, v in factors.items()})
     more = {"graph": made.graph, "behind": behind, "reduced": tuple(made.reduced)}
     return [x._replace(**more) for x in found], made
 

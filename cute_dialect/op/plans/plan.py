@@ -154,16 +154,18 @@ class Gemm(Settings):
         return tiles_of(self.asked(), tuple(problem or _TYPICAL), **self.where())
 
     def construct(
-        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None,
     ) -> GemmOperationUniversal:  # fmt: skip
-        """Return an operation of a tile, by default that of the plan, or the best for 4096 each; not compiled.
+        """Return an operation of a tile, by default that of the plan, or the best for 4096 each; not compiled.  Of a
+        dict it is the latter with these fields changed.
 
         ``alignment_A`` and so on: elements of which addresses and rows are multiples, at most 16 bytes, which is what
         they are by default; fewer take a kernel without TMA.  Raises UnsupportedError.
         """
         alignments = (alignment_A, alignment_B, alignment_C)
-        td = tile_description or self._tile or self._usual(alignments)
+        usual = self._tile or self._usual(alignments)
+        td = usual.replace(tile_description) if isinstance(tile_description, Mapping) else tile_description or usual
         return self._make(td, alignments)
 
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
@@ -178,7 +180,7 @@ class Gemm(Settings):
         return ampere_tiles(self.asked())[0]
 
     def compile(
-        self, tile_description: TileDescription | None = None, alignment_A: int | None = None,
+        self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
         alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
     ) -> GemmOperationUniversal:  # fmt: skip
         """Return the operation of :meth:`construct`, compiled for the plan's alpha and beta; :meth:`run` then takes it.

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import AlignmentError, DeviceError, DtypeError, LayoutError, ShapeError
-from cute_dialect.op.overlap import overlap
+from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 __all__ = [
-    "Kinds", "Type", "as_planned", "check", "check_tma", "fits_tma", "folded", "found_type", "layout_found", "new_like",
-    "of_shape", "read",
+    "Kinds", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_tma", "folded", "found_type",
+    "layout_found", "new_like", "of_shape", "read",
 ]  # fmt: skip
 
 
@@ -218,7 +218,16 @@ def check(
     for name, view in (("A", x), ("B", y)):
         if overlap(z, view):
             raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
+    check_addends(call, z, w, v)
     return Operands(x, y, z, w, v, alpha, beta, along), d
+
+
+def check_addends(call: str, d: ArrayView, c: ArrayView | None, bias: ArrayView | None) -> None:
+    """Raise LayoutError where D shares memory with C, but as the same matrix, or with the bias."""
+    if c is not None and not same_matrix(c, d) and overlap(c, d):
+        raise LayoutError(f"{call}: D shares memory with C, which is not the same matrix")
+    if bias is not None and overlap(bias, d):
+        raise LayoutError(f"{call}: D shares memory with bias; only C may be D")
 
 
 def _bias(call: str, view: ArrayView, m: int, n: int) -> tuple[ArrayView, str]:

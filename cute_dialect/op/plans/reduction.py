@@ -14,7 +14,8 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.elements import element_name
-from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.describe import TensorDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
@@ -148,6 +149,8 @@ class ReductionArguments(Arguments):
         to = views[0]
         assert to is not None
         w = workspace.memory
+        if views[1] is not None and not same_matrix(views[1], to) and overlap(views[1], to):
+            raise LayoutError(f"{call}: destination shares memory with source, which is not the same matrix")
         operands = Operands(w, w, to, views[1], None, output_op.alpha, output_op.beta)
         self.workspace = workspace
         super().__init__(operation, operands, destination, stream, options)  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.op.epilogue.bound import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, LayoutError
-from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.planned import Kinds, Type, check, new_like
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.runtime.arrays import view_of
@@ -100,11 +99,7 @@ def visited(
         return new_like(a, shape, Type(element or kinds.d.element, "row"))
 
     found = bound(traced, given, d, sums, another)
-    views = {n: view_of(t) for n, t in found.results.items() if n != "D"}
-    for name, view in views.items():
-        for other, operand in (("A", x.a), ("B", x.b), ("D", x.d)):
-            if overlap(view, operand):
-                raise LayoutError(f"{call}: {name} shares memory with {other}")
+    found.check_memory(call, x.d, {"A": x.a, "B": x.b})
     behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in found.operands])
     x = x._replace(graph=found.graph, behind=behind, reduced=tuple(found.reduced))
     return Visited(x, d, found)

@@ -12,6 +12,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
+from cute_dialect.op import compiled
 from cute_dialect.op.choosing import ways
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime import occupancy
@@ -26,6 +27,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     for name in ("runner", "any_rows"):
         monkeypatch.setattr(ways, name, failing)
+    monkeypatch.setattr(compiled, "by_name", failing)
     monkeypatch.setattr(ways, "driver", lambda: Gpu())
     monkeypatch.setattr(occupancy, "clusters_at_once", lambda number, size: 120 // size)
     monkeypatch.setattr(ways, "tell_clusters", lambda *_: None)  # not to whoever is tested next
@@ -63,6 +65,20 @@ A, B = half(128, 64), half(64, 256)
 BATCH = half(3, 128, 64)
 MEMORY = half(3, 512, 512)
 ACTIVATIONS = ", ".join(PLAIN)
+EXPERTS, ZEROS = half(2, 64, 256), np.zeros((128, 256), np.float16)
+IMAGE, FILTER = half(1, 8, 8, 16), half(16, 1, 1, 16)
+_PIXELS = half(1040)
+PIXELS = _PIXELS[:1024].reshape(1, 8, 8, 16), _PIXELS[16:].reshape(1, 8, 8, 16)
+
+
+def ADDED(accum: Any, C: Any) -> Any:
+    return accum + C
+
+
+def KEPT(accum: Any, C: Any) -> Any:
+    return {"D": accum, "F": accum + C}
+
+
 RESULTS = "f16, bf16, f32, f8E4M3FN or f8E5M2 for f16"
 Case = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], type[op.OpError], str]
 
@@ -137,7 +153,44 @@ CASES: list[Case] = [
      "mm: out shares memory with c, which is not the same matrix"),
     (op.mm, (A, B, MEMORY[0, :128, :256]), {"c": MEMORY[0, :1, :256]}, op.LayoutError,
      "mm: out shares memory with c, which is not the same matrix"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}}, op.LayoutError,
+     "mm: D shares memory with C, which is not the same matrix"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": ADDED, "args": {"C": MEMORY[0, 5, :256]}}, op.LayoutError,
+     "mm: D shares memory with C, which is not the same matrix"),
+    (op.bmm, (BATCH, half(3, 64, 256)),
+     {"epilogue": KEPT, "args": {"C": MEMORY[:, :128, :256], "F": MEMORY[:, 1:129, :256]}}, op.LayoutError,
+     "bmm: F shares memory with C, which is not the same matrix"),
+    (op.mm, (A, B, MEMORY[0, :128, :256]), {"epilogue": KEPT, "args": {"C": A[:, :1], "F": MEMORY[0, 1:129, :256]}},
+     op.LayoutError, "mm: F shares memory with D"),
+    (op.mm, (MEMORY[0, :128, :64], B), {"epilogue": KEPT, "args": {"C": A[:, :1], "F": MEMORY[0, 1:129, :256]}},
+     op.LayoutError, "mm: F shares memory with a"),
+    (op.grouped_mm, (A, EXPERTS, [64, 128]), {"out": MEMORY[0, :128, :256], "c": MEMORY[0, 1:129, :256]},
+     op.LayoutError, "grouped_mm: out shares memory with c, which is not the same matrix"),
+    (op.grouped_mm, (A, EXPERTS, ZEROS[3, :4].view(np.int32)), {"out": ZEROS},
+     op.LayoutError, "grouped_mm: out shares memory with offs; only c may be out"),
+    (op.grouped_mm, (A, EXPERTS, [64, 128]),
+     {"out": MEMORY[0, :128, :256], "epilogue": ADDED, "args": {"C": MEMORY[0, 1:129, :256]}},
+     op.LayoutError, "grouped_mm: D shares memory with C, which is not the same matrix"),
+    (op.grouped_mm, ([A], [B]), {"out": [MEMORY[0, :128, :256]], "c": [MEMORY[0, 1:129, :256]]}, op.LayoutError,
+     "grouped_mm: D shares memory with C, which is not the same matrix (problem 0)"),
+    (op.mm_array, ([A], [B], [MEMORY[0, :128, :256]]), {"bias": MEMORY[0, 7, :256]}, op.LayoutError,
+     "mm_array: D shares memory with bias; only C may be D"),
+    (op.conv2d, (IMAGE, FILTER), {"out": PIXELS[0], "epilogue": ADDED, "args": {"C": PIXELS[1]}}, op.LayoutError,
+     "conv2d: D shares memory with C, which is not the same matrix"),
     # what becomes of the sums
+    (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, "mm: expected args with an epilogue only, got x"),
+    (op.bmm, (BATCH, half(1, 64, 256)), {"args": {"x": 1.0}}, op.UnsupportedError,
+     "bmm: expected args with an epilogue only, got x"),
+    (op.mm_array, ([A], [B]), {"args": {"x": 1.0}}, op.UnsupportedError,
+     "mm_array: expected args with an epilogue only, got x"),
+    (op.conv2d, (IMAGE, FILTER), {"args": {"x": 1.0}}, op.UnsupportedError,
+     "conv2d: expected args with an epilogue only, got x"),
+    (op.mm, (A, B), {"activation": ("relu", 0.5)}, op.EpilogueError,
+     f'mm: expected an activation of {ACTIVATIONS}, got "relu(0.5)"; relu has no numbers'),
+    (op.mm, (A, B), {"activation": ("leaky_relu", 0.5, 1)}, op.EpilogueError,
+     f'mm: expected an activation of {ACTIVATIONS}, got "leaky_relu(0.5, 1.0)"; leaky_relu has a number, slope'),
+    (op.mm, (A, B), {"activation": ("elu", "x")}, op.EpilogueError,
+     f"mm: expected an activation of {ACTIVATIONS}, got ('elu', 'x'); elu has a number, alpha"),
     (op.mm, (A, B), {"activation": "swish"}, op.EpilogueError,
      f'mm: expected an activation of {ACTIVATIONS}, got "swish"; silu is x * sigmoid(x)'),
     (op.linear, (A, half(256, 64)), {"activation": "GeLU"}, op.EpilogueError,
@@ -253,6 +306,7 @@ def test_options_of_the_interpreter() -> None:
         ({"checks": ["race"]}, 'checks: only the interpreter takes that, say device="cpu"'),
         ({"device": "cpu", "schedule": "fast"}, "schedule: expected one of 'round-robin', 'reverse', 'random'"),
         ({"device": "tpu"}, "device: expected 'gpu', 'cuda:N', a number or 'cpu', got 'tpu'"),
+        ({"device": "cpu", "alfa": 2.0}, "alfa: expected an argument, or an option of block, blocks, checks, device"),
     ):
         with pytest.raises(OptionError) as e:
             op.mm(A, B, **options)  # pyright: ignore[reportArgumentType]
@@ -260,8 +314,16 @@ def test_options_of_the_interpreter() -> None:
 
 
 def test_what_fits_gets_a_kernel() -> None:
-    """Also a result between the columns of an operand, and beside it."""
+    """Also a result between the columns of an operand, and beside it; and what an epilogue reads may be the result."""
     whole = half(128, 512)
+    d = whole[:, :256]
+    for function, args in (
+        (ADDED, {"C": d}),
+        (ADDED, {"C": whole[:, 256:]}),
+        (KEPT, {"C": whole[:, 256:], "F": d + 0}),
+    ):
+        with pytest.raises(AssertionError, match="something is compiled"):
+            op.mm(A, B, d, epilogue=function, args=args, device="cpu")
     for arrays in (
         (A, B), (whole[:, :64], B, whole[:, 64:320]), (A, half(256, 64).T), (A, B, half(256, 128).T),
     ):  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -29,6 +29,13 @@ F16: dict[str, Any] = {"element": "f16", "layout": "row"}
 HALF = op.MathInstruction([64, 128, 16], "f16", "f16", "f32")
 SYNC = op.MathInstruction([16, 8, 16], "f16", "f16", "f32")
 A, B = zeros(128, 64), zeros(64, 256)
+WIDE = zeros(130, 256)
+
+
+def visited(args: dict[str, Any], a: Any = A) -> object:
+    plan = op.Gemm(**F16)
+    plan.epilogue_visitor = cast(Any, lambda accum, C: accum + C)
+    return plan.run(a, B, visitor_args=args, device="cpu")
 
 
 def run(plan: op.Gemm, *arrays: Any, **more: Any) -> Callable[[], object]:
@@ -101,6 +108,20 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      run(op.Gemm(**F16), A, B, bias=zeros(128))),
     (op.LayoutError, "Gemm.run: D shares memory with A; only C may be D",
      run(op.Gemm(**F16), A[:64], zeros(64, 64), None, A[32:96])),
+    (op.LayoutError, "Gemm.run: D shares memory with C, which is not the same matrix",
+     run(op.Gemm(**F16, beta=1.0), A, B, WIDE[1:129], WIDE[:128])),
+    (op.LayoutError, "Gemm.run: D shares memory with bias; only C may be D",
+     run(op.Gemm(**F16), A, B, None, WIDE[:128], bias=WIDE[3])),
+    (op.LayoutError, "Gemm.run: D shares memory with C, which is not the same matrix",
+     lambda: visited({"C": WIDE[1:129], "D": WIDE[:128]})),
+    (op.LayoutError, "Gemm.run: D shares memory with A; only C may be D",
+     lambda: visited({"C": WIDE[:128], "D": WIDE[:128]}, WIDE[:128, :64])),
+    (op.ShapeError, "GemmArguments: expected problem_size of (M, N, K), 0 or more each, got (128, 256)",
+     lambda: op.GemmArguments(op.Gemm(**F16).construct(), (128, 256), A, B, device="cpu")),
+    (op.ShapeError, "GemmArguments: expected a batch of 1 or more, got 0",
+     lambda: op.GemmArguments(op.Gemm(**F16).construct(), (128, 256, 64), A, B, gemm_mode=op.Mode.Batched, batch=0)),
+    (op.UnsupportedError, "Gemm: expected a tile of 64, 128, 192 or 256 rows and up to 256 columns, got 96 x 128",
+     lambda: op.Gemm(**F16).construct({"threadblock_shape": [96, 128, 64]})),
     (op.LayoutError, "Gemm.run: expected A, as the plan has none", run(op.Gemm(**F16))),
     (op.DtypeError, "Gemm.run: A: expected an array (torch, cupy, numpy", run(op.Gemm(**F16), [[1.0]], B)),
     (op.EpilogueError, "alpha: expected a number, got 'a'", run(op.Gemm(**F16), A, B, alpha="a")),
