@@ -26,7 +26,9 @@ from cute_dialect.op.conv.order import dense, first, last, strides_of, turned, v
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
 from cute_dialect.op.conv.wanted import config_for
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
+from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.known import Prepared as PreparedLaunch
@@ -93,6 +95,8 @@ def _computed(
         if "D" in of_matrix:
             raise EpilogueError(f"{call.name}: expected out for the result, got D in args")
         traced = traced_of(call.name, graph, of_matrix, shape)
+        if is_arranged(traced):
+            return _as_matrices(call, ready, None if made_here else out, like, given, extras, traced, of_matrix)
         refuse_arranged(call.name, traced)
         if traced.shape_of(shape) != shape:
             raise EpilogueError(f"{call.name}: expected a result of as many columns as the sums: no pairs()")
@@ -118,6 +122,25 @@ def _computed(
         return out
     results = {n: out if n == "D" else _result(call, t, g) for n, t in found.results.items()}
     return traced.formed(results)
+
+
+def _as_matrices(
+    call: Call, ready: Prepared, out: Any, like: Any, given: Given, extras: Extras, traced: Traced,
+    args: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """Compute a convolution whose epilogue has shapes of its own: as images, which are copied."""
+    g = ready.geometry
+
+    def make(shape: tuple[int, ...], kind: str) -> Any:
+        return call.where.library.empty(call.name, shape, kind or ready.output, like)
+
+    if out is not None and "D" in traced.views:
+        raise EpilogueError(f"{call.name}: expected no out where D is reshaped or permuted: the call returns it")
+    apart, image = Apart.of(call.name, traced, args, out, g.matrix, make)
+    found = by_name(apart.plain, _computed(call, ready, image, like, given, extras, apart.plain, apart.args))
+    for n in traced.views:
+        found[n] = _argument(call, n, found[n], g)
+    return apart.arranged(found)
 
 
 def _matrix(call: Call, x: ArrayView) -> ArrayView | None:

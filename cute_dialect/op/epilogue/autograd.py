@@ -20,6 +20,7 @@ from cute_dialect.op import gemm
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import traced_of
 from cute_dialect.op.epilogue.differentiate import given_name, gradient_of
+from cute_dialect.op.epilogue.modes import as_argument
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.operands import check_product
@@ -69,7 +70,9 @@ class _Product(torch.autograd.Function):
         args = of.numbers | dict(zip(of.names, tensors))
         slope, found = _slopes(of, a, b, args, learning, given)
         of_a, of_b = factor_gradients(of.call, a, b, slope, ctx.needs_input_grad[1:3], 1.0, of.how)
-        of_args = [_as_given(of.traced, n, found[n], t) if n in found else None for n, t in zip(of.names, tensors)]
+        sums = check_product(of.call, a.dim(), view_of(a), view_of(b))
+        named = zip(of.names, tensors)
+        of_args = [_as_given(of.traced, n, found[n], t, sums) if n in found else None for n, t in named]
         return (None, of_a, of_b, *of_args)
 
 
@@ -96,9 +99,12 @@ def _slopes(
     return found["D"], {n: found[f"d_{n}"] for n in wanted}
 
 
-def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor, sums: tuple[int, ...]) -> torch.Tensor:
     """Return the gradient of an argument in its shape and type: sums, in f32, over what it was expanded along."""
     x = next(x for x in traced.arguments if x.name == name)
+    if x.view is not None:
+        base = (*sums[:-1], sums[-1] // 2) if traced.graph.inputs[x.number].half else sums
+        return as_argument(g, x.view, base).to(t.dtype)
     if x.kind == "scalar":
         return g.sum(dtype=torch.float32).reshape(t.shape).to(t.dtype)
     return summed(g, t.shape, t.dtype)

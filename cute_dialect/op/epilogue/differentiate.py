@@ -19,10 +19,10 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS
-from cute_dialect.kernels.epilogue_graph import Graph, constant_of
+from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.proxy import Proxy, call, interleaved
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
+from cute_dialect.op.epilogue.tracing import FakeTensor, Placed, Traced, shape_in_sums, trace
 from cute_dialect.op.errors import EpilogueError
 
 __all__ = ["given_name", "gradient_of"]
@@ -109,14 +109,9 @@ def gradient_of(traced: Traced, sums: Sequence[int], wanted: Sequence[str], give
 
     Its arguments are those of ``traced``, and ``grad_NAME``, of the shape of the result NAME, for each of ``given``;
     its results are D and ``d_NAME`` for each of ``wanted``: as many elements as the argument has where all is summed up
-    in the kernel, else one for each element of the sums (or of pairs of them).  Raises EpilogueError where there is no
-    derivative.
+    in the kernel, else one for each element of the sums (or of pairs of them), in their order.  Raises EpilogueError
+    where there is no derivative.
     """
-    if traced.views or any(a.view is not None for a in traced.arguments):
-        raise EpilogueError(
-            f"epilogue {traced.name}: expected no reshape() and permute() where gradients are wanted: of what the call "
-            "returns torch has them"
-        )
     if traced.graph.block:
         raise EpilogueError(f"epilogue {traced.name}: expected functions with a derivative, got quantize")
     return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given))
@@ -135,7 +130,8 @@ class _Key:
 
     def __init__(self, traced: Traced):
         self.traced = traced
-        self.key = (traced.graph, traced.arguments, traced.results, traced.parameters)
+        views = tuple(traced.views.items())
+        self.key = (traced.graph, traced.arguments, traced.results, traced.parameters, views)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -157,15 +153,22 @@ def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: 
     backward.__name__ = f"gradient of {traced.name}"
     backward.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
     examples: dict[str, Any] = {"accum": FakeTensor("f32", sums)}
+    placed: dict[str, Placed] = {}
     for a, x in zip(traced.arguments, traced.graph.inputs):
         element = "ui8" if x.element == "i1" else x.element
-        n = sums[-1] // 2 if x.half else sums[-1]
-        shape = {"aux": (sums[-2], n), "row": (1, n), "column": (sums[-2], 1)}.get(x.kind, (1, 1))
-        several = (sums[0],) if (x.batch or x.kind == "matrix") and len(sums) == 3 else ()
+        shape = shape_in_sums(x, sums)
+        if a.view is not None:
+            placed[a.name] = Placed(x, a.view)
+            shape = a.view.shape((*sums[:-1], sums[-1] // 2) if x.half else sums)
         whole = x.number and x.element == "i64"
-        examples[a.name] = 1 if whole else 0.5 if x.number else FakeTensor(element, (*several, *shape))
-    examples |= {given_name(traced, n): FakeTensor("f32", traced.shape_of(sums, n)) for n in given}
-    return trace(backward, examples, runtime=[a.name for a in traced.arguments])
+        examples[a.name] = 1 if whole else 0.5 if x.number else FakeTensor(element, shape)
+    for n in given:
+        name, view = given_name(traced, n), traced.views.get(n)
+        examples[name] = FakeTensor("f32", traced.shape_of(sums, n))
+        if view is not None:
+            half = traced.graph.halves[traced.graph.outputs[traced.results.index(n)].node]
+            placed[name] = Placed(Input("aux", batch=len(sums) == 3, half=half, split=view.split), view)
+    return trace(backward, examples, runtime=[a.name for a in traced.arguments], placed=placed)
 
 
 def _backward(

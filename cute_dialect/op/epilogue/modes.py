@@ -24,8 +24,8 @@ from typing import Any, NamedTuple, TypeAlias
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = [
-    "BASES", "Digit", "Modes", "View", "as_array", "as_sums", "common", "extents", "laid", "matched", "modes_of",
-    "permuted", "reshaped", "view_of_modes",
+    "BASES", "Digit", "Modes", "View", "as_argument", "as_array", "as_sums", "common", "extents", "laid", "matched",
+    "modes_of", "permuted", "reshaped", "view_of_modes",
 ]  # fmt: skip
 
 BASES = "lmn"
@@ -281,6 +281,22 @@ def as_sums(t: Any, view: View, sums: Sequence[int]) -> Any:
     )
     bases = dict(view.bases)
     return t.reshape([n if b in bases else 1 for b, n in zip(BASES[3 - len(sums) :], sums)])
+
+
+def as_argument(g: Any, view: View, sums: Sequence[int]) -> Any:
+    """Return what each element of an array gets of tensors of torch over the sums, with one element where they are
+    summed up already: in the shape of the array, f32 where anything is added.
+    """
+    modes, digits = view.sized(sums)
+    bases = dict(view.bases)
+    others = [i for i, b in enumerate(BASES[3 - len(sums) :]) if b not in bases]
+    g = g.float().sum(others, keepdim=True) if others else g
+    g = g.reshape([d.extent for d in digits])
+    there = [d for mode in modes for d in mode if d.extent > 1]
+    added = [i for i, d in enumerate(digits) if d not in there and d.extent > 1]
+    g = g.float().sum(added, keepdim=True) if added else g
+    wanted = [d for d in digits if d in there]
+    return _turned(g.reshape([d.extent for d in wanted]), [wanted.index(d) for d in there]).reshape(extents(modes))
 
 
 def as_array(t: Any, view: View, sums: Sequence[int]) -> Any:

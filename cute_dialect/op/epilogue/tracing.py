@@ -32,7 +32,7 @@ from cute_dialect.op.epilogue.modes import View
 from cute_dialect.op.epilogue.proxy import Integer, Needed, Proxy, Reduced, Scales
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["FakeTensor", "Traced", "trace"]
+__all__ = ["FakeTensor", "Placed", "Traced", "shape_in_sums", "trace"]
 
 
 class FakeTensor(NamedTuple):
@@ -41,6 +41,20 @@ class FakeTensor(NamedTuple):
     element: str
     shape: tuple[int, ...]
     layout: str = "row"
+
+
+class Placed(NamedTuple):
+    """How an array that is reshaped or permuted is read, and how it lies in the sums."""
+
+    input: Input
+    view: View
+
+
+def shape_in_sums(x: Input, sums: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of what is read, as it expands to the sums."""
+    n = sums[-1] // 2 if x.half else sums[-1]
+    shape = {"aux": (sums[-2], n), "row": (1, n), "column": (sums[-2], 1)}.get(x.kind, (1, 1))
+    return (*((sums[0],) if (x.batch or x.kind == "matrix") and len(sums) == 3 else ()), *shape)
 
 
 class Traced:
@@ -223,6 +237,7 @@ def trace(
     examples: Mapping[str, Any],
     element_compute: str = "f32",
     runtime: Sequence[str] | None = None,
+    placed: Mapping[str, Placed] = MappingProxyType({}),
 ) -> Traced:
     """Trace what becomes of the sums, ``accum``: run the function once with stand-ins.
 
@@ -231,7 +246,8 @@ def trace(
     before them, or one for all matrices.  Python's numbers are arguments of the kernel where it only computes with
     them, and constants of it where the function asks for their value (``if``, ``range``, ``math.sqrt``), and where they
     are integers, but for seeds and offsets of :func:`.functions.random`; ``runtime``: the names of those that are
-    arguments, all others are constants.
+    arguments, all others are constants.  ``placed``: arrays whose place in the sums is known, for which the function
+    gets what they are there.
 
     Raises EpilogueError for what cannot be traced.
     """
@@ -248,15 +264,16 @@ def trace(
         whole = [n for n in whole if n in runtime]
     while True:
         try:
-            return _traced(function, examples, [n for n in constants if n not in whole], whole)
+            return _traced(function, examples, [n for n in constants if n not in whole], whole, placed)
         except Needed as e:
             constants += [n for n in e.names if n not in whole and n not in constants]
             whole = [n for n in whole if n not in e.names]
 
 
 def _traced(
-    function: Callable[..., Any], examples: Mapping[str, Any], constants: Sequence[str], whole: Sequence[str]
-) -> Traced:
+    function: Callable[..., Any], examples: Mapping[str, Any], constants: Sequence[str], whole: Sequence[str],
+    placed: Mapping[str, Placed],
+) -> Traced:  # fmt: skip
     what = f"epilogue {name_of(function)}"
     parameters = list(inspect.signature(function).parameters)
     missing = [n for n in parameters if n not in examples]
@@ -278,6 +295,11 @@ def _traced(
         x = given(examples[name], f"{what}: {name}")
         if name in whole:
             arguments[name] = Integer(name)
+            continue
+        if name in placed:
+            input, view = placed[name]._replace(input=placed[name].input._replace(element=x.element))
+            shape = shape_in_sums(input, sums.shape)
+            arguments[name] = Proxy(what, make, make.argument(name, input, view), shape, frozenset(), name)
             continue
         if name in constants and x.shape is None:
             arguments[name] = x.number

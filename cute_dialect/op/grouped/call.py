@@ -29,6 +29,7 @@ from cute_dialect.op.dtypes import (
     tf32_allowed,
 )  # fmt: skip
 from cute_dialect.op.epilogue.bound import Bound, alone, traced_of
+from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.by_warps import MATH, base_of, is_of_warps, launches_of
@@ -225,6 +226,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
             raise UnsupportedError(f"{name}: expected epilogue alone, got alpha too")
         alone(name, Extras(g.alpha, g.beta, g.c, g.bias, g.activation))
         traced = traced_of(name, g.epilogue, g.args or {}, s.result)
+        if is_arranged(traced):
+            return _as_matrices(call, g, views, traced, s, problem.output)
     elif g.args:
         raise UnsupportedError(f"{name}: expected args with an epilogue only, got {', '.join(g.args)}")
     shape = s.result if traced is None else traced.shape_of(s.result)
@@ -383,6 +386,20 @@ class _After(NamedTuple):
     def returned(self, result: Any) -> Any:
         """Return all results, as an epilogue's function does."""
         return result if self.bound is None else self.bound.traced.formed(self.bound.results)
+
+
+def _as_matrices(
+    call: _Call, g: Given, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
+) -> Any:  # fmt: skip
+    """Compute a product whose epilogue has shapes of its own: as matrices, which are copied."""
+
+    def make(shape: tuple[int, ...], kind: str) -> Any:
+        return call.library.empty(call.name, shape, kind or output, g.a)
+
+    apart, out = Apart.of(call.name, traced, g.args or {}, g.out, s.result, make, keep=g.rest == "keep")
+    views = {n: v for n, v in views.items() if n != "out"} | ({} if out is None else {"out": view_of(out)})
+    found = _computed(call, g._replace(epilogue=apart.plain, args=apart.args, out=out), views)
+    return apart.arranged(by_name(apart.plain, found))
 
 
 def _epilogue(
