@@ -26,33 +26,38 @@ _THREADS = 256
 
 class CombineConfig(NamedTuple):
     """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``across``: results of a block, 32 where
-    there are many, 1 where many parts make few.
+    there are many, 1 where many parts make few; ``apart``: of two matrices, the results of the second are S.
     """
 
     operation: str = "sum"
     output: str = "f32"
     across: int = 32
+    apart: bool = False
 
     @property
     def name(self) -> str:
         """Names the kernel."""
-        return f"combine-{self.operation}-{self.output}-{self.across}"
+        return f"combine-{self.operation}-{self.output}-{self.across}{'-2' * self.apart}"
 
 
 DEFAULT = CombineConfig()
 
 
 @cute.jit
-def launch(P: cute.Tensor, R: cute.Tensor, config: cute.Constexpr[Any] = DEFAULT):
+def launch(P: cute.Tensor, R: cute.Tensor, S: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT):
     """Launch ``across`` results a block."""
     assert P.shape[1] == R.shape[0], "there must be parts of each result"
-    assert P.shape[2] == R.shape[1], "there must be parts of each matrix"
+    if S is not None:
+        assert S.shape[0] == R.shape[0], "there must be as many results of both matrices"
+        assert P.shape[2] == 2, "there must be parts of two matrices"
+    else:
+        assert P.shape[2] == R.shape[1], "there must be parts of each matrix"
     blocks = cute.ceil_div(R.shape[0], config.across)
-    combine(P, R, config).launch(grid=(blocks, R.shape[1], 1), block=_THREADS)
+    combine(P, R, S, config).launch(grid=(blocks, P.shape[2], 1), block=_THREADS)
 
 
 @cute.kernel(name="combine")
-def combine(P: Any, R: Any, config: cute.Constexpr[Any]):
+def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
     """Combine the parts of this block's results."""
     block, matrix, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
@@ -72,7 +77,13 @@ def combine(P: Any, R: Any, config: cute.Constexpr[Any]):
         if line < left:
             held[line, lane] = f(held[line, lane], held[line + left, lane])
     if (line == 0) & (at < R.shape[0]):  # what this thread wrote itself
-        R[at, matrix] = held[0, lane].to(number(config.output))
+        found = held[0, lane].to(number(config.output))
+        if S is None:
+            R[at, matrix] = found
+        elif matrix == 0:
+            R[at, 0] = found
+        else:
+            S[at, 0] = found
 
 
 def _add(x: Any, y: Any) -> Any:
@@ -80,8 +91,11 @@ def _add(x: Any, y: Any) -> Any:
 
 
 def combine_parts_text(config: CombineConfig | None = None) -> str:
-    """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for."""
+    """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for;
+    ``launch(P, R, S)``, where the results of two matrices are apart.
+    """
     c = config or DEFAULT
     kind = number(c.output)
     parts, results = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"], cute.Tensor[kind, "(?,?):(?,?)"]
-    return cute.trace(launch, parts, results, config=c).mlir(aliases=True, comments=True)
+    more = (results,) if c.apart else ()
+    return cute.trace(launch, parts, results, *more, config=c).mlir(aliases=True, comments=True)

@@ -3,12 +3,11 @@
 Norms: the blocks that the GPU holds go from row to row; while one is worked on the next is on its way into other
 registers.  What the row's forward pass found is found again, with the sums of the gradient, in one exchange.  A thread
 has the same columns of all rows, and adds up the gradients of their weights and biases in registers; each group of
-threads writes its sums into a row of ``parts``, and a second kernel adds these up, always in the same order.
+threads writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.combine_parts` adds up, always in the
+same order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
     norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (groups of threads, 2 * columns)
-    add_up = column_program("bf16", 2)
-    add_up(parts, dw, db)
 
 Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``; nothing is reduced.
 """
@@ -26,7 +25,7 @@ from cute_dialect.kernels.row_sharing import Sharing, Turn
 from cute_dialect.kernels.rows import add, power, where_mine, wide
 
 __all__ = [
-    "column_text", "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",
+    "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",
     "part_columns", "resident",
 ]  # fmt: skip
 
@@ -35,9 +34,6 @@ VALUES = 16
 
 MOST = 512
 """Threads of a block: so many have 128 registers each."""
-
-COLUMNS, LINES = 32, 8
-"""Columns that a block of the second kernel adds up, and threads that share one."""
 
 
 def gradient_class(element: str, n: int) -> RowConfig:
@@ -290,37 +286,6 @@ class Added:
                 parts[row, column + at] = self.edge
 
 
-@cute.kernel
-def add_columns(parts: cute.Tensor, w: Any, b: Any):
-    """Add up the rows of the parts: 8 threads a column, each every eighth row, always in the same order."""
-    tid = cute.arch.thread_idx().x
-    table = cute.smem_tensor(cute.Float32, cute.make_layout((COLUMNS, LINES)))
-    results = [x for x in (w, b) if x is not None]
-    columns = parts.shape[1] // len(results)
-    lane, line = tid % COLUMNS, tid // COLUMNS
-    column = cute.arch.block_idx().x * COLUMNS + lane
-    total = cute.Float32(0)
-    if column < parts.shape[1]:
-        for row in range(line, parts.shape[0], LINES):
-            total += parts[row, column]
-    table[lane, line] = total
-    cute.arch.sync_threads()
-    if line == 0:
-        total = cute.Float32(0)
-        for i in cute.range_constexpr(LINES):
-            total = total + table[lane, i]
-        for i, result in enumerate(results):
-            at = column - i * columns
-            if at >= 0 and at < result.shape[0]:
-                result[at] = total.to(result.element_type)
-
-
-@cute.jit
-def launch_columns(parts: cute.Tensor, w: Any, b: Any):
-    """Launch a block for every 32 columns."""
-    add_columns(parts, w, b).launch(grid=cute.ceil_div(parts.shape[1], COLUMNS), block=COLUMNS * LINES)
-
-
 @cute.jit
 def launch(
     x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, groups: cute.Int32 | None, eps: cute.Float32,
@@ -367,14 +332,6 @@ def norm_backward_text(op: str, element: str, n: int, takes: str) -> str:
     w = vector if "w" in takes else None
     plan = Plan(op, element, config, takes)
     return cute.trace(launch, matrix, w, matrix, matrix, parts, groups, cute.Float32, plan).mlir(comments=True)
-
-
-def column_text(element: str, takes: str) -> str:
-    """Return the kernel that adds up parts, to be called with ``(parts, dw, db)``, those of them that there are."""
-    vector = cute.Tensor[type_of_mlir(element), "(?):(1)"]
-    parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
-    w, b = (vector if x in takes else None for x in "wb")
-    return cute.trace(launch_columns, parts, w, b).mlir(comments=True)
 
 
 # ------------------------------------------------------------------------------------------------------ cross entropy

@@ -31,7 +31,7 @@ from cute_dialect.op.product import Interpreted, product
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-__all__ = ["scaled_kernel", "scaled_mm"]
+__all__ = ["refuse_finer", "scaled_kernel", "scaled_mm"]
 
 RECIPES = ("tensor", "row", "block")
 _BLOCK = 128
@@ -126,6 +126,7 @@ def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str
         if wanted is not None:
             fits = [r for r in fits if r == wanted]
         if not fits:
+            refuse_finer("scaled_mm", name, shape, (m, k) if name == "scale_a" else (n, k))
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
             raise ShapeError(f"scaled_mm: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
@@ -137,6 +138,27 @@ def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str
             f"scaled_mm: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
         )
     return found[0], found[1]
+
+
+def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, int]) -> None:
+    """Raise UnsupportedError for scales of a matrix of (rows, K) by other blocks than those that there are kernels
+    for: of 32 or 16 along K, as Blackwell's tensor cores take them (there also as torch lays them out, in tiles of 128
+    by 4), or of single rows of b.
+    """
+    rows, k = of
+    for width in (32, 16):
+        blocks = -(-k // width)
+        tiled = -(-rows // 128) * 128 * (-(-blocks // 4) * 4)
+        if blocks > -(-k // _BLOCK) and shape in ((rows, blocks), (blocks, rows), (tiled,)):
+            raise UnsupportedError(
+                f"{call}: expected {name} for the whole matrix, for each row, or for blocks of {_BLOCK} along K, got "
+                f"{shape}, for blocks of {width}: only tensor cores of Blackwell (sm_100) multiply by these"
+            )
+    if name == "scale_b" and shape == (rows, -(-k // _BLOCK)):
+        raise UnsupportedError(
+            f"{call}: expected scale_b for blocks of {_BLOCK} x {_BLOCK}, {(-(-rows // _BLOCK), -(-k // _BLOCK))}, got "
+            f"{shape}, for blocks of 1 x {_BLOCK}: there is no kernel yet"
+        )
 
 
 def _as_bytes(x: Any) -> Any:

@@ -11,7 +11,7 @@ from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
-from cute_dialect.op.scaled import RECIPES
+from cute_dialect.op.scaled import RECIPES, refuse_finer
 
 __all__ = ["scaled_grouped_mm"]
 
@@ -78,5 +78,8 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
     for kind, shapes in kinds.items():
         if wanted in (None, kind) and shape in shapes:
             return kind
+    rows = s.m if side == 0 else s.n
+    inner = shape[1:] if shape[:1] == (s.groups,) and len(shape) == 3 else shape
+    refuse_finer(name, what, inner, (rows, s.k))
     told = tuple(dict.fromkeys([str(shapes[0]) for kind, shapes in kinds.items() if wanted in (None, kind)]))
     raise ShapeError(f"{name}: expected {what} of {listed(told)}, got {shape}")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
 from cute_dialect.kernels.row_config import RowConfig
 from cute_dialect.kernels.row_grads import (  # fmt: skip
-    column_text,
     entropy_backward_text,
     entropy_class,
     gradient_class,
@@ -57,7 +57,8 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
 
 def column_kernel(element: str, takes: str) -> RowKernel:
     """Return the kernel that adds up the gradients of weights and biases."""
-    return RowKernel(f"rows-columns-{takes}-{element}", column_text, (element, takes), "launch_columns")
+    config = CombineConfig(output=element, apart=len(takes) == 2)
+    return RowKernel(config.name, combine_parts_text, (config,))
 
 
 def entropy_kernel(element: str, n: int, of_loss: str, mean: bool) -> RowKernel:
@@ -136,11 +137,15 @@ def _normed(
     kernel, config = norm_kernel(call, one.element, n, takes), gradient_class(one.element, n)
     groups = GROUPS_ON_CPU if one.cpu else _groups(one.gpu, config)
     groups = min(groups, -(-one.count // config.rows) * config.rows)
-    parts = one.result((groups, len(takes) * part_columns(n)), "f32") if takes else None
+    columns = part_columns(n)
+    parts = one.result((groups, len(takes) * columns), "f32") if takes else None
     given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), one.matrix_of(dx)]
     one.launch(kernel, *given, groups if parts is None else one.matrix_of(parts), float(eps))
     if parts is not None:
-        one.launch(column_kernel(one.element, takes), one.matrix_of(parts), *[one.numbers(v) for v in vectors])
+        of = one.matrix_of(parts)
+        of = of._replace(shape=(groups, n, len(takes)), strides=(of.strides[0], 1, columns))
+        to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
+        one.launch(column_kernel(one.element, takes), of, *to)
     results = [dx, *vectors]
     if device is None:
         made = results if parts is None else [*results, parts]
