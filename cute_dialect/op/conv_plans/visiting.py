@@ -11,7 +11,7 @@ from typing import Any
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import as_rows, first, last, turned
 from cute_dialect.op.conv_plans.checked import Checked, How, check
-from cute_dialect.op.epilogue.bound import Bound, bound, traced_of
+from cute_dialect.op.epilogue.bound import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError
 from cute_dialect.op.plans.planned import Kinds, Type, new_like
 from cute_dialect.runtime.arrays import view_of
@@ -53,6 +53,7 @@ def visited(
     g, x = found.geometry, found.operands
     given = {n: as_matrix(call, n, t, g, found.turn) for n, t in args.items()}
     traced = traced_of(call, visitor, given, g.matrix)
+    refuse_arranged(call, traced)
     if traced.shape_of(g.matrix) != g.matrix or traced.graph.whole_rows:
         raise EpilogueError(f"{call}: expected an epilogue without pairs() and whole_rows")
 
@@ -64,7 +65,7 @@ def visited(
     made.check_memory(call, view_of(matrix), {"A": x.a, "B": x.b})
     behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in made.operands])
     x = x._replace(graph=made.graph, behind=behind, reduced=tuple(made.reduced))
-    results = {n: _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
+    results = {n: t if n in traced.views else _image(t, g, found.turn) for n, t in made.results.items() if n != "D"}
     return found._replace(operands=x), made._replace(results=results)
 
 

@@ -475,10 +475,13 @@ def stored_as(graph: Graph, own: Arranged) -> Graph:
 
 
 def refuse_arranged(call: str, traced: Traced) -> None:
-    """Refuse an epilogue with shapes of its own where only a product has them.  Raises EpilogueError."""
-    if traced.views or any(a.view is not None for a in traced.arguments):
+    """Refuse an epilogue whose D has a shape of its own, where it is stored as it is described, or that quantizes.
+
+    Raises EpilogueError.
+    """
+    if "D" in traced.views:
         raise EpilogueError(
-            f"{call}: expected no reshape() and permute() in epilogue {traced.name}: op.mm and op.bmm have them"
+            f"{call}: expected no reshape() and permute() of D in epilogue {traced.name}: functions (op.mm) have them"
         )
     if traced.graph.block:
         raise EpilogueError(f"{call}: expected no quantize() in epilogue {traced.name}: op.mm and op.bmm have it")

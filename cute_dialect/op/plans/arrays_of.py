@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.epilogue.bound import Bound, bound, described
+from cute_dialect.op.epilogue.bound import Bound, bound, described, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import LayoutError, ShapeError
 from cute_dialect.op.plans.arguments import each_matrix, on_the_cpu
@@ -79,6 +79,8 @@ def with_epilogue(
     """
     first, like = found[0], results[0]
     sums = (len(found), first.a.shape[0], first.b.shape[1])
+    if traced.views:
+        refuse_arranged(call, traced)
     if (traced.graph.paired or traced.graph.whole_rows) and kinds.d.layout == "column":
         raise LayoutError(f"{call}: expected outs row-major for pairs() and whole_rows, got column-major")
     shape = traced.shape_of(sums)

@@ -10,6 +10,7 @@ A recipe is plain data: a saved plan has it in JSON and runs without the compile
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.op.elements import SIZES
@@ -108,9 +109,10 @@ class Recipe(NamedTuple):
             given.append(self._form(c))
         if self.bias:
             given.append(x.bias)
-        for kind, operand in zip(self.operands, x.behind):
+        splits = () if x.graph is None else [y.split for y in (*x.graph.inputs, *x.graph.outputs[1:])]
+        for kind, operand, split in zip_longest(self.operands, x.behind[: len(self.operands)], splits, fillvalue=""):
             turned = self.transposed and kind == "aux" and isinstance(operand, ArrayView)
-            given.append(_columns_first(operand) if turned else operand)  # type: ignore[arg-type]
+            given.append(_columns_first(operand, split) if turned else operand)  # type: ignore[arg-type]
         given += [getattr(x, name) for name in self.numbers]
         if self.array and x.places is not None:
             count, step = x.places.shape[1], 4 * SIZES["i32"] if self.transposed else 0
@@ -169,8 +171,16 @@ def transposed(view: ArrayView) -> ArrayView:
     )  # fmt: skip
 
 
-def _columns_first(view: ArrayView) -> ArrayView:
-    """Return a matrix, or a batch whose last mode is that of matrices, with its first two modes exchanged."""
+def _columns_first(view: ArrayView, split: str = "") -> ArrayView:
+    """Return a matrix, or a batch whose last mode is that of matrices, with its first two modes exchanged; ``split``:
+    which are several, as an epilogue's graph says.
+    """
+    if split:
+        rows, columns = (len(part.split(",")) for part in split.split("/")[:2])
+        order = [*range(rows, rows + columns), *range(rows), *range(rows + columns, len(view.shape))]
+        return view._replace(
+            shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order])
+        )
     (m, n, *more), (row, column, *step) = view.shape, view.strides
     return view._replace(shape=(n, m, *more), strides=(column, row, *step))
 

@@ -225,10 +225,9 @@ def heads_of_batches(accum: Any, scale: Any) -> Any:
 
 
 def test_other_shapes() -> None:
-    """Through ``reshape`` and ``permute``, of results and of arguments; what is one for several elements is summed up."""
+    """Through ``reshape`` and ``permute``, of results and of arguments; what is one for several is summed up."""
     a, b = integers(24, 40), integers(40, 32)
-    check(mm, heads, a, b, {"bias": integers(32), "scale": integers(2, 1, 1)})
-    check(mm, heads, a, b, {"bias": integers(24, 1), "scale": integers(2, 24, 1)})
+    check(mm, heads, a, b, {"bias": integers(24, 1), "scale": integers(2, 1, 1)})
     check(mm, several_shapes, a, b, {"skip": integers(1, 2, 16), "t": integers(2, 24, 16)})
     check(mm, gated_heads, a, b, {"skip": integers(2, 24, 8)})
     check(bmm, heads_of_batches, integers(2, 24, 40), integers(2, 40, 32), {"scale": integers(2, 2, 1, 1)})

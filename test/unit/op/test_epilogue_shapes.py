@@ -197,21 +197,98 @@ def turned(accum: Any) -> Any:
     return permute(accum, (1, 0))
 
 
+def of_groups(accum: Any, bias: Any, scale: Any) -> Any:
+    x = accum + bias
+    D = permute(reshape(x, (40, 2, 16)), (1, 0, 2)) * scale
+    F = relu(x)
+    return D, F
+
+
+def test_groups() -> None:
+    """What is no group's stays as it is, in its own shape, or becomes zeros."""
+    a, b, ends = integers(40, 24), integers(2, 24, 32), [17, 33]
+    args = {"bias": integers(32), "scale": integers(2, 40, 1, seed=3)}
+    sums = np.zeros((40, 32))
+    sums[:17], sums[17:33] = a[:17].astype(float) @ b[0], a[17:33].astype(float) @ b[1]
+    want = of_groups(sums, **{n: x.astype(float) for n, x in args.items()})
+    out = np.full((2, 40, 16), 7, np.float32)
+    for memory, rest, kept in ((out, "keep", 7), (None, "zero", 0)):
+        d, f = op.grouped_mm(a, b, ends, out=memory, epilogue=of_groups, args=args, rest=rest, device="cpu")
+        assert d.shape == (2, 40, 16) and (memory is None or d is memory)
+        assert (d[:, :33] == want[0][:, :33]).all() and (d[:, 33:] == kept).all() and (f[:33] == want[1][:33]).all()
+    with pytest.raises(ShapeError, match=r"grouped_mm: expected out of \(2, 40, 16\), got \(40, 32\)"):
+        op.grouped_mm(a, b, ends, out=np.zeros((40, 32), np.float16), epilogue=of_groups, args=args, device="cpu")
+
+
+def channels_first(accum: Any, scale: Any) -> Any:
+    """Pixels by channels to (N, K, P Q)."""
+    return permute(reshape(accum, (2, 16, 8)), (0, 2, 1)) * scale
+
+
+def also_first(accum: Any, t: Any) -> Any:
+    x = accum * reshape(permute(t, (0, 2, 1)), (32, 8))
+    D = relu(x)
+    F = permute(reshape(x, (2, 16, 8)), (0, 2, 1))
+    return D, F
+
+
+def test_convolutions() -> None:
+    """One tap: the product of pixels with filters; images in another order than channels last, and a plan's."""
+    x, f, t = integers(2, 4, 4, 16), integers(8, 1, 1, 16), integers(2, 8, 16, seed=5)
+    sums = x.reshape(32, 16).astype(float) @ f.reshape(8, 16).T
+    found = op.conv2d(x, f, epilogue=channels_first, args={"scale": integers(8, 1)}, device="cpu")
+    assert found.shape == (2, 8, 16) and (found == channels_first(sums, integers(8, 1).astype(float))).all()
+    want = also_first(sums, t.astype(float))
+    plan = op.Conv2d("fprop", element="f16")
+    plan.epilogue_visitor = also_first  # type: ignore[assignment]
+    done = plan.run(x, f, visitor_args={"t": t}, device="cpu")
+    for d, e in (op.conv2d(x, f, epilogue=also_first, args={"t": t}, device="cpu"), (done.D, done.results["F"])):
+        assert d.shape == (2, 4, 4, 8) and (d.reshape(32, 8) == want[0]).all() and (e == want[1]).all()
+    with pytest.raises(EpilogueError, match="expected no out where D is reshaped or permuted"):
+        op.conv2d(x, f, out=np.zeros((2, 4, 4, 8), np.float16), epilogue=turned_image, device="cpu")
+
+
+def turned_image(accum: Any) -> Any:
+    return permute(accum, (1, 0))
+
+
+def beside(accum: Any, bias: Any, t: Any) -> Any:
+    """D as it is described, another result and an argument in shapes of their own."""
+    x = (accum + bias) * reshape(permute(t, (1, 0, 2)), (24, 32))
+    F = permute(reshape(x, (24, 2, 16)), (1, 0, 2))
+    D = relu(x)
+    return D, F
+
+
+@pytest.mark.parametrize("layout", ["row", "column"])
+def test_plans(layout: str) -> None:
+    a, b, args = integers(24, 40), integers(40, 32), {"bias": integers(32), "t": integers(2, 24, 16, seed=4)}
+    want = beside(a.astype(float) @ b, **{n: x.astype(float) for n, x in args.items()})
+    for more in ({}, {"kernel_cc": 80}, {"split_k": ("parallel", 2)}):
+        plan = op.Gemm(element="f16", layout="row", layout_C=layout, kernel_cc=more.pop("kernel_cc", None))
+        plan.epilogue_visitor = beside  # type: ignore[assignment]
+        done = plan.run(a, b, visitor_args=args, device="cpu", **more)
+        assert (want[0] == done.D).all() and (done.results["F"] == want[1]).all()
+
+
 def test_who_has_none() -> None:
     f: Any = turned
     a, b = integers(24, 16), integers(16, 32)
     plan = op.Gemm(element="f16", layout="row")
     plan.epilogue_visitor = f
+    conv = op.Conv2d("fprop", element="f16")
+    conv.epilogue_visitor = f
     for call, name in (
         (lambda: plan.run(a, b, device="cpu"), "Gemm.run"),
-        (lambda: op.grouped_mm(a, integers(1, 16, 32), np.array([24], np.int32), epilogue=f, device="cpu"),
-         "grouped_mm"),
+        (lambda: conv.run(integers(1, 2, 2, 16), integers(8, 1, 1, 16), device="cpu"), "Conv2d.run"),
     ):  # fmt: skip
         with pytest.raises(OpError) as e:
             call()
         assert str(e.value) == (
-            f"{name}: expected no reshape() and permute() in epilogue turned: op.mm and op.bmm have them"
+            f"{name}: expected no reshape() and permute() of D in epilogue turned: functions (op.mm) have them"
         )
+    with pytest.raises(OpError, match=r"mm_array: expected no reshape\(\) and permute\(\) of D in epilogue <lambda>"):
+        op.mm_array([a] * 2, [b] * 2, epilogue=lambda accum: permute(accum, (0, 2, 1)), device="cpu")
     plan.epilogue_visitor = of_bytes
     with pytest.raises(OpError) as e:
         plan.run(a, b, device="cpu")

@@ -66,6 +66,8 @@ BATCH = half(3, 128, 64)
 MEMORY = half(3, 512, 512)
 ACTIVATIONS = ", ".join(PLAIN)
 EXPERTS, ZEROS = half(2, 64, 256), np.zeros((128, 256), np.float16)
+A8, B8 = (np.zeros(shape, ml_dtypes.float8_e4m3fn) for shape in ((128, 256), (256, 256)))
+ONES = np.ones((256, 2), np.float32)
 IMAGE, FILTER = half(1, 8, 8, 16), half(16, 1, 1, 16)
 _PIXELS = half(1040)
 PIXELS = _PIXELS[:1024].reshape(1, 8, 8, 16), _PIXELS[16:].reshape(1, 8, 8, 16)
@@ -178,6 +180,18 @@ CASES: list[Case] = [
     (op.conv2d, (IMAGE, FILTER), {"out": PIXELS[0], "epilogue": ADDED, "args": {"C": PIXELS[1]}}, op.LayoutError,
      "conv2d: D shares memory with C, which is not the same matrix"),
     # what becomes of the sums
+    (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
+     "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (128, 8), for "
+     "blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),
+    (op.scaled_mm, (A8, B8, np.ones((128 * 16,), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
+     "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (2048,), for "
+     "blocks of 16: only tensor cores of Blackwell (sm_100) multiply by these"),
+    (op.scaled_mm, (A8, B8, ONES[:128], ONES), {}, op.UnsupportedError,
+     "scaled_mm: expected scale_b for blocks of 128 x 128, (2, 2), got (256, 2), for blocks of 1 x 128: there is no "
+     "kernel yet"),
+    (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
+     op.UnsupportedError, "scaled_grouped_mm: expected scale_a for the whole matrix, for each row, or for blocks of "
+     "128 along K, got (128, 8), for blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),
     (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, "mm: expected args with an epilogue only, got x"),
     (op.bmm, (BATCH, half(1, 64, 256)), {"args": {"x": 1.0}}, op.UnsupportedError,
      "bmm: expected args with an epilogue only, got x"),
