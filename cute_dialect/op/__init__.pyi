@@ -193,7 +193,6 @@ from cute_dialect.op.plans.reduction import (
     ReductionOperation as ReductionOperation,
 )
 from cute_dialect.op.plans.saved import (
-    SavedGemm as SavedGemm,
     load as load,
 )
 from cute_dialect.op.choosing.tuning import (

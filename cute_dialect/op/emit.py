@@ -9,21 +9,22 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.plans.generators import CombineConfig, whole
+from cute_dialect.op.plans.generators import CombineConfig, Variant
+from cute_dialect.op.plans.plan import Gemm
 from cute_dialect.op.plans.planned import Kinds
 from cute_dialect.op.plans.recipe import Operands, laid
-from cute_dialect.op.plans.saved import Entry, write
+from cute_dialect.op.plans.saved import write
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.tracing import Traced
     from cute_dialect.op.plans.operation import GemmOperationUniversal
-    from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["mlir", "pytorch"]
 
@@ -77,7 +78,7 @@ _RESULTS = {results!r}
 
 def _empty(a, b):
     sums = _shape(a, b)
-    shapes = {{name: _PLAN.epilogue.shape_of(sums, name) for name in _RESULTS}}
+    shapes = {{name: _PLAN.epilogue_visitor.shape_of(sums, name) for name in _RESULTS}}
     return {{name: torch.empty(shapes[name], dtype=kind, device=a.device) for name, kind in _KINDS.items()}}
 
 
@@ -142,10 +143,10 @@ def pytorch(
         raise UnsupportedError(f"emit.pytorch: {folder} also holds other files; it is left alone: choose another name")
     _check_plain(operation)
     kinds = operation.kinds
-    traced, entries = operation.traced, _visited(operation) if operation.traced is not None else _entries(operation)
+    traced = operation.traced
     if traced is not None and kinds.d.layout == "column":
         raise UnsupportedError("emit.pytorch: expected D row-major with a traced epilogue")
-    write(folder / "plan", kinds, (alpha, beta), repr(operation), entries, traced)
+    write(folder / "plan", "Gemm", Gemm.of_operation(operation, alpha, beta).settings(), _kernels(operation))
     functor = operation.epilogue_functor
     linear = not functor.activation and not functor.clamp and operation.visitor is None
     what = f"D = {functor.activation or ''}(alpha A B + beta C), A {kinds.a}, B {kinds.b}, D {kinds.d}"
@@ -187,36 +188,20 @@ def _fields(traced: Traced, kinds: Kinds) -> dict[str, Any]:
     }
 
 
-def _visited(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledModule]]:
-    """Return the kernels of a traced epilogue with its examples: the product, and what combines reductions."""
-    found: list[tuple[Entry, CompiledModule]] = []
-    for variant in operation.variants():
-        graph = variant.epilogue.graph
-        assert graph is not None
-        batch = variant.recipe().batch
-        entry = Entry(variant.name, variant.recipe(), 1.0, 0.0, ("", ""), batch, graph=graph.name)
-        found.append((entry, whole(variant)))
-        kinds = {CombineConfig(x.reduce, across=n) for x in graph.outputs if x.reduce for n in (32, 1)}
-        for config in sorted(kinds):
-            combiner = operation.combiner(config)
-            found.append((Entry(combiner.name, combiner.recipe(), 1.0, 0.0, ("", ""), False), whole(combiner)))
-    return found
-
-
-def _entries(operation: GemmOperationUniversal) -> list[tuple[Entry, CompiledModule]]:
-    """Return the operation's kernels for any numbers, of one matrix and of several where there are such."""
-    found: list[tuple[Entry, CompiledModule]] = []
-    numbers = [(1.0, 0.0), (0.5, 0.0), (0.5, 0.5)][: 3 if operation.kinds.c is not None else 2]
-    for alpha, beta in numbers:
-        try:
-            variant = operation.variant(alpha, beta)
-        except UnsupportedError:
-            continue  # a kernel without an epilogue
-        entry = Entry(
-            variant.name, variant.recipe(), 1.0 if alpha == 1.0 else None, 0.0 if beta == 0.0 else None, ("", ""), False
-        )  # fmt: skip
-        found.append((entry, whole(variant)))
-    return found
+def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
+    """Return the operation's kernels for any numbers; of a traced epilogue with its examples that of the product, and
+    what combines reductions.
+    """
+    if operation.traced is None:
+        found: list[Variant] = []
+        for alpha, beta in [(1.0, 0.0), (0.5, 0.0), (0.5, 0.5)][: 3 if operation.kinds.c is not None else 2]:
+            with suppress(UnsupportedError):  # of a kernel without an epilogue
+                found.append(operation.variant(alpha, beta))
+        return found
+    found = operation.variants()
+    graphs = [v.epilogue.graph for v in found if v.epilogue.graph is not None]
+    kinds = {CombineConfig(x.reduce, across=n) for g in graphs for x in g.outputs if x.reduce for n in (32, 1)}
+    return [*found, *[operation.combiner(config) for config in sorted(kinds)]]
 
 
 def _check_plain(operation: GemmOperationUniversal) -> None:

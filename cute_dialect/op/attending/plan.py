@@ -14,7 +14,7 @@ Operands are never copied: what the kernel cannot read where it lies is an error
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, direction_of, form_of, is_readable, window_of
@@ -24,12 +24,13 @@ from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.plans.arguments import wait_for
-from cute_dialect.op.plans.operation import STAGES
+from cute_dialect.op.plans.recorded import Recorded
+from cute_dialect.op.plans.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.rows.call import RowCall, RowKernel, library
 from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from cute_dialect.op.product import Interpreted
     from cute_dialect.runtime.launch import CompiledModule
@@ -52,7 +53,17 @@ class AttentionArguments:
             wait()
 
 
-class _Bound(RowCall):
+class _Planned(RowCall):
+    """A call whose kernels may be those of a folder."""
+
+    saved: SavedKernels | None = None
+
+    def module(self, kernel: RowKernel) -> CompiledModule:
+        """Return a compiled kernel, for where the arrays are."""
+        return module_of(kernel, self.saved, cpu=self.cpu)
+
+
+class _Bound(_Planned):
     """A call whose launches are prepared, in ``calls``, in place of being made."""
 
     def __init__(self, name: str, arrays: dict[str, Any], others: tuple[str, ...], elements: tuple[str, ...]) -> None:
@@ -61,10 +72,10 @@ class _Bound(RowCall):
 
     def launch(self, kernel: RowKernel, *given: Any) -> None:
         """Prepare a launch."""
-        self.calls.append(library(kernel).kernel(kernel.host).bind(*[x for x in given if x is not None]))
+        self.calls.append(self.module(kernel).kernel(kernel.host).bind(*[x for x in given if x is not None]))
 
 
-class Attention:
+class Attention(Recorded):
     """``softmax(scale Q K^T) V`` of heads of ``head_size`` elements of type ``element``; the other arguments are those
     of :func:`cute_dialect.op.attention`.
 
@@ -75,11 +86,14 @@ class Attention:
     'attention-bf16-128-right-128x128'
     """
 
+    call: ClassVar[str] = _CALL
+
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
         window: tuple[int | None, int | None] | None = None, lse: bool = False, layout: str = "bhsd",
         kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
     ):  # fmt: skip
+        super().__init__()
         self.element, self.head_size = element_name(element, f"{_CALL}: element"), head_size
         if self.element not in ("bf16", "f16"):
             raise DtypeError(f"{_CALL}: expected an element of bf16 or f16, got {self.element}")
@@ -106,6 +120,11 @@ class Attention:
                 )
         return form
 
+    def _way(self, one: _Planned, longest: int | None) -> tuple[Form, Way]:
+        """Return what a call computes, and how.  Raises OpError."""
+        form, one.saved = self._form(one, longest), self.saved
+        return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
+
     def run(
         self, q: Any, k: Any, v: Any, out: Any = None, *, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
         max_seqlen_q: int | None = None, sync: bool = True, device: object = None, stream: object = None,
@@ -118,11 +137,13 @@ class Attention:
         """
         arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "out": out}
         others = ("cu_seqlens_q", "cu_seqlens_k")
-        one = RowCall(f"{_CALL}.run", arrays, device, others, ("bf16", "f16"), stream=stream, run=run)
-        form = self._form(one, max_seqlen_q)
-        way = self._last = way_of(form, self.kernel, self.split_keys)
+        one = _Planned(f"{_CALL}.run", arrays, device, others, ("bf16", "f16"), stream=stream, run=run)
+        form, way = self._way(one, max_seqlen_q)
         with one.on():
             results = computed(one, form, way)
+        self._last = way
+        if way.form.keys and 0 not in one.x.shape:
+            self._record(way)
         there = one.x.device >= 0
         done = AttentionArguments(
             results[0], results[1] if self.lse else None,
@@ -148,10 +169,9 @@ class Attention:
         one = _Bound(f"{_CALL}.bind", arrays, ("cu_seqlens_q", "cu_seqlens_k", "lse"), ("bf16", "f16"))
         if one.x.device < 0:
             raise DeviceError(f"{_CALL}.bind: expected arrays in GPU memory, got one in CPU memory")
-        form = self._form(one, max_seqlen_q)
+        form, way = self._way(one, max_seqlen_q)
         if self.lse and one.views["lse"].dtype != "f32":
             raise one.wrong_type("lse", "f32")
-        way = way_of(form, self.kernel, self.split_keys)
         if way.form.keys == 0:
             raise ShapeError(f"{_CALL}.bind: expected keys, got none that are seen")
         held = computed(one, form, way)
@@ -212,33 +232,32 @@ class Attention:
         self._last = found.way
         return tuple([library(kernel) for kernel in found.kernels])
 
-    def _kernel(self) -> RowKernel:
+    def _shown(self) -> RowKernel:
+        """Return the last kernel.  Raises UnsupportedError where nothing was run or compiled."""
         if self._last is None:
             raise UnsupportedError(f"{_CALL}: expected a plan that was run or compiled: its arrays say which kernel")
         return self._last.kernels[0]
 
-    def ir(self, stage: str = "cute") -> str:
-        """Return the file of the last kernel, after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``."""
-        kernel = self._kernel()
-        if stage not in STAGES:
-            raise UnsupportedError(f"ir: expected a stage of {', '.join(STAGES)}, got {stage!r}")
-        if stage == "cute":
-            return kernel.text()
-        from cute_dialect.pipelines import compile
+    # --------------------------------------------------------------------------------------------------------- saved
 
-        emit = "ptx" if stage == "llvm" else "base"
-        module = compile(kernel.text(), filename=f"{kernel.name}.mlir", keep_stages=True, emit=emit)
-        return next(s.text for s in module.artifact.stages if s.name == STAGES[stage])
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of what :meth:`settings` told."""
+        values, window = dict(settings), settings["window"]
+        values["window"] = None if window is None else tuple(window)
+        return cls(**values)
 
-    @property
-    def ptx(self) -> str:
-        """The PTX of that kernel."""
-        return library(self._kernel()).ptx
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        kernel = self.kernel.name if isinstance(self.kernel, AttentionConfig) else self.kernel
+        return {
+            "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,
+            "window": self.window, "lse": self.lse, "layout": self.layout, "kernel": kernel,
+            "split_keys": self.split_keys,
+        }  # fmt: skip
 
-    @property
-    def report(self) -> str:
-        """What ptxas says of that kernel: registers, spills."""
-        return library(self._kernel()).report
+    def _take(self, choice: Fields) -> None:
+        self.kernel, self.split_keys = choice["kernel"], choice["split_keys"]
 
     def __repr__(self) -> str:
         return f"<Attention of {self.element}, heads of {self.head_size}, causal {self.causal!r}>"

@@ -15,6 +15,7 @@ from cute_dialect.kernels.attention.config import HEADS, AttentionConfig, config
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.op.attending.form import CALL, Form
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.rows.call import RowKernel
 
 __all__ = ["Way", "way_of"]
@@ -37,6 +38,21 @@ class Way(NamedTuple):
     config: AttentionConfig
     parts: int = 1
     combine: CombineConfig | None = None
+
+    @property
+    def problem(self) -> str:
+        """The extents: sequences, heads, queries, keys, elements of a head, and which keys are seen."""
+        f = self.form
+        sizes = "x".join(map(str, (f.batch, f.heads, f.queries, f.keys, f.size)))
+        return f"{sizes} {f.mask}{' packed' * f.packed}"
+
+    def taken(self) -> Fields:
+        """Return the kernel, and parts of the keys, as data."""
+        return {"kernel": self.config.name, "split_keys": self.parts}
+
+    def sources(self) -> tuple[RowKernel, ...]:
+        """Return the kernels that are launched."""
+        return self.kernels
 
     @property
     def kernels(self) -> tuple[RowKernel, ...]:

@@ -21,6 +21,7 @@ from cute_dialect.op.plans.visiting import arguments_for
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
+    from cute_dialect.op.plans.saved import Fields
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Conv2dArguments", "ConvArguments"]
@@ -50,6 +51,18 @@ class ConvArguments(Arguments):
             g.image, g.filter, pads, window.strides, window.dilations, groups=g.groups
         )  # fmt: skip
         return problem.implicit_gemm_size(g.kind)
+
+    @property
+    def problem(self) -> str:
+        """What it computes, of images and filters of which extents."""
+        g, w = self.geometry, self.geometry.window
+        image, filters = ("x".join(map(str, shape)) for shape in (g.image, g.filter))
+        window = f"strides {w.strides}, padding {w.before} {w.after}, dilation {w.dilations}"
+        return f"{g.kind} of {image} by {filters}, {window}, groups {g.groups}"
+
+    def taken(self) -> Fields:
+        """Return the tile that was chosen, and how images are read, as data."""
+        return {**super().taken(), "algorithm": str(self.convolution.algorithm)}
 
     @property
     def parts(self) -> int:

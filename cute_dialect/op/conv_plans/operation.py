@@ -25,7 +25,8 @@ from cute_dialect.op.errors import AlignmentError, OpError, UnsupportedError
 from cute_dialect.op.plans.describe import Swizzle, TensorDescription, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor
 from cute_dialect.op.plans.generators import Variant, compiled
-from cute_dialect.op.plans.operation import GemmOperationUniversal, chip_here, ir_of
+from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.operation_base import chip_here
 from cute_dialect.op.plans.planned import Kinds, Type
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -241,23 +242,8 @@ class Conv2dOperation(GemmOperationUniversal):
         for variant in self.variants():
             compiled(variant)
 
-    def ir(self, stage: str = "cute") -> str:
-        """Return the file of the kernel, of the first problem that was told, after a stage; see
-        :meth:`~cute_dialect.op.plans.operation.GemmOperationUniversal.ir`.
-        """
-        return ir_of(self._first(), stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX text of the same kernel."""
-        return compiled(self._first()).ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says of the same kernel."""
-        return compiled(self._first()).report
-
-    def _first(self) -> Variant:
+    def first(self) -> Variant:
+        """Return the kernel, of the first problem that was told.  Raises UnsupportedError where none was."""
         found = self.variants()
         if not found:
             raise UnsupportedError(

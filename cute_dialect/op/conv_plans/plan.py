@@ -34,11 +34,11 @@ from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, La
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
 from cute_dialect.op.plans.describe import OpcodeClass, TensorDescription, TileDescription, known
-from cute_dialect.op.plans.functors import EpilogueFunctor, number
-from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled
-from cute_dialect.op.plans.operation import ir_of
+from cute_dialect.op.plans.functors import number
+from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant
 from cute_dialect.op.plans.planned import Kinds, Type, read
 from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.tiles import chosen as chosen_product
@@ -46,7 +46,7 @@ from cute_dialect.op.plans.tiles import element_of, tiles_of
 from cute_dialect.op.plans.visiting import arguments_for, is_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from cute_dialect.op.conv.report import ConvExplanation
     from cute_dialect.runtime.launch import CallOptions
@@ -141,16 +141,17 @@ class Conv2d(Settings):
         a, b, c, d = self.kinds
         A, B = (TensorDescription(t.element, t.layout) for t in (a, b))
         C = TensorDescription("void" if c is None else c.element, "row")
-        functor = EpilogueFunctor(d.element, 0, self._accumulator, activation=self._activation)
         visitor = self._traced or self._visitor
         if visitor is not self._traced and is_of_sums(visitor):
             raise EpilogueError(
                 "Conv2d: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
             )
-        return Conv2dOperation(
-            self.kind, algorithm, self.chip, td, A, B, C, StrideSupport.strided, functor, self._swizzle, visitor,
-            D=TensorDescription(d.element, "row"), problems=problems,
+        made = Conv2dOperation(
+            self.kind, algorithm, self.chip, td, A, B, C, StrideSupport.strided, self._functor(), self._swizzle,
+            visitor, D=TensorDescription(d.element, "row"), problems=problems,
         )  # fmt: skip
+        made.saved = self.saved
+        return made
 
     def where(self) -> dict[str, Any]:
         """Return what kernels are chosen by: the GPU, what multiplies."""
@@ -311,9 +312,11 @@ class Conv2d(Settings):
         """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
         how = self._how(stride, padding, dilation, size)
         numbers = alpha, beta
-        return self._arguments(
-            "Conv2d.arguments", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options
-        )
+        return self._call("Conv2d.arguments", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
+
+    def _call(self, call: str, *given: Any) -> ConvArguments:
+        """Return the checked arguments of a call; see :meth:`_arguments`."""
+        return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
         self, call: str, arrays: tuple[object, object, object, object], numbers: tuple[float | None, float | None],
@@ -358,8 +361,9 @@ class Conv2d(Settings):
         """
         how = self._how(stride, padding, dilation, size)
         numbers = alpha, beta
-        found = self._arguments("Conv2d.run", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
+        found = self._call("Conv2d.run", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
         found.launch()
+        self._record(found)
         self._last = found
         if print_module:
             print(self.ir())
@@ -378,7 +382,7 @@ class Conv2d(Settings):
         Arrays are on a GPU.  Raises OpError.
         """
         how, numbers = self._how(stride, padding, dilation, size), (alpha, beta)
-        return self._arguments("Conv2d.bind", (A, B, C, D), numbers, how, bias, visitor_args, None, split_k, {}).bind()
+        return self._call("Conv2d.bind", (A, B, C, D), numbers, how, bias, visitor_args, None, split_k, {}).bind()
 
     def reference(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -401,6 +405,26 @@ class Conv2d(Settings):
         how = self._how(stride, padding, dilation, size)
         return reference(self.kind, (a, b, c, d), numbers, how, bias, self._activation, visitor, args)
 
+    # --------------------------------------------------------------------------------------------------------- saved
+
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of what :meth:`settings` told."""
+        names = ("element_accumulator", "alpha", "beta", "kernel_cc", "kind", "group", "mode", "data_format")
+        elements = {name: settings[name] for name in [f"element_{n}" for n in "ABCD"]}
+        return cls(**elements, **{n: settings[n] for n in names}).restored(settings)
+
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        algorithm = None if self._algorithm is None else str(self._algorithm)
+        more = {"kind": self.kind, "group": self.group, "mode": str(self.mode), "data_format": self.data_format}
+        return {**super().settings(), **more, "iterator_algorithm": algorithm}
+
+    def _take(self, choice: Fields) -> None:
+        super()._take(choice)
+        algorithm = choice["algorithm"]
+        self._algorithm = None if algorithm is None else IteratorAlgorithm(algorithm)
+
     # ------------------------------------------------------------------------------------------------------- reading
 
     def explain(
@@ -413,24 +437,9 @@ class Conv2d(Settings):
         a, b, _, d = self._given(A, B, None, None)
         return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
 
-    def ir(self, stage: str = "cute") -> str:
-        """Return the file of the last run's kernel, the one that multiplies, after a stage: ``cute``, ``expanded``,
-        ``arch``, ``base`` or ``llvm``.  Raises UnsupportedError where nothing was run.
-        """
-        return ir_of(self._launched(), stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX of that kernel."""
-        return compiled(self._launched()).ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says of that kernel: registers, spills."""
-        return compiled(self._launched()).report
-
-    def _launched(self) -> Variant:
-        launched = [] if self._last is None else [s.variant for s in self._last.launched]
+    def _shown(self) -> Variant:
+        """Return the last run's kernel, the one that multiplies.  Raises UnsupportedError where nothing was run."""
+        launched = [] if self._last is None else self._last.sources()
         found = [v for v in launched if not isinstance(v.configured, UnfoldConfig | CombineConfig | ReduceConfig)]
         if not found:
             raise UnsupportedError("Conv2d: expected a run before, which says what the kernel is of")

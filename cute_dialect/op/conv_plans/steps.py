@@ -26,7 +26,7 @@ from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.generators import Variant
-from cute_dialect.op.plans.operation import chip_here
+from cute_dialect.op.plans.operation_base import chip_here
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Split, Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.runtime.arrays import ArrayView

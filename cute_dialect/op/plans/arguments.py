@@ -23,7 +23,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.interp import RunReport
+    from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
+    from cute_dialect.op.plans.saved import Fields
     from cute_dialect.op.plans.together import Matrices
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
@@ -60,6 +62,20 @@ class Arguments:
         return GemmCoord(m, n, self.operands.a.shape[-1])
 
     @property
+    def problem(self) -> str:
+        """The extents, M, N and K, behind those of a batch: what tells the call from calls of other sizes."""
+        m, n, k = self.problem_size
+        return "x".join(map(str, (*self.operands.d.shape[:-2], m, n, k)))
+
+    def sources(self) -> list[Variant]:
+        """Return the kernels that it launches."""
+        return [step.variant for step in self.launched or self.steps(self.operands)]
+
+    def taken(self) -> Fields:
+        """Return the tile that was chosen, as data."""
+        return {"tile": self.operation.tile_description.to_json()}
+
+    @property
     def is_copied(self) -> bool:
         """Whether its arrays were copied to the GPU, and results are yet to come back."""
         return self._transfer is not None
@@ -81,9 +97,10 @@ class Arguments:
     def _launch(self, x: Operands, stream: object) -> RunReport | None:
         """Launch one step after another; the last one's report."""
         self.launched = self.steps(x)  # they have the memory that they share
+        launchers = [self.operation.launcher(variant, self.on_cpu) for variant, _ in self.launched]
         report = None
-        for variant, operands in self.launched:
-            report = self.operation.launcher(variant, self.on_cpu)(operands, stream, **self.options)
+        for launcher, (_, operands) in zip(launchers, self.launched):
+            report = launcher(operands, stream, **self.options)
         return report
 
     def steps(self, x: Operands) -> list[Step]:

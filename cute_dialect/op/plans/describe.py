@@ -9,9 +9,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
@@ -225,3 +225,21 @@ class TileDescription:
         text = "x".join(map(str, self.threadblock_shape)) + f"_{self.stages}_" + "x".join(map(str, self.cluster_shape))
         more = (self.kernel_schedule, self.tile_scheduler, self.epilogue_schedule)
         return text + "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as data."""
+        from cute_dialect.op.choosing.choice import encode
+
+        found: dict[str, object] = asdict(replace(self, kernel=None))
+        found["kernel"] = None if self.kernel is None else encode(self.kernel)
+        return found
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> TileDescription:
+        """Return the description of :meth:`to_json`.  Raises ValueError, TypeError for what is none."""
+        from cute_dialect.op.choosing.choice import decode
+
+        values, i, kernel = dict(given), given["math_instruction"], given["kernel"]
+        values["math_instruction"] = None if i is None else MathInstruction(**i)
+        values["kernel"] = None if kernel is None else decode(kernel)
+        return cls(**values)

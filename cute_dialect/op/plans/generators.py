@@ -34,7 +34,7 @@ from cute_dialect.op.plans.recipe import Recipe, Share
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "ReduceConfig", "Simt", "Variant", "compiled", "whole"]
+__all__ = ["Configured", "ReduceConfig", "Simt", "Variant", "compiled"]
 
 
 class Simt(NamedTuple):
@@ -128,6 +128,10 @@ class Variant(NamedTuple):
             case UnfoldConfig() as config:
                 return unfold_text(config)
 
+    def compiled(self, *, cpu: bool = False) -> CompiledModule:
+        """Return it compiled, for a GPU or for the interpreter."""
+        return compiled(self, cpu=cpu)
+
     def recipe(self) -> Recipe:
         """Return how it is called."""
         e = self.epilogue
@@ -188,15 +192,3 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     return _LIBRARIES.get(
         (kernel, chip, cpu), lambda: by_name(variant.name, partial(Variant.text, variant), elsewhere, cpu, chip)
     )  # fmt: skip
-
-
-def whole(variant: Variant) -> CompiledModule:
-    """Return a kernel compiled for a GPU, with the IR that the interpreter runs, to be saved."""
-    from cute_dialect.pipelines import compile
-    from cute_dialect.runtime.launch import CompiledModule
-
-    found = compile(
-        variant.text(), filename=f"{variant.name}.mlir", chip=variant.chip or None, keep_stages=True
-    ).artifact  # fmt: skip
-    stages = tuple([s for s in found.stages if s.name == "cute-to-base"])
-    return CompiledModule(found._replace(stages=stages))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.listed_gemm import COLUMNS, ListedConfig
@@ -14,8 +13,7 @@ from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord
 from cute_dialect.op.plans.functors import OutputOp
-from cute_dialect.op.plans.generators import Variant, compiled
-from cute_dialect.op.plans.operation import ir_of
+from cute_dialect.op.plans.generators import Variant
 from cute_dialect.op.plans.planned import Kinds, check
 from cute_dialect.op.plans.problems import Laid, extents_of, laid_flat, sizes_of, tiles_of, turns_of
 from cute_dialect.op.plans.recipe import Operands
@@ -27,7 +25,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp import RunReport
     from cute_dialect.op.plans.grouped_operation import GemmOperationGrouped
-    from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
+    from cute_dialect.runtime.launch import CallOptions, Kernel
 
 __all__ = ["GemmGroupedArguments", "GroupArguments", "Numbers", "numbers_of", "problems_of"]
 
@@ -105,6 +103,16 @@ class GroupArguments(Arguments):
         return self.grouped.variant(alpha, self.numbers.beta, *self._of_bias, size=size)
 
     @property
+    def problem(self) -> str:
+        """The extents of all products."""
+        return "+".join(["x".join(map(str, size)) for size in self.problem_sizes])
+
+    def sources(self) -> list[Variant]:
+        """Return the kernels that are launched: those of the products, and what finds their tiles."""
+        found = self.variants
+        return found if self.grouped.listed.host or not found else [*found, self.grouped.tiles_variant()]
+
+    @property
     def problem_sizes(self) -> list[GemmCoord]:
         """The extents of the products."""
         return [GemmCoord(x.d.shape[0], x.d.shape[1], x.a.shape[1]) for x in self.found]
@@ -161,7 +169,7 @@ class GroupArguments(Arguments):
             else:
                 turns = new_memory(like, len(extents), "i32")
                 tiles = self.grouped.tiles_variant()
-                found.append((_kernel(tiles, on_cpu), tiles, (problems, turns)))
+                found.append((self.grouped.kernel(tiles, on_cpu), tiles, (problems, turns)))
             given: list[object] = [x for x in (laid.c, laid.bias) if x is not None]
             kind = np.float64 if config.elements[2] == "f64" else np.float32
             if variant.epilogue.alpha == "arg":
@@ -170,7 +178,7 @@ class GroupArguments(Arguments):
                 given.append(table_like(np.full(len(extents), self.numbers.beta, kind), like))
             blocks = int(tiles_of(extents, tile).sum())
             operands = (laid.a, laid.b, laid.d, problems, turns, blocks, *given)
-            found.append((_kernel(variant, on_cpu), variant, operands))
+            found.append((self.grouped.kernel(variant, on_cpu), variant, operands))
         return found
 
     def _run(self, laid: Laid, stream: object, options: CallOptions) -> RunReport | None:
@@ -221,15 +229,8 @@ class GroupArguments(Arguments):
 
         return call
 
-    def text(self, stage: str = "cute") -> str:
-        """Return the first kernel's file after a stage."""
-        return ir_of(self._first(), stage)
-
-    def module(self) -> CompiledModule:
-        """Return the first kernel, compiled for a GPU."""
-        return compiled(self._first())
-
-    def _first(self) -> Variant:
+    def shown(self) -> Variant:
+        """Return the first kernel of the products."""
         return (self.variants or [self._variant(16)])[0]
 
     def sync(self) -> None:
@@ -238,12 +239,6 @@ class GroupArguments(Arguments):
         copies, self._copies = self._copies, None
         if copies is not None:
             copies.back()
-
-
-@lru_cache(maxsize=256)
-def _kernel(variant: Variant, on_cpu: bool) -> Kernel:
-    """Return a compiled kernel, ready to be called."""
-    return compiled(variant, cpu=on_cpu).kernel("launch")
 
 
 def _check_places(call: str, found: Sequence[Operands]) -> None:

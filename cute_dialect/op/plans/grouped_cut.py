@@ -10,22 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
+from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.errors import DeviceError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.call import Given, planned
 from cute_dialect.op.grouped.kernels import Config, kernel_of, library_of, name_of, text_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.plans.arguments import on_the_cpu, wait_for
-from cute_dialect.op.plans.describe import MathOperation
-from cute_dialect.op.plans.operation import ir_of
+from cute_dialect.op.plans.describe import MathOperation, TileDescription
 from cute_dialect.op.plans.planned import as_planned, read
 from cute_dialect.op.plans.reference import as_f64
+from cute_dialect.op.plans.saved import Fields, SavedKernels
+from cute_dialect.op.plans.stages import Source
 from cute_dialect.op.plans.visiting import is_of_sums
 from cute_dialect.runtime.arrays import stream_of, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.op.plans.grouped_plan import GroupedGemm
-    from cute_dialect.runtime.launch import CallOptions, CompiledModule
+    from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
 
 __all__ = ["CutArguments", "cut_arguments", "cut_reference"]
 
@@ -35,8 +39,8 @@ _MATH = {
 }  # fmt: skip
 
 
-class _Text(NamedTuple):
-    """A kernel as :func:`~cute_dialect.op.plans.operation.ir_of` wants it."""
+class _Source(NamedTuple):
+    """A kernel as :class:`~cute_dialect.op.plans.stages.Source` has it."""
 
     config: Config
     chip: str = ""
@@ -48,6 +52,9 @@ class _Text(NamedTuple):
     def text(self) -> str:
         return text_of(self.config)
 
+    def compiled(self, *, cpu: bool = False) -> CompiledModule:
+        return library_of(self.config, cpu=cpu)
+
 
 class CutArguments:
     """Checked operands of groups that one matrix is cut into: :meth:`launch`, :meth:`sync`, :meth:`bind`.
@@ -56,22 +63,34 @@ class CutArguments:
     """
 
     def __init__(
-        self, D: Any, launches: Sequence[tuple[Config, tuple[Any, ...]]], stream: object, options: CallOptions
+        self, D: Any, launches: Sequence[tuple[Config, tuple[Any, ...]]], stream: object, options: CallOptions,
+        problem: str, tile: TileDescription | None, saved: SavedKernels | None,
     ):  # fmt: skip
-        self.D, self.stream, self.options = D, stream, options
+        self.D, self.stream, self.options, self.problem, self.saved = D, stream, options, problem, saved
+        self._tile = tile
         self._launches = launches
         self._wait: Callable[[], None] | None = None
+
+    def sources(self) -> list[Source]:
+        """Return the kernels, in their order."""
+        return [_Source(config) for config, _ in self._launches]
 
     @property
     def kernels(self) -> list[str]:
         """The names of the kernels, in their order."""
-        return [name_of(config) for config, _ in self._launches]
+        return [source.name for source in self.sources()]
+
+    def _ready(self, on_cpu: bool = False) -> list[Kernel]:
+        """Return the kernels, ready to be called."""
+        if self.saved is None:
+            return [kernel_of(config, on_cpu) for config, _ in self._launches]
+        return [self.saved.module(source.name).kernel("launch") for source in self.sources()]
 
     def launch(self) -> RunReport | None:
         """Launch and wait for nothing; on the CPU, run and return the last report.  numpy arrays are waited for."""
         on_cpu, report = on_the_cpu(self.options), None
-        for config, given in self._launches:
-            report = kernel_of(config, on_cpu)(*given, stream=self.stream, **self.options)
+        for kernel, (_, given) in zip(self._ready(on_cpu), self._launches):
+            report = kernel(*given, stream=self.stream, **self.options)
         view = view_of(self.D)
         if view.device >= 0:
             self._wait = wait_for(view.device, stream_of(self.stream, (view,)))
@@ -81,7 +100,7 @@ class CutArguments:
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if view_of(self.D).device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        calls = [kernel_of(config).bind(*given) for config, given in self._launches]
+        calls = [kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)]
 
         def call(stream: object = None) -> None:
             for each in calls:
@@ -95,19 +114,24 @@ class CutArguments:
         if wait is not None:
             wait()
 
-    def _product(self) -> Config:
+    @property
+    def config(self) -> Config:
+        """The product's kernel.  Raises UnsupportedError where nothing is computed."""
         if not self._launches:
             raise UnsupportedError("GroupedGemm: expected a call that computes something, got none: there is no kernel")
         return next((c for c, _ in self._launches if hasattr(c, "base")), self._launches[0][0])
 
-    def text(self, stage: str = "cute") -> str:
-        """Return the kernel's file after a stage."""
-        config: Any = _Text(self._product())
-        return ir_of(config, stage)
+    def taken(self) -> Fields:
+        """Return the tile of a kernel by wgmma, or the plan's, as data."""
+        found, tile = self.config if self._launches else None, self._tile
+        if isinstance(found, GroupedConfig):
+            choice = Choice(found.base._replace(batch=True, epilogue=Epilogue()))
+            tile = TileDescription(found.base.tile, kernel=choice)
+        return {"tile": None if tile is None else tile.to_json()}
 
-    def module(self) -> CompiledModule:
-        """Return the kernel, compiled for a GPU."""
-        return library_of(self._product())
+    def shown(self) -> Source:
+        """Return the product's kernel."""
+        return _Source(self.config)
 
 
 def cut_arguments(
@@ -140,7 +164,9 @@ def cut_arguments(
         math=math, accumulator=sums, kernel=tile,
     )  # fmt: skip
     found = planned(call, given, options.get("device"), stream)
-    return CutArguments(found.result, found.launches, stream, options)
+    sizes = ["x".join(map(str, x.shape)) for x in (a, b)]
+    problem = f"{' by '.join(sizes)} in {', '.join(groups)}"
+    return CutArguments(found.result, found.launches, stream, options, problem, tile, plan.saved)
 
 
 def cut_reference(

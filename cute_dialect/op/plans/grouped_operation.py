@@ -30,17 +30,19 @@ from cute_dialect.op.plans.describe import (
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Variant, compiled
-from cute_dialect.op.plans.operation import GemmOperationUniversal, chip_here, ir_of
+from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.plans.planned import Kinds
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.interp import RunReport
-    from cute_dialect.op.plans.grouped_arguments import GroupArguments
+    from cute_dialect.runtime.launch import Kernel
+
+    pass
 
 __all__ = ["GemmOperationGrouped"]
 
 
-class GemmOperationGrouped:
+class GemmOperationGrouped(DescribedOperation):
     """A grouped GEMM of one tile: ``tile_description`` is of ``mma.sync`` or without tensor cores, whose kernels read
     matrices anywhere; ``A``, ``B``, ``C``, ``epilogue_functor``, ``swizzling_functor`` as of
     :class:`~cute_dialect.op.plans.operation.GemmOperationUniversal`, ``visitor``: a function of (value, row, column);
@@ -53,6 +55,8 @@ class GemmOperationGrouped:
         swizzling_functor: Swizzle | None = None, visitor: object = None, *,
         precompute_mode: str = SchedulerMode.Device, D: TensorDescription | None = None,
     ):  # fmt: skip
+        super().__init__()
+        self._kernels: dict[tuple[Variant, bool], Kernel] = {}
         self.precompute_mode = SchedulerMode(known(SchedulerMode, precompute_mode, "precompute_mode"))
         if visitor is True or isinstance(visitor, Traced):
             raise EpilogueError("GemmOperationGrouped: expected no traced epilogue of problems of any sizes")
@@ -127,6 +131,13 @@ class GemmOperationGrouped:
         found = [self.variant(size=self.at_once), *[self.variant(0.5, beta, size=self.at_once) for beta in betas]]
         return found if self.precompute_mode is SchedulerMode.Host else [*found, self.tiles_variant()]
 
+    def kernel(self, variant: Variant, on_cpu: bool) -> Kernel:
+        """Return a compiled kernel, ready to be called."""
+        found = self._kernels.get((variant, on_cpu))
+        if found is None:
+            found = self._kernels[variant, on_cpu] = self.module(variant, on_cpu).kernel("launch")
+        return found
+
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernels for a GPU, for calls with such numbers and matrices as they are described."""
         compiled(self.variant(alpha, beta, size=self.at_once))
@@ -145,36 +156,6 @@ class GemmOperationGrouped:
     def epilogue_type(self, *numbers: float) -> OutputOp | VisitorOutputOp:
         """Return the numbers of a call: ``alpha``, ``beta``, those of the activation."""
         return self.epilogue_functor.epilogue_type(*numbers)
-
-    def run(self, arguments: GroupArguments) -> RunReport | None:
-        """Launch it, or on the CPU run it and return the interpreter's report."""
-        return arguments.launch()
-
-    @property
-    def name(self) -> str:
-        """Names the kernel."""
-        return self.variants()[0].name
-
-    def procedural_name(self) -> str:
-        """Return the name of the kernel."""
-        return self.name
-
-    def ir(self, stage: str = "cute") -> str:
-        """Return the kernel's file after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``."""
-        return ir_of(self.variants()[0], stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX text."""
-        return compiled(self.variants()[0]).ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says: registers, spills."""
-        return compiled(self.variants()[0]).report
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
 
 
 def _named(text: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.epilogue.tracing import Traced
@@ -35,15 +35,18 @@ from cute_dialect.op.plans.grouped_arguments import GroupArguments, numbers_of, 
 from cute_dialect.op.plans.grouped_cut import CutArguments, cut_arguments, cut_reference
 from cute_dialect.op.plans.grouped_operation import GemmOperationGrouped
 from cute_dialect.op.plans.grouped_report import explained_list
-from cute_dialect.op.plans.plan import Gemm
+from cute_dialect.op.plans.plan import Gemm, types_of
 from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.problems import extents_of, tiles_of
 from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.reference import reference
+from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.stages import Source, ir_of
 from cute_dialect.op.plans.visiting import is_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from numpy import float64
     from numpy.typing import NDArray
@@ -54,17 +57,20 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["GroupedGemm"]
 
 
-class GroupedGemm:
+class GroupedGemm(Recorded):
     """``D_g = activation(alpha * A_g B_g + beta * C_g + bias_g)`` for operands of planned elements and layouts.
 
     The arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`; ``A`` to ``D`` may be lists, whose first
     matrices say the types.  Raises OpError.
     """
 
+    call: ClassVar[str] = "GroupedGemm"
+
     def __init__(
         self, A: Any = None, B: Any = None, C: Any = None, D: Any = None, *, chip: int | None = None,
         kernel_cc: int | None = None, precompute_mode: str = SchedulerMode.Device, **types: Any,
     ):  # fmt: skip
+        super().__init__()
         self.A, self.B, self.C, self.D = A, B, C, D
         first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
         wanted = chip if kernel_cc is None else kernel_cc
@@ -100,7 +106,11 @@ class GroupedGemm:
     @precompute_mode.setter
     def precompute_mode(self, value: str) -> None:
         self._mode = SchedulerMode(known(SchedulerMode, value, "precompute_mode"))
+        self._reset()
+
+    def _reset(self) -> None:
         self._operations = {}
+        self._forget()
 
     @property
     def alpha(self) -> float:
@@ -124,7 +134,7 @@ class GroupedGemm:
         """Change a property of the products, and forget what was compiled for the other one."""
         with _named():
             setattr(self._one, name, value)
-        self._operations = {}
+        self._reset()
         if name in ("opclass", "math_operation"):
             self._tile = None
 
@@ -187,6 +197,7 @@ class GroupedGemm:
         if value is not None and value.kernel is None:
             self._make(value)
         self._tile = value
+        self._forget()
 
     def activations(self) -> list[str]:
         """Return the names of activations."""
@@ -212,10 +223,12 @@ class GroupedGemm:
                 "the sums"
             )
         with _named():
-            return GemmOperationGrouped(
+            made = GemmOperationGrouped(
                 self.chip, td, A, B, C, functor, self._one.swizzling_functor, self.epilogue_visitor,
                 precompute_mode=self._mode, D=TensorDescription(d.element, d.layout),
             )  # fmt: skip
+        made.saved = self.saved
+        return made
 
     def operation_for(self, found: Sequence[Operands]) -> GemmOperationGrouped:
         """Return the operation that computes a list: of the plan's tile, or of the one that is taken to be the fastest.
@@ -280,9 +293,13 @@ class GroupedGemm:
     ) -> GroupArguments | CutArguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`, and what computes them; nothing is launched."""
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
-        return self._arguments(
+        return self._call(
             "GroupedGemm.arguments", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
         )
+
+    def _call(self, call: str, *given: Any) -> GroupArguments | CutArguments:
+        """Return the checked arguments of a call; see :meth:`_arguments`."""
+        return self._served(call, lambda plan: plan._arguments(call, *given))
 
     def _arguments(
         self, call: str, given: Sequence[Any], alpha: Any, beta: float | None, groups: Mapping[str, Any], rest: str,
@@ -327,13 +344,14 @@ class GroupedGemm:
         Raises OpError before anything is written.
         """
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
-        found = self._arguments(
+        found = self._call(
             "GroupedGemm.run", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
         )
         if print_module:
-            print(found.text())
+            print(ir_of(found.shown(), "cute"))
         found.launch()
         self._last = found
+        self._record(found)
         if sync:
             found.sync()
         return found
@@ -348,9 +366,32 @@ class GroupedGemm:
         Arrays are on a GPU, where a list's table stays.  Raises OpError.
         """
         groups = {"offs": offs, "lengths": lengths, "row_groups": row_groups}
-        return self._arguments(
+        return self._call(
             "GroupedGemm.bind", (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, None, {}
         ).bind()
+
+    # ------------------------------------------------------------------------------------------------------- saved
+
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of what :meth:`settings` told."""
+        names = ("kernel_cc", "precompute_mode")
+        plan = cls(**types_of(settings["one"]), **{n: settings[n] for n in names})
+        plan._one = Gemm.of_settings(settings["one"])
+        plan._take({"tile": settings["tile_description"]})
+        return plan
+
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        tile = None if self._tile is None else self._tile.to_json()
+        mode = str(self._mode)
+        return {
+            "one": self._one.settings(), "kernel_cc": self.chip, "precompute_mode": mode, "tile_description": tile,
+        }  # fmt: skip
+
+    def _take(self, choice: Fields) -> None:
+        tile = choice["tile"]
+        self._tile, self._operations = None if tile is None else TileDescription.from_json(tile), {}
 
     def sync(self) -> None:
         """Wait for the last run; results in numpy arrays are then there."""
@@ -401,21 +442,9 @@ class GroupedGemm:
         found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)
         return explained_list("GroupedGemm", self, found)
 
-    def ir(self, stage: str = "cute") -> str:
-        """Return the file of the last run's kernel, or of :meth:`construct`, after a stage: ``cute``, ``expanded``,
-        ``arch``, ``base`` or ``llvm``.
-        """
-        return self.construct().ir(stage) if self._last is None else self._last.text(stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX of that kernel."""
-        return self.construct().ptx if self._last is None else self._last.module().ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says of that kernel: registers, spills."""
-        return self.construct().report if self._last is None else self._last.module().report
+    def _shown(self) -> Source:
+        """Return the last run's kernel, or that of :meth:`construct`."""
+        return self.construct().first() if self._last is None else self._last.shown()
 
     def __repr__(self) -> str:
         a, b, c, d = self.kinds

@@ -10,7 +10,6 @@ arguments.sync()
 from __future__ import annotations
 
 from copy import copy
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.exact_gemm import ExactConfig
@@ -24,7 +23,7 @@ from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled
-from cute_dialect.op.plans.launcher import Launcher
+from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.recipe import Recipe
 from cute_dialect.op.plans.visiting import check_kernel, example_graph
@@ -32,24 +31,16 @@ from cute_dialect.op.plans.visiting import check_kernel, example_graph
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
 
-    from cute_dialect.interp import RunReport
     from cute_dialect.kernels.combine_parts import CombineConfig
     from cute_dialect.kernels.epilogue_graph import Graph
     from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
-    from cute_dialect.op.plans.arguments import GemmArguments
     from cute_dialect.op.plans.recipe import Operands
     from cute_dialect.op.plans.steps import Split
 
-__all__ = ["STAGES", "GemmOperationUniversal"]
-
-STAGES = {
-    "cute": "input", "expanded": "cute-expand-ops", "arch": "convert-cute-algo-to-arch", "base": "cute-to-base",
-    "llvm": "one-shot-convert-to-llvm",
-}  # fmt: skip
-"""What a stage of compilation is called here -> the pass behind which it is."""
+__all__ = ["GemmOperationUniversal"]
 
 
-class GemmOperationUniversal:
+class GemmOperationUniversal(DescribedOperation):
     """``D = f(A B, C)`` by one tile, for operands of certain elements and layouts.
 
     ``chip``: the compute capability, 80 (mma.sync and such) or 90; ``tile_description``; ``A``, ``B``, ``C``: their
@@ -65,6 +56,7 @@ class GemmOperationUniversal:
         swizzling_functor: Swizzle | None = None, visitor: Traced | Hook | bool | None = None, *,
         D: TensorDescription | None = None,
     ):  # fmt: skip
+        super().__init__()
         self.chip = chip
         self.A, self.B, self.C = A, B, C
         self.D = D or C
@@ -95,7 +87,6 @@ class GemmOperationUniversal:
         self._graph: Graph | None = None
         self.tile_description = tile_description
         self._configured = {(False, False): self._configure(False, False)}
-        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
         self._numbered: dict[tuple[float, ...], Self] = {}
@@ -171,14 +162,6 @@ class GemmOperationUniversal:
         betas = (0.0,) if self.C.element == "void" or self.interleaved else (0.0, 0.5)
         of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
         return [self.variant(), *of_any]
-
-    def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
-        """Return a compiled kernel with how it is called."""
-        found = self._launchers.get((variant, on_cpu))
-        if found is None:
-            module = compiled(variant, cpu=on_cpu)
-            found = self._launchers[variant, on_cpu] = Launcher(module, variant.recipe())
-        return found
 
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
         """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
@@ -306,53 +289,6 @@ class GemmOperationUniversal:
             raise EpilogueError(f"epilogue {self.traced.name}: expected its arguments by name, got {numbers}")
         return VisitorOutputOp(arguments)
 
-    def run(self, arguments: GemmArguments) -> RunReport | None:
-        """Launch it, or on the CPU run it and return the interpreter's report."""
-        return arguments.launch()
-
-    # -------------------------------------------------------------------------------------------------------- texts
-
-    @property
-    def name(self) -> str:
-        """Names the kernel."""
-        return self.variants()[0].name
-
-    def procedural_name(self) -> str:
-        """Return the name of the kernel."""
-        return self.name
-
-    def ir(self, stage: str = "cute") -> str:
-        """Return the kernel's file after a stage: ``cute``, ``expanded``, ``arch``, ``base`` or ``llvm``.
-
-        Raises UnsupportedError for other stages.
-        """
-        return ir_of(self.variants()[0], stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX text."""
-        return compiled(self.variants()[0]).ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says: registers, spills."""
-        return compiled(self.variants()[0]).report
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name}>"
-
-
-@cache
-def chip_here() -> str:
-    """Return the chip that kernels are compiled for where the GPU here is none of the usual; else nothing."""
-    from cute_dialect.runtime.driver import NoGpuError, driver
-
-    try:
-        major, minor = driver().capability(0)
-    except NoGpuError:
-        return ""
-    return "" if (major, minor) == (9, 0) else f"sm_{major}{minor}"
-
 
 def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescription, D: TensorDescription) -> bool:
     """Tell whether matrices are interleaved.  Raises UnsupportedError where not all are, as products of bytes want."""
@@ -379,18 +315,3 @@ def _accumulator(td: TileDescription, element: str) -> str:
 
 def _needs_hopper(found: Configured) -> bool:
     return isinstance(found, (Choice, ExactConfig))
-
-
-def ir_of(variant: Variant, stage: str) -> str:
-    """Return a kernel's file after a stage of :data:`STAGES`.  Raises UnsupportedError."""
-    if stage not in STAGES:
-        raise UnsupportedError(f"ir: expected a stage of {', '.join(STAGES)}, got {stage!r}")
-    if stage == "cute":
-        return variant.text()
-    from cute_dialect.pipelines import compile
-
-    module = compile(
-        variant.text(), filename=f"{variant.name}.mlir", chip=variant.chip or None, keep_stages=True,
-        emit="base" if stage != "llvm" else "ptx",
-    )  # fmt: skip
-    return next(s.text for s in module.artifact.stages if s.name == STAGES[stage])

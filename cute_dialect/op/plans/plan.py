@@ -10,28 +10,28 @@ Operands are never copied: what a kernel cannot read where it lies is an error, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.op.elements import element_name, layout_name
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.arrays_of import is_several, matrices_of
 from cute_dialect.op.plans.describe import (
     GemmCoord,
+    MathOperation,
     OpcodeClass,
     TensorDescription,
     TileDescription,
 )
-from cute_dialect.op.plans.functors import EpilogueFunctor, number
-from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant, compiled, whole
+from cute_dialect.op.plans.functors import number
+from cute_dialect.op.plans.generators import Variant
 from cute_dialect.op.plans.known import again, remember
-from cute_dialect.op.plans.operation import GemmOperationUniversal, ir_of
+from cute_dialect.op.plans.operation import GemmOperationUniversal
 from cute_dialect.op.plans.planned import Kinds, Type, check, folded, found_type, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.reference import reference, visited_reference
-from cute_dialect.op.plans.saved import Entry, graph_name, problem, write
+from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
 from cute_dialect.op.plans.steps import Split
 from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
@@ -39,14 +39,14 @@ from cute_dialect.op.plans.together import Matrices
 from cute_dialect.op.plans.visiting import Visited, arguments_for, is_of_sums, visited
 
 if TYPE_CHECKING:  # pragma: no cover
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.choosing.report import Explanation
     from cute_dialect.op.choosing.tuning import Tuned
-    from cute_dialect.runtime.launch import CallOptions, CompiledModule
+    from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["Gemm"]
+__all__ = ["Gemm", "types_of"]
 
 _RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
 _TYPICAL = GemmCoord(4096, 4096, 4096)
@@ -83,8 +83,6 @@ class Gemm(Settings):
         d = d._replace(element="f32") if d.element == "tf32" else d
         c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
         kinds = Kinds(a, b, None if void else c or d, d)
-        self._runs: dict[Variant, tuple[Operands, set[tuple[int, ...]]]] = {}
-        """Kernels that were run -> operands of a call, the problems."""
         super().__init__(kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
 
     def _check(self) -> None:
@@ -116,15 +114,16 @@ class Gemm(Settings):
         a, b, c, d = self.kinds
         kinds = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
         A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in kinds)
-        functor = EpilogueFunctor(d.element, 0, self._accumulator, activation=self._activation)
         visitor = self._traced or self._visitor
         if visitor is not self._traced and is_of_sums(visitor):
             raise EpilogueError(
                 "Gemm: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
             )
-        return GemmOperationUniversal(
-            self.chip, td, A, B, C, functor, self._swizzle, visitor, D=TensorDescription(d.element, d.layout)
+        made = GemmOperationUniversal(
+            self.chip, td, A, B, C, self._functor(), self._swizzle, visitor, D=TensorDescription(d.element, d.layout)
         )
+        made.saved = self.saved
+        return made
 
     def where(self) -> dict[str, Any]:
         """Return what kernels are chosen by: the GPU, what multiplies."""
@@ -210,6 +209,10 @@ class Gemm(Settings):
                 raise LayoutError(f"{call}: expected {name}, as the plan has none")
         return a, b, c, d
 
+    def _call(self, call: str, *given: Any) -> Arguments:
+        """Return the arguments of a call, checked, with the operation that computes it; see :meth:`_arguments`."""
+        return self._served(call, lambda plan: plan._arguments(call, *given))
+
     def _arguments(
         self, call: str, A: object, B: object, C: object, D: object, alpha: float | None, beta: float | None,
         bias: object, stream: object, options: CallOptions, split_k: object = None,
@@ -254,7 +257,7 @@ class Gemm(Settings):
         stream: object = None, split_k: object = None, **options: Unpack[CallOptions],
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of :meth:`run`, and the operation that computes them; nothing is compiled."""
-        return self._arguments("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
+        return self._call("Gemm.arguments", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
 
     def run(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -278,11 +281,11 @@ class Gemm(Settings):
         factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
         found = again(self, self._known, a, b, c, d, *factors, bias) if usual else None
         if found is None:
-            found = self._arguments("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
+            found = self._call("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
             if print_module:
                 print(found.operation.ir())
             found.launch()
-            self._remember(found)
+            self._record(found)
             if usual and not isinstance(found, Matrices):
                 remember(self._known, found, a, b, c, d, bias)
         self._last = found
@@ -290,41 +293,36 @@ class Gemm(Settings):
             found.sync()
         return found
 
-    def _remember(self, done: Arguments) -> None:
-        """Remember what was run, to save it."""
-        if isinstance(done, Matrices):  # addresses are of this call
-            return
-        first = done.launched[0] if done.launched else None
-        whole = first is not None and not isinstance(first.variant.configured, ReduceConfig | CombineConfig)
-        if whole and all(isinstance(s.variant.configured, CombineConfig) for s in done.launched[1:]):
-            for variant, x in done.launched:
-                kept = self._runs.setdefault(variant, (x, set()))
-                kept[1].add(problem(x))
+    # ------------------------------------------------------------------------------------------------------------ saved
 
-    def save(self, folder: str | os.PathLike[str]) -> str:
-        """Write the plan to a folder, with the kernels of the calls that were run, and return its path.
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of what :meth:`settings` told."""
+        return cls(**types_of(settings), kernel_cc=settings["kernel_cc"]).restored(settings)
 
-        ``op.load(folder)`` gives what runs them, with the driver and numpy or torch alone (or on the interpreter, if it
-        is there).  Parts of K are not saved.  Raises UnsupportedError where nothing was run.
-        """
-        return write(folder, self.kinds, (self._alpha, self._beta), repr(self), self._saved(), self._traced)
+    @classmethod
+    def of_operation(cls, operation: GemmOperationUniversal, alpha: float = 1.0, beta: float = 0.0) -> Self:
+        """Return a plan whose calls an operation computes, with such numbers where a call gives none."""
+        (a, b, c, d), functor, td = operation.kinds, operation.epilogue_functor, operation.tile_description
+        sums, i = functor.element_accumulator, td.math_instruction
+        plan = cls(
+            element_A=a.element, element_B=b.element, element_C="void" if c is None else c.element,
+            element_D=d.element, layout_A=a.layout, layout_B=b.layout, layout_C=None if c is None else c.layout,
+            layout_D=d.layout, element_accumulator=sums, alpha=alpha, beta=beta,
+            kernel_cc=operation.chip if operation.needs_hopper or sums == "f16" else 80,
+        )  # fmt: skip
+        if i is not None:
+            plan._opclass, plan._math_operation = OpcodeClass(i.opcode_class), MathOperation(i.math_operation)
+        plan._activation, plan._clamp, plan._swizzle = functor.activation, functor.clamp, operation.swizzling_functor
+        visitor = operation.visitor
+        plan._visitor, plan._traced = None if visitor is True else visitor, operation.traced
+        plan._tile = td
+        return plan
 
-    def _saved(self) -> list[tuple[Entry, CompiledModule]]:
-        """Return the kernels that were run, compiled, with what the interpreter needs of them."""
-        if not self._runs:
-            raise UnsupportedError("save: expected a plan that was run: it is saved with the kernels of its calls")
-        found: list[tuple[Entry, CompiledModule]] = []
-        for variant, (x, problems) in self._runs.items():
-            module = whole(variant)
-            numbers = variant.recipe().numbers
-            e = variant.epilogue
-            entry = Entry(
-                variant.name, variant.recipe(), None if "alpha" in numbers else 1.0, 0.0 if e.beta == 0.0 else None,
-                (x.along, "" if x.bias is None else x.bias.dtype), len(x.d.shape) == 3, tuple(sorted(problems)),
-                graph_name(x),
-            )  # fmt: skip
-            found.append((entry, module))
-        return found
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        a, b, c, d = self.kinds
+        return {**super().settings(), "layouts": [a.layout, b.layout, (c or d).layout, d.layout]}
 
     def bind(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -335,7 +333,7 @@ class Gemm(Settings):
 
         Arrays are on a GPU.  Raises OpError.
         """
-        return self._arguments("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k, visitor_args).bind()
+        return self._call("Gemm.bind", A, B, C, D, alpha, beta, bias, None, {}, split_k, visitor_args).bind()
 
     def reference(
         self, A: object = None, B: object = None, C: object = None, D: object = None, alpha: float | None = None,
@@ -386,41 +384,25 @@ class Gemm(Settings):
         a, b, _, _ = self._given("Gemm.explain", A, B)
         return explained(self, a, b, others, Split.of(split_k))
 
-    def ir(self, stage: str = "cute") -> str:
-        """Return the file of the last run's kernel, or of :meth:`construct`, after a stage: ``cute``, ``expanded``,
-        ``arch``, ``base`` or ``llvm``.
-        """
-        variant = self._run_variant()
-        return self._current().ir(stage) if variant is None else ir_of(variant, stage)
-
-    @property
-    def ptx(self) -> str:
-        """The PTX of that kernel."""
-        variant = self._run_variant()
-        return self._current().ptx if variant is None else compiled(variant).ptx
-
-    @property
-    def report(self) -> str:
-        """What ptxas says of that kernel: registers, spills."""
-        variant = self._run_variant()
-        return self._current().report if variant is None else compiled(variant).report
-
-    def _run_variant(self) -> Variant | None:
-        """Return the kernel of the last run where a traced epilogue is part of it, which its arrays say more of."""
+    def _shown(self) -> Variant:
+        """Return the kernel of the last run, or of :meth:`construct`: of a traced epilogue its arrays say more."""
         last = self._last
-        if self._traced is None or last is None or self._changed() or not last.launched:
-            return None
-        return last.launched[0].variant
-
-    def _current(self) -> GemmOperationUniversal:
-        return self._last.operation if self._last is not None and not self._changed() else self.construct()
-
-    def _changed(self) -> bool:
-        return self._last is not None and self._last.operation not in self._operations.values()
+        if last is None or (self.saved is None and last.operation not in self._operations.values()):
+            return self.construct().first()
+        return last.sources()[0] if self._traced is not None or self.saved is not None else last.operation.first()
 
     def __repr__(self) -> str:
         a, b, c, d = self.kinds
         return f"<Gemm A {a}; B {b}; C {c or 'none'}; D {d}>"
+
+
+def types_of(settings: Fields) -> dict[str, Any]:
+    """Return the arguments of a plan that say types and numbers, of its :meth:`Gemm.settings`."""
+    names = ("element_accumulator", "alpha", "beta", *[f"element_{n}" for n in "ABCD"])
+    layouts = {f"layout_{n}": layout for n, layout in zip("ABCD", settings["layouts"])}
+    if settings["element_C"] == "void":
+        layouts["layout_C"] = None
+    return {n: settings[n] for n in names} | layouts
 
 
 def _type(

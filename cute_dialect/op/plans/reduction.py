@@ -19,8 +19,8 @@ from cute_dialect.op.overlap import overlap, same_matrix
 from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.describe import TensorDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp
-from cute_dialect.op.plans.generators import ReduceConfig, Variant, compiled
-from cute_dialect.op.plans.launcher import Launcher
+from cute_dialect.op.plans.generators import ReduceConfig, Variant
+from cute_dialect.op.plans.operation_base import DescribedOperation
 from cute_dialect.op.plans.planned import Type, as_planned, new_like, of_shape, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.steps import Step, Workspace, reduction
@@ -28,14 +28,13 @@ from cute_dialect.op.plans.steps import Step, Workspace, reduction
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.interp import RunReport
     from cute_dialect.runtime.arrays import ArrayView
     from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["ReductionArguments", "ReductionOperation"]
 
 
-class ReductionOperation:
+class ReductionOperation(DescribedOperation):
     """``D = f(sum of parts, C)``.
 
     ``shape``, ``count``: taken as PyCUTLASS has them; our kernel has a tile of its own; ``C``: of C and D;
@@ -50,6 +49,7 @@ class ReductionOperation:
         element_workspace: object = "f32", element_compute: object = "f32",
         epilogue_functor: EpilogueFunctor | None = None, count: int = 1,
     ):  # fmt: skip
+        super().__init__()
         self.shape, self.count, self.C, self.D = tuple(shape), count, C, C
         self.element_workspace = element_name(element_workspace, "element_workspace")
         accumulator = element_name(element_accumulator, "element_accumulator")
@@ -59,12 +59,6 @@ class ReductionOperation:
                 f"{self.element_workspace}"
             )
         self.epilogue_functor = epilogue_functor or LinearCombination(C.element, 0, accumulator, element_compute)
-        self._launchers: dict[tuple[Variant, bool], Launcher] = {}
-
-    @property
-    def name(self) -> str:
-        """Names the kernel."""
-        return self.variants()[0].name
 
     def epilogue_type(self, alpha: float = 1.0, beta: float = 0.0, *arguments: float) -> OutputOp:
         """Return the numbers of a call."""
@@ -90,18 +84,6 @@ class ReductionOperation:
         numbers = ((1.0, 0.0), (0.5, 0.0), (0.5, 0.5))
         flipped = self.D.layout == "column"
         return [Variant(config, self.epilogue_functor.epilogue(*pair), flipped) for pair in numbers]
-
-    def launcher(self, variant: Variant, on_cpu: bool) -> Launcher:
-        """Return a compiled kernel with how it is called."""
-        found = self._launchers.get((variant, on_cpu))
-        if found is None:
-            found = Launcher(compiled(variant, cpu=on_cpu), variant.recipe())
-            self._launchers[variant, on_cpu] = found
-        return found
-
-    def run(self, arguments: ReductionArguments) -> RunReport | None:
-        """Launch it, or on the CPU run it and return the interpreter's report."""
-        return arguments.launch()
 
 
 class ReductionArguments(Arguments):

@@ -14,9 +14,13 @@ from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.planned import Kinds
+from cute_dialect.op.plans.recorded import Recorded
+from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.rows.known import KnownRows
 
 if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self
+
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.plans.arguments import Arguments
 
@@ -25,7 +29,7 @@ __all__ = ["Settings"]
 _SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
 
 
-class Settings:
+class Settings(Recorded):
     """The properties of a plan for operands of some ``kinds``; each that is set resets what was made with it.
 
     Raises OpError.
@@ -38,6 +42,7 @@ class Settings:
         self, kinds: Kinds, element_accumulator: object, element_compute: object, alpha: float, beta: float,
         chip: int | None, kernel_cc: int | None,
     ):  # fmt: skip
+        super().__init__()
         self.kinds = kinds
         if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
             raise DtypeError(f"{self.call}: expected element_compute of a float, got {element_compute!r}")
@@ -47,6 +52,7 @@ class Settings:
             raise UnsupportedError(f"{self.call}: expected kernel_cc of 80 or 90, got {self.chip}")
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
         self._activation, self._visitor = "", cast("Traced | Hook | None", None)
+        self._clamp = False
         self._traced: Traced | None = None
         """The visitor, traced; of a function at its last call."""
         self._visited: dict[str, object] | None = None
@@ -87,6 +93,46 @@ class Settings:
     def _reset(self) -> None:
         self._operations.clear()
         self._known.clear()
+        self._forget()
+
+    # ---------------------------------------------------------------------------------------------------------- as data
+
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data; of a function in the language its name alone."""
+        of_operands = {f"element_{name}": "void" if t is None else t.element for name, t in zip("ABCD", self.kinds)}
+        visitor = self._traced or self._visitor
+        return {
+            **of_operands, "element_accumulator": self._accumulator, "alpha": self._alpha, "beta": self._beta,
+            "kernel_cc": self.chip, "opclass": str(self._opclass), "math_operation": str(self._math_operation),
+            "activation": self._activation, "clamp": self._clamp,
+            "swizzling_functor": None if self._swizzle is None else list(self._swizzle),
+            "tile_description": None if self._tile is None else self._tile.to_json(),
+            "epilogue": visitor.to_json() if isinstance(visitor, Traced) else None,
+            "hook": "" if visitor is None or isinstance(visitor, Traced) else getattr(visitor, "__name__", "hook"),
+        }  # fmt: skip
+
+    def restored(self, settings: Fields) -> Self:
+        """Return the plan with what :meth:`settings` told besides elements and numbers."""
+        self._opclass = OpcodeClass(settings["opclass"])
+        self._math_operation = MathOperation(settings["math_operation"])
+        self._activation, self._clamp = settings["activation"], settings["clamp"]
+        swizzle, tile, epilogue = (settings[n] for n in ("swizzling_functor", "tile_description", "epilogue"))
+        self._swizzle = None if swizzle is None else Swizzle(*swizzle)
+        self._take({"tile": tile, "algorithm": settings.get("iterator_algorithm")})
+        self._traced = None if epilogue is None else Traced.from_json(epilogue)
+        self._visitor = _named(settings["hook"]) if settings["hook"] else self._traced
+        return self
+
+    def _take(self, choice: Fields) -> None:
+        tile = choice["tile"]
+        self._tile = None if tile is None else TileDescription.from_json(tile)
+        self._operations, self._known = {}, KnownRows()
+
+    def _functor(self) -> EpilogueFunctor:
+        """Return what becomes of the sums, where no epilogue is traced."""
+        return EpilogueFunctor(
+            self.kinds.d.element, 0, self._accumulator, clamp=self._clamp, activation=self._activation
+        )  # fmt: skip
 
     @property
     def alpha(self) -> float:
@@ -199,3 +245,13 @@ class Settings:
         """Wait for the last run; results in numpy arrays are then there."""
         if self._last is not None:
             self._last.sync()
+
+
+def _named(name: str) -> Hook:
+    """Return what stands for a function in the language that kernels of a folder have: its name finds them."""
+
+    def hook(value: Any, row: Any, column: Any) -> Any:
+        raise UnsupportedError(f"load: expected {name}, which only the kernels of the folder have")
+
+    hook.__name__ = name
+    return hook

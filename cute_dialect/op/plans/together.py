@@ -34,6 +34,7 @@ from cute_dialect.runtime.device_memory import host_bytes, is_writable, span
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
+    from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
     from cute_dialect.runtime.launch import CallOptions
 
@@ -127,6 +128,10 @@ class Matrices(Arguments):
         else:
             self.each = [Together(operation, found, D, stream, options, call)]
 
+    def sources(self) -> list[Variant]:
+        """Return the kernels that are launched."""
+        return [v for each in self.each for v in each.sources()]
+
     @property
     def launches(self) -> int:
         """How many launches there are."""
@@ -194,6 +199,10 @@ class Together(Arguments):
             self.options = options
         self._waits_for(x.d.device, 0)
         return None
+
+    def sources(self) -> list[Variant]:
+        """Return the kernels that are launched."""
+        return [self.operation.variant_for(self.operands, array=True)]
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launch."""

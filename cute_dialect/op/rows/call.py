@@ -41,9 +41,18 @@ class RowKernel(NamedTuple):
     args: tuple[Any, ...]
     host: str = "launch"
 
+    @property
+    def chip(self) -> str:
+        """The usual chip."""
+        return ""
+
     def text(self) -> str:
         """Return the kernel's file."""
         return self.make(*self.args)
+
+    def compiled(self, *, cpu: bool = False) -> CompiledModule:
+        """Return it compiled, for a GPU or for the interpreter."""
+        return library(self, cpu=cpu)
 
 
 _LIBRARIES = Libraries()
@@ -194,10 +203,14 @@ class RowCall:
             return nullcontext()
         return self._library.on(self._stream, self.gpu)
 
+    def module(self, kernel: RowKernel) -> CompiledModule:
+        """Return a compiled kernel, for where the arrays are."""
+        return library(kernel, cpu=self.cpu)
+
     def launch(self, kernel: RowKernel, *given: Any) -> None:
         """Launch a kernel on views, arrays and numbers; views of None are left out."""
         args = tuple([x for x in given if x is not None])
-        found = library(kernel, cpu=self.cpu).kernel(kernel.host)
+        found = self.module(kernel).kernel(kernel.host)
         report = found(*args, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:
             self._run["report"](report)

@@ -22,7 +22,6 @@ from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.plans import saved
 from cute_dialect.op.plans.arguments import Transfer
 from cute_dialect.op.plans.configure import described as describe
-from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.steps import partial_steps
 from cute_dialect.op.plans.tuning import tuned_plan
 from cute_dialect.runtime import driver as cuda
@@ -148,10 +147,11 @@ def read_only() -> np.ndarray:
     return found
 
 
-def kept(epilogue: Any = None) -> saved.SavedGemm:
+def kept() -> op.Gemm:
     """Return a plan as one is that was saved before it was run."""
-    f16 = Type("f16", "row")
-    return saved.SavedGemm(Path("nowhere"), Kinds(f16, f16, f16, f16), (1.0, 0.0), [], epilogue)
+    plan = op.Gemm(**F16)
+    plan.saved = saved.SavedKernels(Path("nowhere"), [], {})
+    return plan
 
 
 def summing() -> object:
@@ -160,14 +160,11 @@ def summing() -> object:
     def summed(accum: Any) -> Any:
         return {"D": accum, "rows": op.epilogue.sum(accum, -1)}
 
-    found = traced(summed)
     x = op.Gemm(**F16)
-    x.epilogue_visitor = found
-    operation = described(USUAL, visitor=found)
-    operands = x.arguments(A, B, **CPU).operands
-    variant = operation.variant_for(operands)
-    entry = saved.Entry("", variant.recipe(), 1.0, 0.0, ("", ""), False, (), saved.graph_name(operands))
-    return saved.SavedGemm(Path("nowhere"), kept().kinds, (1.0, 0.0), [entry], found).run(A, B, **CPU)
+    x.epilogue_visitor = traced(summed)
+    name = x.arguments(A, B, **CPU).sources()[0].name
+    x.saved = saved.SavedKernels(Path("nowhere"), [name], {})
+    return x.run(A, B, **CPU)
 
 
 def tuned(plan: op.Gemm, *arrays: Any, **more: Any) -> Do:
@@ -654,29 +651,31 @@ CALLS: list[Case] = [
         by_rows(96, tile_scheduler="split_k", parts=2),
     ),
     # Saved plans.
-    (op.LayoutError, "SavedGemm.run: expected A, got None", lambda: kept().run(None, B)),
-    (
-        op.EpilogueError,
-        "SavedGemm.run: expected no visitor_args, got bias",
-        lambda: kept().run(A, B, visitor_args={"bias": zeros(256)}, **CPU),
-    ),
-    (
-        op.UnsupportedError,
-        "SavedGemm.run: expected sums of something, as kernels of nothing are not saved, got alpha 0 or K 0",
-        lambda: kept().run(A, B, alpha=0.0, **CPU),
-    ),
+    (op.LayoutError, "Gemm.run: expected A, as the plan has none", lambda: kept().run(None, B)),
     (
         op.UnsupportedError,
         (
-            "SavedGemm.run: expected a call that is saved (there are ), got L, M, N, K of (1, 128, 256, 64): run "
-            "it before it is saved"
+            "Gemm.run: expected a call that is saved (there are ), got 128x256x64 by f16-f16-kn-64x16-c1w-q16: run "
+            "it before the plan is saved"
         ),
         lambda: kept().run(A, B, **CPU),
     ),
     (
         op.UnsupportedError,
-        "SavedGemm.run: expected a saved kernel combine-sum-f32-32, got none: run the plan before it is saved",
+        (
+            "Gemm.run: expected a call that is saved (there are f16-f16-kn-64x32-c1-q16-g-ba06b14791d8), got "
+            "128x256x64 by f16-f16-kn-64x32-c1-q16-g-ba06b14791d8, combine-sum-f32-32: run it "
+            "before the plan is saved"
+        ),
         summing,
+    ),
+    (
+        op.UnsupportedError,
+        (
+            "load: expected a call whose kernels are saved (), got one by f16-f16-kn-128x256-c2dw: run it before the "
+            "plan is saved"
+        ),
+        lambda: kept().ptx,
     ),
 ]
 
