@@ -78,7 +78,6 @@ class Conv2d(Settings):
         data_format: str = "NHWC", chip: int | None = None, kernel_cc: int | None = None,
     ):  # fmt: skip
         self.kind = str(known(ConvKind, kind, "kind"))
-        self.A, self.B, self.C, self.D = A, B, C, D
         self.group, self.mode, self.data_format = group, mode, data_format
         a = _element("A", A, element_A, element)
         b = _element("B", B, element_B, element)
@@ -91,7 +90,7 @@ class Conv2d(Settings):
         result = Type(cast(str, d), "row")
         kinds = Kinds(Type(a, of_a), Type(b, of_b), None if c is None else Type(c, "row"), result)
         self._algorithm: IteratorAlgorithm | None = None
-        super().__init__(kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
+        super().__init__((A, B, C, D), kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
 
     @property
     def iterator_algorithm(self) -> str | None:
@@ -106,19 +105,8 @@ class Conv2d(Settings):
         self._algorithm = found
         self._reset()
 
-    @property
-    def tile_description(self) -> TileDescription | None:
-        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
-        return self._tile
-
-    @tile_description.setter
-    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
-        if isinstance(value, Mapping):
-            value = (self._tile or self.tile_descriptions()[0]).replace(value)
-        if value is not None:
-            self._make(value, self._algorithm or IteratorAlgorithm.analytic)
-        self._tile = value
-        self._reset()
+    def _check_tile(self, td: TileDescription) -> None:
+        self._make(td, self._algorithm or IteratorAlgorithm.analytic)
 
     @staticmethod
     def output_size(
@@ -141,24 +129,12 @@ class Conv2d(Settings):
         a, b, c, d = self.kinds
         A, B = (TensorDescription(t.element, t.layout) for t in (a, b))
         C = TensorDescription("void" if c is None else c.element, "row")
-        visitor = self._traced or self._visitor
-        if visitor is not self._traced and is_of_sums(visitor):
-            raise EpilogueError(
-                "Conv2d: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
-            )
         made = Conv2dOperation(
             self.kind, algorithm, self.chip, td, A, B, C, StrideSupport.strided, self._functor(), self._swizzle,
-            visitor, D=TensorDescription(d.element, "row"), problems=problems,
+            self._known_visitor(), D=TensorDescription(d.element, "row"), problems=problems,
         )  # fmt: skip
         made.saved = self.saved
         return made
-
-    def where(self) -> dict[str, Any]:
-        """Return what kernels are chosen by: the GPU, what multiplies."""
-        from cute_dialect.op.choosing.ways import here
-
-        gpu, sms = here()
-        return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
 
     def asked_of(self, g: Geometry, algorithm: str | None = None) -> ConvAsked | None:
         """Return what a kernel with im2col loads is for; None where the plan's elements and instructions have none."""
@@ -295,11 +271,6 @@ class Conv2d(Settings):
 
     # --------------------------------------------------------------------------------------------------------- calls
 
-    def _given(self, A: object, B: object, C: object, D: object) -> tuple[object, object, object, object]:
-        """Return the arrays of a call, those of the plan where it has none."""
-        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
-        return a, b, c, d
-
     def _how(self, stride: object, padding: object, dilation: object, size: object) -> How:
         return How(stride, padding, dilation, self.group, self.mode, size, self.data_format)
 
@@ -323,7 +294,7 @@ class Conv2d(Settings):
         how: How, bias: object, visitor_args: Mapping[str, object] | None, stream: object, split_k: object,
         options: CallOptions,
     ) -> ConvArguments:  # fmt: skip
-        a, b, c, d = self._given(*arrays)
+        a, b, c, d = self._arrays(*arrays)
         split, on_cpu = Split.of(split_k), on_the_cpu(options)
         alpha, beta = numbers
         if is_of_sums(self._visitor):
@@ -392,7 +363,7 @@ class Conv2d(Settings):
         """Return what :meth:`run` computes, in numpy and f64, not rounded to D; D says no more than its shape."""
         from cute_dialect.op.conv_plans.reference import reference
 
-        a, b, c, d = self._given(A, B, C, D)
+        a, b, c, d = self._arrays(A, B, C, D)
         visitor = self._visitor if is_of_sums(self._visitor) else None
         args: Mapping[str, Any] = {}
         if visitor is not None:
@@ -434,7 +405,7 @@ class Conv2d(Settings):
         """Return which kernel computes a convolution of such arrays, or of such shapes, and why; see ``op.explain``."""
         from cute_dialect.op.conv_plans.report import explained
 
-        a, b, _, d = self._given(A, B, None, None)
+        a, b, _, d = self._arrays(A, B, None, None)
         return explained(self, a, b, d, self._how(stride, padding, dilation, size), Split.of(split_k))
 
     def _shown(self) -> Variant:

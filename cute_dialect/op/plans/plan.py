@@ -69,7 +69,6 @@ class Gemm(Settings):
         layout_D: object = None, element_accumulator: object = None, element_compute: object = "f32",
         alpha: float = 1.0, beta: float = 0.0, chip: int | None = None, kernel_cc: int | None = None,
     ):  # fmt: skip
-        self.A, self.B, self.C, self.D = A, B, C, D
         a = _type("A", A, element_A, element, layout_A, layout)
         b = _type("B", B, element_B, element, layout_B, layout)
         void = element_C == "void"
@@ -83,7 +82,7 @@ class Gemm(Settings):
         d = d._replace(element="f32") if d.element == "tf32" else d
         c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
         kinds = Kinds(a, b, None if void else c or d, d)
-        super().__init__(kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
+        super().__init__((A, B, C, D), kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
 
     def _check(self) -> None:
         """Raise OpError for what there is no kernel for."""
@@ -93,44 +92,20 @@ class Gemm(Settings):
 
     # --------------------------------------------------------------------------------------------------- operations
 
-    @property
-    def tile_description(self) -> TileDescription | None:
-        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
-        return self._tile
-
-    @tile_description.setter
-    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
-        if isinstance(value, Mapping):
-            value = (self._tile or self.tile_descriptions()[0]).replace(value)
-        if value is not None:
-            self._make(value)
-        self._tile = value
-        self._reset()
-
-    td = tile_description
+    def _check_tile(self, td: TileDescription) -> None:
+        self._make(td)
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
         """Return the operation of a tile.  Raises UnsupportedError."""
         a, b, c, d = self.kinds
         kinds = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
         A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in kinds)
-        visitor = self._traced or self._visitor
-        if visitor is not self._traced and is_of_sums(visitor):
-            raise EpilogueError(
-                "Gemm: expected op.epilogue.trace(function, examples), or a run before, which traces the function"
-            )
         made = GemmOperationUniversal(
-            self.chip, td, A, B, C, self._functor(), self._swizzle, visitor, D=TensorDescription(d.element, d.layout)
-        )
+            self.chip, td, A, B, C, self._functor(), self._swizzle, self._known_visitor(),
+            D=TensorDescription(d.element, d.layout),
+        )  # fmt: skip
         made.saved = self.saved
         return made
-
-    def where(self) -> dict[str, Any]:
-        """Return what kernels are chosen by: the GPU, what multiplies."""
-        from cute_dialect.op.choosing.ways import here
-
-        gpu, sms = here()
-        return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
 
     def operation_for(self, x: Operands) -> GemmOperationUniversal:
         """Return the operation that computes a call."""
@@ -203,11 +178,11 @@ class Gemm(Settings):
         self, call: str, A: object, B: object, C: object = None, D: object = None
     ) -> tuple[object, object, object, object]:  # fmt: skip
         """Return the arrays of a call, those of the plan where it has none.  Raises LayoutError without A or B."""
-        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
-        for name, array in (("A", a), ("B", b)):
+        found = self._arrays(A, B, C, D)
+        for name, array in zip("AB", found):
             if array is None:
                 raise LayoutError(f"{call}: expected {name}, as the plan has none")
-        return a, b, c, d
+        return found
 
     def _call(self, call: str, *given: Any) -> Arguments:
         """Return the arguments of a call, checked, with the operation that computes it; see :meth:`_arguments`."""
@@ -276,7 +251,7 @@ class Gemm(Settings):
         Batches are arrays of rank 3; A or B may be one for all.  Lists of matrices are equal products, of one launch.
         Raises OpError before anything is written.
         """
-        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), (A, B, C, D)))
+        a, b, c, d = self._arrays(A, B, C, D)
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
         factors = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
         found = again(self, self._known, a, b, c, d, *factors, bias) if usual else None

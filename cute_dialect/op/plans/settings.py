@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.op.elements import element_name
@@ -16,6 +17,7 @@ from cute_dialect.op.plans.functors import EpilogueFunctor, number
 from cute_dialect.op.plans.planned import Kinds
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.visiting import is_of_sums
 from cute_dialect.op.rows.known import KnownRows
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -39,10 +41,11 @@ class Settings(Recorded):
     """What messages call the plan."""
 
     def __init__(
-        self, kinds: Kinds, element_accumulator: object, element_compute: object, alpha: float, beta: float,
-        chip: int | None, kernel_cc: int | None,
+        self, arrays: Sequence[object], kinds: Kinds, element_accumulator: object, element_compute: object,
+        alpha: float, beta: float, chip: int | None, kernel_cc: int | None,
     ):  # fmt: skip
         super().__init__()
+        self.A, self.B, self.C, self.D = arrays
         self.kinds = kinds
         if element_name(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
             raise DtypeError(f"{self.call}: expected element_compute of a float, got {element_compute!r}")
@@ -89,6 +92,18 @@ class Settings(Recorded):
         if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
             x, y = ("tf32" if e == "f32" else e for e in (x, y))
         return Asked(x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation)
+
+    def where(self) -> dict[str, Any]:
+        """Return what kernels are chosen by: the GPU, what multiplies."""
+        from cute_dialect.op.choosing.ways import here
+
+        gpu, sms = here()
+        return {"gpu": gpu, "sms": sms, "opclass": str(self._opclass), "chip": self.chip}
+
+    def _arrays(self, *given: object) -> tuple[object, object, object, object]:
+        """Return the arrays A, B, C and D of a call, those of the plan where it has none."""
+        a, b, c, d = (own if x is None else x for own, x in zip((self.A, self.B, self.C, self.D), given))
+        return a, b, c, d
 
     def _reset(self) -> None:
         self._operations.clear()
@@ -170,6 +185,30 @@ class Settings(Recorded):
         self._tile = None
         self._reset()
 
+    def tile_descriptions(self) -> Sequence[TileDescription]:
+        """Return all tiles that there are kernels for, the usual one first; nothing is compiled."""
+        raise NotImplementedError
+
+    def _check_tile(self, td: TileDescription) -> None:
+        """Raise OpError for a tile that there is no kernel of."""
+        raise NotImplementedError
+
+    @property
+    def tile_description(self) -> TileDescription | None:
+        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
+        return self._tile
+
+    @tile_description.setter
+    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
+        if isinstance(value, Mapping):
+            value = (self._tile or self.tile_descriptions()[0]).replace(value)
+        if value is not None:
+            self._check_tile(value)
+        self._tile = value
+        self._reset()
+
+    td = tile_description
+
     @property
     def math_operation(self) -> str:
         """How elements are multiplied."""
@@ -240,6 +279,16 @@ class Settings(Recorded):
     def traced(self) -> Traced | None:
         """The epilogue that is traced; of a function that of the last call."""
         return self._traced
+
+    def _known_visitor(self) -> Traced | Hook | None:
+        """Return the epilogue of an operation.  Raises EpilogueError for a function that no call has traced yet."""
+        visitor = self._traced or self._visitor
+        if visitor is not self._traced and is_of_sums(visitor):
+            raise EpilogueError(
+                f"{self.call}: expected op.epilogue.trace(function, examples), or a run before, which traces the "
+                "function"
+            )
+        return visitor
 
     def sync(self) -> None:
         """Wait for the last run; results in numpy arrays are then there."""

@@ -7,18 +7,15 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from refused_calls import refuse_compiling
 
 from cute_dialect import op
-from cute_dialect.op import compiled
 from cute_dialect.runtime import driver as cuda
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("something is compiled")
-
-    monkeypatch.setattr(compiled, "by_name", refuse)
+    refuse_compiling(monkeypatch)
 
 
 def zeros(*shape: int, dtype: Any = np.float16) -> np.ndarray:

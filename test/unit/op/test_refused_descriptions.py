@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refused_calls import refuse_all
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.op import compiled
 from cute_dialect.op.choosing.choice import few_rows
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.plans import saved
@@ -24,22 +24,12 @@ from cute_dialect.op.plans.arguments import Transfer
 from cute_dialect.op.plans.configure import described as describe
 from cute_dialect.op.plans.steps import partial_steps
 from cute_dialect.op.plans.tuning import tuned_plan
-from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.binding import ReadOnlyError
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is compiled, and there is no GPU."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("something is compiled")
-
-    def no_driver() -> None:
-        raise cuda.NoGpuError("no driver")
-
-    monkeypatch.setattr(compiled, "by_name", refuse)
-    monkeypatch.setattr(cuda, "driver", no_driver)
+    refuse_all(monkeypatch)
 
 
 class Gpu:

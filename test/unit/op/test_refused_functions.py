@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 import pytest
+from refused_calls import refuse_all
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.op import compiled
 from cute_dialect.op.choosing import tuning, ways
 from cute_dialect.op.choosing.choice import Choice, Problem, decode
 from cute_dialect.op.choosing.model import costs_of
@@ -26,21 +26,11 @@ from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.epilogue.proxy import NoSuchAttribute
 from cute_dialect.op.grouped.call import _check_numbers
 from cute_dialect.op.grouped.choosing import ranked
-from cute_dialect.runtime import driver as cuda
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is compiled, and there is no GPU."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("something is compiled")
-
-    def no_driver() -> None:
-        raise cuda.NoGpuError("no driver")
-
-    monkeypatch.setattr(compiled, "by_name", refuse)
-    monkeypatch.setattr(cuda, "driver", no_driver)
+    refuse_all(monkeypatch)
 
 
 def zeros(*shape: int, dtype: Any = np.float16) -> np.ndarray:
