@@ -14,7 +14,10 @@ from cute_dialect.kernels.attention.config import HEADS
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["CALL", "CAUSAL", "LAYOUTS", "Form", "direction_of", "form_of", "is_readable", "numbers_of", "window_of"]
+__all__ = [
+    "CALL", "CAUSAL", "LAYOUTS", "Form", "check_rising", "direction_of", "form_of", "is_readable", "numbers_of",
+    "window_of",
+]  # fmt: skip
 
 CALL = "attention"
 """The function's name, in errors."""
@@ -161,13 +164,18 @@ def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longe
         if view.device >= 0:
             continue
         found = numbers_of(view)
-        if found[0] != 0 or found[-1] > rows or any(x > y for x, y in pairwise(found)):
-            raise ShapeError(f"{CALL}: expected {key} that rises from 0 to at most {rows}, got {found}")
+        check_rising(key, found, rows)
         if key == "cu_seqlens_q" and wanted is not None:
             most = max(y - x for x, y in pairwise(found))
             if most > wanted:
                 raise ShapeError(f"{CALL}: expected a max_seqlen_q of {most} at least, got {longest}")
     return q.shape[0] - 1, wanted
+
+
+def check_rising(key: str, begins: Sequence[int], rows: int) -> None:
+    """Raise ShapeError for beginnings of packed sequences that do not rise, or reach beyond the rows that there are."""
+    if begins[0] != 0 or begins[-1] > rows or any(x > y for x, y in pairwise(begins)):
+        raise ShapeError(f"{CALL}: expected {key} that rises from 0 to at most {rows}, got {list(begins)}")
 
 
 def numbers_of(view: ArrayView) -> list[int]:

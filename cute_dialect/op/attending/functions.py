@@ -16,13 +16,23 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.config import AttentionConfig
-from cute_dialect.op.attending.form import CALL, LAYOUTS, Form, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.attending.form import (
+    CALL,
+    LAYOUTS,
+    Form,
+    check_rising,
+    direction_of,
+    form_of,
+    is_readable,
+    window_of,
+)
 from cute_dialect.op.attending.ways import Way, way_of
-from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, DeviceError, LayoutError, UnsupportedError
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -93,12 +103,29 @@ def attended(
         CALL, arrays, device, ("cu_seqlens_q", "cu_seqlens_k"), ("bf16", "f16"), stream=stream, run=run,
     )  # fmt: skip
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element)
+    check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
-    if device is None and stream is None and not run:
+    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
         one.remember(_KNOWN, _read(q, k, v, *begins), _hashable(numbers), results, (0, 1) if lse else (0,), out)
     return tuple(results[:2]) if lse else results[0]
+
+
+def check_call(one: RowCall, form: Form) -> None:
+    """Raise DeviceError where there is no GPU for the call; with ``CUTE_OP_CHECK=1`` ShapeError for packed sequences in
+    a GPU's memory that do not rise, for which it waits.
+    """
+    if not one.cpu and one.x.device < 0:
+        from cute_dialect.runtime.driver import NoGpuError, driver
+
+        try:
+            driver()
+        except NoGpuError:
+            raise DeviceError(f'{one.name}: no GPU here: device="cpu" runs it on the interpreter') from None
+    if form.packed and one.x.device >= 0 and flag("CUTE_OP_CHECK", False):
+        for key, rows in (("cu_seqlens_q", form.queries), ("cu_seqlens_k", form.keys)):
+            check_rising(key, one.on_host(key), rows)
 
 
 def computed(one: RowCall, form: Form, way: Way) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.attending.form import Form, direction_of, form_of, is_readable, window_of
-from cute_dialect.op.attending.functions import computed
+from cute_dialect.op.attending.functions import check_call, computed
 from cute_dialect.op.attending.report import AttentionExplanation, explained_attention
 from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.elements import element_name
@@ -123,6 +123,7 @@ class Attention(Recorded):
     def _way(self, one: _Planned, longest: int | None) -> tuple[Form, Way]:
         """Return what a call computes, and how.  Raises OpError."""
         form, one.saved = self._form(one, longest), self.saved
+        check_call(one, form)
         return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
 
     def run(

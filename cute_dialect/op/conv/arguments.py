@@ -17,7 +17,7 @@ from cute_dialect.op.arrays import Where
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.order import channels_first, first, last, views_last
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
-from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.operands import check_activation
 from cute_dialect.op.overlap import overlap
@@ -73,8 +73,22 @@ class Given(NamedTuple):
     mode: str = "cross_correlation"
     data_format: object = None
     dtype: object = None
-    split_k: int | None = None
+    split_k: object = None
     kernel: object = None
+
+    @property
+    def parts(self) -> int:
+        """Blocks that share K, 0 for as many as are best.  Raises UnsupportedError."""
+        if self.split_k is None:
+            return 0
+        from cute_dialect.op.plans.steps import Split
+
+        found = Split.of(self.split_k)
+        if found.mode != "serial":
+            raise UnsupportedError(
+                f"split_k: expected parts, or (serial, parts), got {self.split_k!r}: op.Conv2d has others"
+            )
+        return found.parts
 
 
 class Known(NamedTuple):

@@ -202,7 +202,7 @@ def _launch(
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
-        asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.split_k or 0)
+        asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
         if apart:
             asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
         if given.kernel is not None:

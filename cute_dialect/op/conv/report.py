@@ -123,7 +123,7 @@ def explained(
     ready, turn = prepared(name, kind, rank, views, options, extras, library)
     gpu, sms = (gpu, 132) if gpu else here()
     g = ready.geometry
-    asked = Asked(g, ready.element, ready.output, parts=options.split_k or 0)
+    asked = Asked(g, ready.element, ready.output, parts=options.parts)
     made = Epilogue()
     if how.get("epilogue") is None:
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)

@@ -208,18 +208,19 @@ def _uploaded(call: str, name: str, x: Any, where: Where, like: ArrayView) -> Ar
 def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
     """Check a grouped product, and compute it."""
     name, library = call.name, call.library
-    if g.gather is not None:
-        views["a"] = _gathered(call, views["a"], views["gather"])
-    a, b = views["a"], views["b"]
+    a, b, numbers = views["a"], views["b"], views.get("gather")
+    rows = a.shape if numbers is None else _gathered_shape(name, a, numbers)
     of_groups = {n: views[n] for n in g.groups}
     s = shapes_of(
-        name, a.shape, b.shape, {n: x.shape for n, x in of_groups.items()},
+        name, rows, b.shape, {n: x.shape for n, x in of_groups.items()},
         views["out"].shape if "out" in views else None,
     )  # fmt: skip
     problem = problem_of(name, s, views, g, library.name == "torch")
     _check_operands(name, views)
     if g.begins is None and (call.where.cpu or settings.flag("CUTE_OP_CHECK", False)):
         check_groups(name, s, {n: _on_host(library, x) for n, x in of_groups.items()})
+        if numbers is not None:
+            _check_gather(name, a.shape[0], _on_host(library, numbers))
     traced = None
     if g.epilogue is not None:
         if not isinstance(g.alpha, int | float):
@@ -244,6 +245,8 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
                 library.native(x)[...] = 0
         return after.returned(result)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    if numbers is not None:
+        views["a"] = _gathered(call, a, numbers)
     a, b, out = views["a"], views["b"], views["out"]
     wgmma = not is_of_warps(problem, g.kernel, s.form)
     if wgmma and ((isinstance(g.alpha, int | float) and g.alpha == 0.0) or s.k == 0):
@@ -431,14 +434,26 @@ def _epilogue(
     return _After(Epilogue(graph=graph), given, tuple(others), found)
 
 
-def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
-    """Return rows of a, brought together by a kernel.  Raises ShapeError."""
+def _gathered_shape(name: str, a: ArrayView, numbers: ArrayView) -> tuple[int, int]:
+    """Return the extents of the rows of a that are multiplied.  Raises ShapeError."""
     if len(a.shape) != 2 or len(numbers.shape) != 1:
         raise ShapeError(
-            f"{call.name}: expected a matrix a and gather of rank 1, got {tuple(a.shape)} and {tuple(numbers.shape)}"
+            f"{name}: expected a matrix a and gather of rank 1, got {tuple(a.shape)} and {tuple(numbers.shape)}"
         )
     if 0 in (*a.shape, *numbers.shape):
-        raise ShapeError(f"{call.name}: expected rows to gather, got {tuple(numbers.shape)} of {tuple(a.shape)}")
+        raise ShapeError(f"{name}: expected rows to gather, got {tuple(numbers.shape)} of {tuple(a.shape)}")
+    return numbers.shape[0], a.shape[1]
+
+
+def _check_gather(name: str, rows: int, numbers: list[int]) -> None:
+    """Check which rows are multiplied.  Raises ShapeError."""
+    for i, n in enumerate(numbers):
+        if not 0 <= n < rows:
+            raise ShapeError(f"{name}: expected gather of rows 0 to {rows - 1}, got gather[{i}] = {n}")
+
+
+def _gathered(call: _Call, a: ArrayView, numbers: ArrayView) -> ArrayView:
+    """Return rows of a, brought together by a kernel."""
     item, k = numpy_dtype(a.dtype).itemsize, a.shape[1]
     a = a if a.strides[1] == 1 else copied(call.library, a, 1)
     shape = (numbers.shape[0], k)

@@ -163,6 +163,10 @@ class RowCall:
         """Return a copy of an array, without gaps."""
         return self._copied(self.views[key])
 
+    def on_host(self, key: str) -> list[int]:
+        """Return the integers of a vector, waiting for them where they are on a GPU."""
+        return [int(n) for n in self._library.native(self.views[key]).tolist()]
+
     def wrong_type(self, key: str, wanted: str) -> DtypeError:
         """Return the error of an array of another type than it must have."""
         return DtypeError(f"{self.name}: expected {key} of {wanted}, got {self.views[key].dtype}")

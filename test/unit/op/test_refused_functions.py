@@ -17,6 +17,7 @@ from refused_calls import refuse_all
 from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.op.attending.functions import check_call
 from cute_dialect.op.choosing import tuning, ways
 from cute_dialect.op.choosing.choice import Choice, Problem, decode
 from cute_dialect.op.choosing.model import costs_of
@@ -46,6 +47,7 @@ A8, B8 = zeros(128, 256, dtype=E4M3), zeros(256, 256, dtype=E4M3)
 ONE = zeros(1, dtype=np.float32)
 INDICES = zeros(4, dtype=np.int32)
 EXPERTS = zeros(4, 64, 40)
+IMAGE, FILTER, HEADS = zeros(2, 7, 7, 64), zeros(32, 3, 3, 64), zeros(1, 2, 8, 64)
 
 
 def call(function: Any, *arrays: Any, **more: Any) -> Do:
@@ -328,6 +330,36 @@ GROUPS: list[Case] = [
         grouped(gather=zeros(0, dtype=np.int32)),
     ),
     (
+        op.ShapeError,
+        "grouped_mm: expected gather of rows 0 to 127, got gather[2] = 128",
+        grouped(gather=np.array([5, 0, 128, -1], np.int32)),
+    ),
+    (
+        op.ShapeError,
+        "grouped_mm: expected rising offs, got offs[1] = 3 < offs[0] = 4",  # and nothing is gathered before
+        grouped(gather=INDICES, offs=np.array([4, 3, 4, 4], np.int32)),
+    ),
+    (
+        op.UnsupportedError,
+        "conv2d: split_k: expected at least 1 part, got 0",
+        call(op.conv2d, IMAGE, FILTER, split_k=("serial", 0)),
+    ),
+    (
+        op.UnsupportedError,
+        "conv2d: split_k: expected parts, or (serial, parts), got ('parallel', 2): op.Conv2d has others",
+        call(op.conv2d, IMAGE, FILTER, split_k=("parallel", 2)),
+    ),
+    (
+        op.DeviceError,
+        'attention: no GPU here: device="cpu" runs it on the interpreter',
+        lambda: op.attention(HEADS, HEADS, HEADS),
+    ),
+    (
+        op.DeviceError,
+        'Attention.run: no GPU here: device="cpu" runs it on the interpreter',
+        lambda: op.Attention(element="f16", head_size=64).run(HEADS, HEADS, HEADS),
+    ),
+    (
         op.UnsupportedError,
         (
             "grouped_mm: kernel: f16-f16-kn-128x128-c2bw computes no groups: expected a kernel whose blocks "
@@ -490,3 +522,22 @@ def test_tensors_are_refused() -> None:
         with pytest.raises(ValueError) as told:
             do()
         assert (type(told.value), str(told.value)) == (kind, message)
+
+
+def test_numbers_on_a_gpu_are_looked_at_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of numpy go to the GPU with ``CUTE_OP_CHECK=1`` only where groups and sequences rise."""
+    falling, begins = np.array([4, 64, 40, 128], np.int32), np.array([0, 5, 3], np.int32)
+
+    def product() -> None:
+        op.grouped_mm(A, EXPERTS, falling)
+
+    there = SimpleNamespace(name="attention", cpu=False, x=SimpleNamespace(device=0), on_host=lambda _: begins.tolist())
+    with pytest.raises(op.DeviceError, match="no GPU here"):
+        product()
+    form = SimpleNamespace(packed=True, queries=8, keys=8)
+    check_call(there, form)  # type: ignore[arg-type]
+    monkeypatch.setenv("CUTE_OP_CHECK", "1")
+    with pytest.raises(op.ShapeError, match=r"got offs\[2\] = 40 < offs\[1\] = 64"):
+        product()
+    with pytest.raises(op.ShapeError, match=r"cu_seqlens_q that rises from 0 to at most 8, got \[0, 5, 3\]"):
+        check_call(there, form)  # type: ignore[arg-type]
