@@ -67,9 +67,13 @@ def test_what_cannot_be_drawn() -> None:
     for drawn in ("(?,8):(8,1)", "!cute.nothing<x>", "!cute.layout<", "4:", "", "i32", '!cute.int_tuple<"4">'):
         picture = picture_of(drawn)
         assert not picture.table and (not picture.svg or "?" in drawn), drawn
-    tiled = '<"((32,4),(4,4)):((64,4),(16,1))">, tiler_mn = <"[16:1;128:1]">'
-    large = picture_of(f"!cute.tiled_copy<{ATOM}, layout_copy_tv = {tiled}>")
-    assert not large.svg and large.note == "Too large to be drawn here: `cute-explore FILE` draws it."
+
+
+def test_a_drawing_of_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cute_dialect.tools.lsp.pictures.MOST_BYTES", 1000)
+    large = picture_of('!cute.layout<"(8,8):(8,1)">')
+    assert not large.svg and large.table
+    assert large.note == "Too large to be drawn here: `cute-viz '(8,8):(8,1)' -o x.svg` draws it."
 
 
 def test_a_part_of_a_large_layout() -> None:
