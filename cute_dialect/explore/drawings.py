@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
     from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout
+    from cute_dialect.memory_types import Ptr
     from cute_dialect.viz.drawing import Drawing
 
 __all__ = ["Drawings", "Value", "drawing_of", "drawing_of_layout", "drawings_of", "layout_of"]
@@ -96,13 +97,30 @@ class _Album:
 
 
 def layout_of(type: Attribute) -> AnyLayout | None:
-    """Return the layout of a type of the core, if it has one."""
+    """Return the layout of a type of the core, if it has one; of a tensor with the swizzle of its pointer."""
     from cute_dialect.algebra.values import ComposedLayout, Layout
+    from cute_dialect.memory_types import MemRefType
 
+    if isinstance(type, MemRefType):
+        return _swizzled(type.data.ptr, type.layout)
     for found in (getattr(type, "layout", None), getattr(type, "data", None)):
         if isinstance(found, Layout | ComposedLayout):
             return found
     return None
+
+
+def _swizzled(p: Ptr, layout: AnyLayout) -> AnyLayout:
+    """Return a tensor's layout with the swizzle of its pointer, which acts on bytes, in elements; as it is where the
+    pointer may begin within a period of the swizzle.
+    """
+    from cute_dialect.algebra.values import ComposedLayout, Layout, Swizzle
+    from cute_dialect.memory_types import element_bits
+
+    s = p.swizzle
+    if s is None or s.shift < 0 or not isinstance(layout, Layout) or p.alignment % (1 << (s.bits + s.base + s.shift)):
+        return layout
+    base = s.base + 3 - (element_bits(p.element).bit_length() - 1)
+    return ComposedLayout(Swizzle(s.bits, base, s.shift), 0, layout) if base >= 0 else layout
 
 
 def drawing_of(type: Attribute) -> tuple[Drawing | None, str]:

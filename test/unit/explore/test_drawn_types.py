@@ -1,0 +1,45 @@
+"""What is drawn of a type: of a tensor, where its elements lie, with the swizzle of its pointer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from xdsl.parser import Parser
+
+from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.values import AnyLayout
+from cute_dialect.explore.drawings import drawing_of, layout_of
+from cute_dialect.ir.context import make_context
+
+
+def layout(text: str) -> AnyLayout:
+    """The layout that is drawn of a type."""
+    found = layout_of(Parser(make_context(), text).parse_type())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("element", "size", "swizzle"), [("f16", 2, "S<3,4,3>"), ("f32", 4, "S<2,4,3>"), ("i8", 1, "S<1,4,3>")]
+)
+def test_a_swizzle_of_the_pointer(element: str, size: int, swizzle: str) -> None:
+    """Bits 7 and up of the address in bytes go into bits 4 and up, as many as the swizzle has."""
+    shown = layout(f'!cute.memref<{element}, smem, align<1024>, {swizzle}, "(32,64):(64,1)">')
+    mask = (1 << int(swizzle[2])) - 1
+    for i, j in itertools.product(range(32), range(64)):
+        address = size * (64 * i + j)
+        assert size * evaluate((i, j), shown) == address ^ ((address >> 7 & mask) << 4)
+
+
+@pytest.mark.parametrize(
+    "options", ["gmem", "smem, align<1024>", "smem, align<512>, S<3,4,3>"], ids=["global", "plain", "anywhere"]
+)
+def test_others_are_as_they_are_written(options: str) -> None:
+    """A pointer that may begin within a period of its swizzle does not say where elements lie."""
+    assert str(layout(f'!cute.memref<f16, {options}, "(32,64):(64,1)">')) == "(32,64):(64,1)"
+
+
+def test_what_has_no_layout() -> None:
+    drawing, part = drawing_of(Parser(make_context(), '!cute.int_tuple<"4">').parse_type())
+    assert drawing is None and not part
