@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import sys
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ def on_a_terminal(
     """
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell has what it runs in the background ignore it
         more = {"TERM": "xterm", "COLUMNS": "100", "LINES": "24", "CUTE_PROGRESS": "", "CUTE_PROGRESS_JSON": ""}
         unset = ("NO_COLOR", "FORCE_COLOR")
         kept = {n: v for n, v in os.environ.items() if n not in unset}

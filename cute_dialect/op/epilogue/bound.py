@@ -74,7 +74,11 @@ class Bound(NamedTuple):
         """Raise LayoutError where a result shares memory with one of ``factors``, with another result (of which D is
         ``d``), or with an argument; but what is the same matrix, each of whose elements becomes one of D.
         """
-        results = {n: d if n == "D" else view_of(t) for n, t in self.results.items()}
+        launched = {
+            n: t if x.element != "e8m0" else _exponents(self.traced, n, t)
+            for (n, t), x in zip(self.results.items(), self.traced.graph.outputs)
+        }
+        results = {n: d if n == "D" else view_of(t) for n, t in launched.items()}
         plain = not self.traced.views
         for i, (name, view) in enumerate(results.items()):
             others = list(results.items())[:i] + (list(factors.items()) if name != "D" else [])

@@ -167,6 +167,7 @@ def test_a_kernel_of_another_convolution(launched: list[Any]) -> None:
 
 def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """With invented times: what is the fastest is taken from then on, also with what becomes of the sums."""
+    from cute_dialect.op.background import Prefetch
     from cute_dialect.op.choosing import choice, tuning
     from cute_dialect.op.choosing.timing import Sample
 
@@ -174,13 +175,9 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
     choice.tuned.cache_clear()
     compiled: list[str] = []
 
-    class Made:
-        def wait(self, timeout: Any = None) -> None:
-            del timeout
-
-    def prefetch(kernels: Any) -> Made:
+    def prefetch(kernels: Any) -> Prefetch:
         compiled.extend(k.name for k in kernels)
-        return Made()
+        return Prefetch(())
 
     def compare(contestants: Any, **_: Any) -> dict[str, Sample]:
         times = {name: 5.0 if "64x32-c1d" in name else 10.0 for name, _ in contestants}

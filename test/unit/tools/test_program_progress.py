@@ -69,7 +69,7 @@ def test_checking_and_exploring_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
 def test_interrupting_a_run() -> None:
     """The bar has the time left; after Ctrl-C it is gone, the cursor is there, and the status is 130."""
     code = "import sys; from cute_dialect.tools import cute_run; cute_run.main()"
-    command = ["-c", code, *OPTIONS, "--in", "4000x4000", "--in", "4000x4000"]
+    command = ["-c", code, *OPTIONS, "--check=race", "--in", "4000x4000", "--in", "4000x4000"]
     written, status = on_a_terminal(command, interrupt_at=" left")
     assert status == 130 and "/8000 blocks" in written and " lane-ops/s" in written
     after = written[written.index("^C") :]
