@@ -14,14 +14,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from cute_dialect.op.dtypes import torch_name
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
 from cute_dialect.runtime.call_options import device_number
 
-__all__ = ["Library", "Where", "aligned_strides", "read_all"]
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.runtime.driver import Driver
+
+__all__ = ["Library", "Where", "aligned_strides", "gpu_here", "read_all"]
 
 # --------------------------------------------------------------------------------------------------------- libraries
 
@@ -159,6 +162,19 @@ class Where(NamedTuple):
     gpu: int
 
 
+def gpu_here(call: str = "") -> Driver:
+    """Return the driver of the GPUs here; ``call``: who asks.  Raises DeviceError where there is none, before anything
+    is compiled or copied.
+    """
+    from cute_dialect.runtime.driver import NoGpuError, driver
+
+    try:
+        return driver()
+    except NoGpuError:
+        who = f"{call}: " if call else ""
+        raise DeviceError(f'{who}no GPU here: device="cpu" runs it on the interpreter') from None
+
+
 def read_all(
     call: str, arrays: Mapping[str, Any], device: object = None, stream: object = None
 ) -> tuple[Where, dict[str, ArrayView]]:
@@ -211,12 +227,7 @@ def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cp
         if view.device >= 0:
             raise DeviceError(f'{call}: expected {name} on the CPU for device="cpu", got one on {_place(view)}')
     elif view.device < 0 and view.library != "numpy":
-        from cute_dialect.runtime.driver import CudaError, driver
-
-        try:
-            driver()
-        except CudaError:
-            raise DeviceError(f'{call}: no GPU here: device="cpu" runs it on the interpreter') from None
+        gpu_here(call)
         raise DeviceError(
             f"{call}: expected {name} on a GPU, got one on the CPU: {name}.cuda() is there, "
             'device="cpu" runs it on the interpreter'

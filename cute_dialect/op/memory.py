@@ -136,10 +136,10 @@ _SIZES = [0, 0]
 
 @cache
 def pool_of(device: int) -> Pool:
-    """Return the memory of a GPU.  Raises NoGpuError."""
-    from cute_dialect.runtime.driver import driver
+    """Return the memory of a GPU.  Raises DeviceError where there is none."""
+    from cute_dialect.op.arrays import gpu_here
 
-    pool = Pool(driver(), device, *_SIZES)
+    pool = Pool(gpu_here(), device, *_SIZES)
     _POOLS.append(pool)
     return pool
 

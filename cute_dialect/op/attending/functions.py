@@ -27,7 +27,7 @@ from cute_dialect.op.attending.form import (
     window_of,
 )
 from cute_dialect.op.attending.ways import Way, way_of
-from cute_dialect.op.errors import AlignmentError, DeviceError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.op.rows.known import KnownRows
@@ -116,13 +116,7 @@ def check_call(one: RowCall, form: Form) -> None:
     """Raise DeviceError where there is no GPU for the call; with ``CUTE_OP_CHECK=1`` ShapeError for packed sequences in
     a GPU's memory that do not rise, for which it waits.
     """
-    if not one.cpu and one.x.device < 0:
-        from cute_dialect.runtime.driver import NoGpuError, driver
-
-        try:
-            driver()
-        except NoGpuError:
-            raise DeviceError(f'{one.name}: no GPU here: device="cpu" runs it on the interpreter') from None
+    one.check_gpu()
     if form.packed and one.x.device >= 0 and flag("CUTE_OP_CHECK", False):
         for key, rows in (("cu_seqlens_q", form.queries), ("cu_seqlens_k", form.keys)):
             check_rising(key, one.on_host(key), rows)

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.choosing.choice import Choice, Problem, tuned
 from cute_dialect.op.choosing.model import Costs, best, costs_of, ranked, tell_clusters
 from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
-from cute_dialect.op.errors import DeviceError, DtypeError, OpError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
 from cute_dialect.op.fused import Matrix, folds
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import bias_mode
-from cute_dialect.runtime.driver import CudaError, driver
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
@@ -252,10 +252,7 @@ def gpu_of(number: int) -> tuple[str, int]:
     """
     from cute_dialect.runtime.occupancy import clusters_at_once
 
-    try:
-        gpu = driver()
-    except CudaError:
-        raise DeviceError('no GPU here: device="cpu" runs it on the interpreter') from None
+    gpu = gpu_here()
     major, minor = gpu.capability(number)
     if major != 9:
         raise UnsupportedError(

@@ -36,7 +36,7 @@ def tuned_convolution(
     import torch
 
     name = function.__name__
-    arrays = [x for x in given if isinstance(x, torch.Tensor)] + [x for x in given if not hasattr(x, "__iter__")]
+    arrays = [x for x in given if not isinstance(x, list | tuple)]  # without the size of a result
     tuning.check_place(*arrays[:2])
     found = explained(name, given, call)
     if found.config is None or found.copies:

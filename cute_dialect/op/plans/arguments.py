@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.memory import pool_of
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
@@ -43,7 +44,7 @@ class Arguments:
         self, operation: GemmOperationUniversal, operands: Operands, D: Any, stream: object, options: CallOptions,
         split: Split = ALONE, call: str = "GemmArguments", results: Mapping[str, Any] | None = None,
     ):  # fmt: skip
-        self.operation, self.operands, self.D, self.split = operation, operands, D, split
+        self.operation, self.operands, self.D, self.split, self.call = operation, operands, D, split, call
         self.results: dict[str, Any] = {"D": D, **(results or {})}
         """D, and what else a traced epilogue gives, by name."""
         if operation.by_tma:
@@ -85,7 +86,7 @@ class Arguments:
         x, options = self.operands, self.options
         if self.on_cpu:
             return self._launch(x, None)
-        check_gpu(self.operation, x)
+        check_gpu(self.call, self.operation, x)
         if x.d.device < 0:
             self._transfer = Transfer(x, options.get("device"))
             self.options, x = _without_device(options), self._transfer.operands
@@ -111,7 +112,7 @@ class Arguments:
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if self.operands.d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        check_gpu(self.operation, self.operands)
+        check_gpu(self.call, self.operation, self.operands)
         return self.bound(self.steps(self.operands))
 
     def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
@@ -347,17 +348,13 @@ def on_the_cpu(options: CallOptions) -> bool:
     return str(options.get("device")) == "cpu"
 
 
-def check_gpu(operation: GemmOperationUniversal, x: Operands) -> None:
+def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
     """Raise DeviceError where there is no GPU, UnsupportedError where it lacks the operation's instructions."""
-    from cute_dialect.runtime.driver import NoGpuError, driver
-
-    try:
-        major, minor = driver().capability(max(0, x.d.device))
-    except NoGpuError as e:
-        raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
+    major, minor = gpu_here(call).capability(max(0, x.d.device))
     if operation.needs_hopper and (major, minor) != (9, 0):
         raise UnsupportedError(
-            f'expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, device="cpu" anywhere'
+            f"{call}: expected a GPU of sm_90 (wgmma), got sm_{major}{minor}: kernel_cc=80 runs on it, "
+            'device="cpu" anywhere'
         )
 
 
@@ -371,12 +368,8 @@ class Transfer:
     def __init__(self, x: Operands, device: object = None):
         from cute_dialect.runtime.call_options import device_number
         from cute_dialect.runtime.device_memory import Staged
-        from cute_dialect.runtime.driver import NoGpuError, driver
 
-        try:
-            gpu = driver()
-        except NoGpuError as e:
-            raise DeviceError(f'no GPU here: device="cpu" runs it on the interpreter ({e})') from None
+        gpu = gpu_here()
         number = 0 if device is None else device_number(cast(Any, device)) or 0
         found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
         found |= {f"operand {i}": v for i, v in enumerate(x.behind) if isinstance(v, ArrayView)}

@@ -121,7 +121,7 @@ class GroupArguments(Arguments):
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
         first = self.found[0].d
         if not self.on_cpu:
-            check_gpu(self.operation, self.found[0])
+            check_gpu(self.call, self.operation, self.found[0])
         self.kernels = []
         if not any(self.sizes):
             return None
@@ -216,7 +216,7 @@ class GroupArguments(Arguments):
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if self.found[0].d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        check_gpu(self.operation, self.found[0])
+        check_gpu(self.call, self.operation, self.found[0])
         calls = (
             [kernel.bind(*given) for kernel, _, given in self._calls(self._laid(self.found))] if any(self.sizes) else []
         )

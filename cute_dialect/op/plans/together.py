@@ -178,7 +178,7 @@ class Together(Arguments):
     def launch(self) -> RunReport | None:
         """Launch and wait for nothing; on the CPU, run and return the interpreter's report."""
         if not self.on_cpu:
-            check_gpu(self.operation, self.found[0])
+            check_gpu(self.call, self.operation, self.found[0])
         if self.found[0].d.device >= 0:
             x = joined(self.found)
             raw = stream_of(self.stream, (self.found[0].d,))
@@ -212,7 +212,7 @@ class Together(Arguments):
         """Return what launches on these operands, which are on a GPU, and does no more."""
         if self.found[0].d.device < 0:
             raise DeviceError("bind: expected arrays in GPU memory, got one in CPU memory")
-        check_gpu(self.operation, self.found[0])
+        check_gpu(self.call, self.operation, self.found[0])
         x = joined(self.found)
         return self.bound(self.steps(x))
 

@@ -16,7 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.row_config import BITS
-from cute_dialect.op.arrays import read_all
+from cute_dialect.op.arrays import gpu_here, read_all
 from cute_dialect.op.compiled import Libraries, by_name
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.product import options_of
@@ -207,6 +207,11 @@ class RowCall:
             return nullcontext()
         return self._library.on(self._stream, self.gpu)
 
+    def check_gpu(self) -> None:
+        """Raise DeviceError where the arrays are to be copied to a GPU, and there is none."""
+        if not self.cpu and self.x.device < 0:
+            gpu_here(self.name)
+
     def module(self, kernel: RowKernel) -> CompiledModule:
         """Return a compiled kernel, for where the arrays are."""
         return library(kernel, cpu=self.cpu)
@@ -214,6 +219,7 @@ class RowCall:
     def launch(self, kernel: RowKernel, *given: Any) -> None:
         """Launch a kernel on views, arrays and numbers; views of None are left out."""
         args = tuple([x for x in given if x is not None])
+        self.check_gpu()
         found = self.module(kernel).kernel(kernel.host)
         report = found(*args, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:

@@ -194,7 +194,7 @@ BAD: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.mm_array(A[:2], B[:2], [SHARED[:, :32], SHARED[:, 8:]], device="cpu")),
     (op.UnsupportedError, "mm_array: there is no kernel of two-level sums of matrices that lie anywhere yet",
      lambda: op.mm_array(A, B, math="promote", device="cpu")),
-    (op.DeviceError, "no GPU here", lambda: op.mm_array(A, B)),
+    (op.DeviceError, "mm_array: no GPU here", lambda: op.mm_array(A, B)),
     (op.ShapeError, "mm_array: expected matrices in lists, got shapes (1, 16, 24) and (24, 32)",
      lambda: op.mm_array([A[0][None]], B[:1], epilogue=lambda accum: accum, device="cpu")),
     (op.EpilogueError, "mm_array: expected epilogue alone (it has all of alpha, c, bias, activation), got alpha too",

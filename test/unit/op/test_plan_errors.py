@@ -134,7 +134,8 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      run(op.Gemm(**F16), A, B, split_k=("some", 2))),
     (op.UnsupportedError, "split_k: there is no kernel of stream-K for this tile yet",
      run(op.Gemm(**F16), zeros(3, 8, 8), zeros(3, 8, 8), split_k="stream")),
-    (op.DeviceError, 'no GPU here: device="cpu" runs it on the interpreter', lambda: op.Gemm(**F16).run(A, B)),
+    (op.DeviceError, 'Gemm.run: no GPU here: device="cpu" runs it on the interpreter',
+     lambda: op.Gemm(**F16).run(A, B)),
     (op.DeviceError, "bind: expected arrays in GPU memory, got one in CPU memory",
      lambda: op.Gemm(**F16).bind(A, B, None, zeros(128, 256))),
     # Plans: properties.
@@ -218,5 +219,5 @@ def test_a_gpu_without_wgmma(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(op.UnsupportedError) as told:
         op.Gemm(**F16).run(A, B)
     assert str(told.value) == (
-        'expected a GPU of sm_90 (wgmma), got sm_86: kernel_cc=80 runs on it, device="cpu" anywhere'
+        'Gemm.run: expected a GPU of sm_90 (wgmma), got sm_86: kernel_cc=80 runs on it, device="cpu" anywhere'
     )  # fmt: skip

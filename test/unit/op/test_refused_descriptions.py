@@ -579,7 +579,7 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        'no GPU here: device="cpu" runs it on the interpreter (no driver)',
+        'no GPU here: device="cpu" runs it on the interpreter',
         lambda: Transfer(op.Gemm(**F16).arguments(A, B, **CPU).operands),
     ),
     (

@@ -531,7 +531,13 @@ def test_numbers_on_a_gpu_are_looked_at_where_that_is_wanted(monkeypatch: pytest
     def product() -> None:
         op.grouped_mm(A, EXPERTS, falling)
 
-    there = SimpleNamespace(name="attention", cpu=False, x=SimpleNamespace(device=0), on_host=lambda _: begins.tolist())
+    there = SimpleNamespace(
+        name="attention",
+        cpu=False,
+        check_gpu=lambda: None,
+        x=SimpleNamespace(device=0),
+        on_host=lambda _: begins.tolist(),
+    )
     with pytest.raises(op.DeviceError, match="no GPU here"):
         product()
     form = SimpleNamespace(packed=True, queries=8, keys=8)

@@ -1,0 +1,138 @@
+"""Without a GPU all public functions and plans say so, of arrays that would go there, before anything is compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op, pipelines
+from cute_dialect.op.choosing import ways
+from cute_dialect.pipelines import on_demand
+from cute_dialect.runtime import driver as cuda
+
+A, B, ROWS = np.ones((32, 64), np.float16), np.ones((64, 48), np.float16), np.ones((8, 16), np.float32)
+EXPERTS, OFFS = np.ones((2, 64, 48), np.float16), np.array([16, 32], np.int32)
+A8, B8 = A.astype(ml_dtypes.float8_e4m3fn), np.ones((48, 64), ml_dtypes.float8_e4m3fn).T
+EXPERTS8, ONE = np.ones((2, 48, 64), ml_dtypes.float8_e4m3fn).swapaxes(1, 2), np.ones((1,), np.float32)
+HEADS, TARGETS = np.ones((1, 2, 64, 64), np.float16), np.zeros((8,), np.int64)
+
+
+def doubled(x: Any) -> Any:
+    """Return twice an element."""
+    return x + x
+
+
+def images(rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return an image and filters whose convolution, padded by 1, is like the image."""
+    return np.ones((1, *[8] * rank, 16), np.float16), np.ones((16, *[3] * rank, 16), np.float16)
+
+
+def convolutions(rank: int) -> dict[str, Callable[[], object]]:
+    """Return the calls of convolutions of a rank."""
+    x, f = images(rank)
+    name = f"conv{rank}d"
+    return {
+        name: lambda: getattr(op, name)(x, f, padding=1),
+        f"{name}_input": lambda: getattr(op, f"{name}_input")(x.shape, f, x, padding=1),
+        f"{name}_weight": lambda: getattr(op, f"{name}_weight")(x, f.shape, x, padding=1),
+    }
+
+
+CALLS: dict[str, Callable[[], object]] = {
+    "mm": lambda: op.mm(A, B),
+    "addmm": lambda: op.addmm(B[0], A, B),
+    "linear": lambda: op.linear(A, B.T),
+    "bmm": lambda: op.bmm(A[None], B[None]),
+    "baddbmm": lambda: op.baddbmm(B[0], A[None], B[None]),
+    "matmul": lambda: op.matmul(A, B),
+    "mm_array": lambda: op.mm_array([A], [B]),
+    "int_mm": lambda: op.int_mm(A.astype(np.int8), B.astype(np.int8)),
+    "grouped_mm": lambda: op.grouped_mm(A, EXPERTS, OFFS),
+    "scaled_mm": lambda: op.scaled_mm(A8, B8, ONE, ONE),
+    "scaled_grouped_mm": lambda: op.scaled_grouped_mm(A8, EXPERTS8, ONE, ONE, OFFS),
+    **convolutions(1),
+    **convolutions(2),
+    **convolutions(3),
+    "attention": lambda: op.attention(HEADS, HEADS, HEADS),
+    "softmax": lambda: op.softmax(ROWS),
+    "log_softmax": lambda: op.log_softmax(ROWS),
+    "rms_norm": lambda: op.rms_norm(ROWS),
+    "layer_norm": lambda: op.layer_norm(ROWS, residual=ROWS),
+    "sum": lambda: op.sum(ROWS),
+    "mean": lambda: op.mean(ROWS),
+    "max": lambda: op.max(ROWS),
+    "logsumexp": lambda: op.logsumexp(ROWS),
+    "cross_entropy": lambda: op.cross_entropy(ROWS, TARGETS, ROWS[0]),
+    "transpose": lambda: op.transpose(ROWS),
+    "elementwise": lambda: op.elementwise(doubled)(ROWS),
+    "add": lambda: op.add(ROWS, 1.0),
+    "sub": lambda: op.sub(ROWS, ROWS),
+    "mul": lambda: op.mul(ROWS, ROWS),
+    "div": lambda: op.div(ROWS, ROWS),
+}
+PLANS: dict[str, Callable[[], object]] = {
+    "Gemm": lambda: op.Gemm(element="f16", layout="row").run(A, B),
+    "Gemm of several": lambda: op.Gemm(element="f16", layout="row").run([A, A], [B, B]),
+    "GroupedGemm": lambda: op.GroupedGemm(element="f16", layout="row").run([A], [B]),
+    "GroupedGemm of groups": lambda: op.GroupedGemm(element="f16", layout="row").run(A, EXPERTS, offs=OFFS),
+    "Conv2d": lambda: op.Conv2d("fprop", element="f16").run(*images(2), padding=1),
+    "Conv2dFprop": lambda: op.Conv2dFprop(element="f16").run(*images(2), padding=1),
+    "Conv2dDgrad": lambda: op.Conv2dDgrad(element="f16").run(*images(2), padding=1),
+    "Conv2dWgrad": lambda: op.Conv2dWgrad(element="f16").run(
+        images(2)[0], images(2)[0], size=images(2)[1].shape, padding=1
+    ),
+    "Attention": lambda: op.Attention(element="f16", head_size=64).run(HEADS, HEADS, HEADS),
+}
+COMPUTE_NOTHING = {
+    "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "tune",
+    "gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh",
+}  # fmt: skip
+"""Public functions that take no arrays to compute with; ``tune`` takes those of torch on a GPU alone."""
+
+
+@pytest.fixture(autouse=True)
+def nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """There is no GPU, and nothing is compiled."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise AssertionError("something is compiled")
+
+    def none() -> None:
+        raise cuda.NoGpuError("no driver")
+
+    monkeypatch.setattr(pipelines, "compile", failing)
+    monkeypatch.setattr(on_demand, "compile_on_demand", failing)
+    monkeypatch.setattr(cuda, "driver", none)
+    ways.gpu_of.cache_clear()
+    yield
+    ways.gpu_of.cache_clear()
+
+
+def test_all_functions_and_plans_are_asked() -> None:
+    public = {n: getattr(op, n) for n in dir(op)}
+    functions = {n for n, x in public.items() if inspect.isfunction(x) or isinstance(x, op.Elementwise)}
+    assert functions - COMPUTE_NOTHING == set(CALLS)
+    plans = {n for n, x in public.items() if inspect.isclass(x) and hasattr(x, "run") and hasattr(x, "of_settings")}
+    assert plans == {name.partition(" ")[0] for name in PLANS}
+
+
+@pytest.mark.parametrize("name", [*CALLS, *PLANS])
+def test_no_gpu(name: str) -> None:
+    with pytest.raises(op.DeviceError) as told:
+        (CALLS | PLANS)[name]()
+    who, said = str(told.value).split(": ", 1)
+    assert said == 'no GPU here: device="cpu" runs it on the interpreter'
+    assert who
+
+
+def test_no_gpu_for_a_tensor_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    a = torch.zeros(64, 64).half()
+    for call in (lambda: op.mm(a, a), lambda: op.softmax(a)):
+        with pytest.raises(op.DeviceError, match=r'^(mm|softmax): no GPU here: device="cpu" runs it'):
+            call()
