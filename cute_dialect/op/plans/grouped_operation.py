@@ -37,8 +37,6 @@ from cute_dialect.op.plans.planned import Kinds
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import Kernel
 
-    pass
-
 __all__ = ["GemmOperationGrouped"]
 
 

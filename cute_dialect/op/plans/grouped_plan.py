@@ -39,9 +39,9 @@ from cute_dialect.op.plans.plan import Gemm, types_of
 from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.problems import extents_of, tiles_of
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.reference import reference
 from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.settings import Tiled
 from cute_dialect.op.plans.stages import Source, ir_of
 from cute_dialect.op.plans.visiting import is_of_sums
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["GroupedGemm"]
 
 
-class GroupedGemm(Recorded):
+class GroupedGemm(Tiled):
     """``D_g = activation(alpha * A_g B_g + beta * C_g + bias_g)`` for operands of planned elements and layouts.
 
     The arguments are those of :class:`~cute_dialect.op.plans.plan.Gemm`; ``A`` to ``D`` may be lists, whose first
@@ -82,7 +82,6 @@ class GroupedGemm(Recorded):
             self._one = Gemm(*first, **types, kernel_cc=80)
         self._mode = SchedulerMode.Device
         self.precompute_mode = precompute_mode
-        self._tile: TileDescription | None = None
         self._operations: dict[object, GemmOperationGrouped] = {}
         self._last: GroupArguments | CutArguments | None = None
 
@@ -185,19 +184,9 @@ class GroupedGemm(Recorded):
     def epilogue_visitor(self, value: Traced | Hook | None) -> None:
         self._change("epilogue_visitor", value)
 
-    @property
-    def tile_description(self) -> TileDescription | None:
-        """The tile; None for what is chosen for each call.  A dict changes fields of the usual one."""
-        return self._tile
-
-    @tile_description.setter
-    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
-        if isinstance(value, Mapping):
-            value = (self._tile or self.tile_descriptions()[0]).replace(value)
-        if value is not None and value.kernel is None:
-            self._make(value)
-        self._tile = value
-        self._forget()
+    def _check_tile(self, td: TileDescription) -> None:
+        if td.kernel is None:
+            self._make(td)
 
     def activations(self) -> list[str]:
         """Return the names of activations."""

@@ -1,6 +1,6 @@
 """What a plan is told besides its arrays: numbers, how is multiplied, what becomes of the sums, who takes which tile.
 
-:class:`Settings` is the base of plans of products and of convolutions.
+:class:`Settings` is the base of plans of products and of convolutions, :class:`Tiled` of lists of products too.
 """
 
 from __future__ import annotations
@@ -26,12 +26,48 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.gemm.epilogue import Hook
     from cute_dialect.op.plans.arguments import Arguments
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "Tiled"]
 
 _SUMS = {"i8": "i32", "ui8": "i32", "f64": "f64"}
 
 
-class Settings(Recorded):
+class Tiled(Recorded):
+    """A plan of kernels that have tiles: of one that is said, or of what is chosen for each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tile: TileDescription | None = None
+
+    def _reset(self) -> None:
+        """Forget what was made with other settings."""
+        raise NotImplementedError
+
+    def tile_descriptions(self) -> Sequence[TileDescription]:
+        """Return all tiles that there are kernels for, the usual one first; nothing is compiled."""
+        raise NotImplementedError
+
+    def _check_tile(self, td: TileDescription) -> None:
+        """Raise OpError for a tile that there is no kernel of."""
+        raise NotImplementedError
+
+    @property
+    def tile_description(self) -> TileDescription | None:
+        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
+        return self._tile
+
+    @tile_description.setter
+    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
+        if isinstance(value, Mapping):
+            value = (self._tile or self.tile_descriptions()[0]).replace(value)
+        if value is not None:
+            self._check_tile(value)
+        self._tile = value
+        self._reset()
+
+    td = tile_description
+
+
+class Settings(Tiled):
     """The properties of a plan for operands of some ``kinds``; each that is set resets what was made with it.
 
     Raises OpError.
@@ -60,7 +96,6 @@ class Settings(Recorded):
         """The visitor, traced; of a function at its last call."""
         self._visited: dict[str, object] | None = None
         self._swizzle: Swizzle | None = None
-        self._tile: TileDescription | None = None
         self._math_operation = MathOperation.multiply_add
         self._opclass = OpcodeClass.Simt if kinds.a.element == "f32" else OpcodeClass.TensorOp
         self._accumulator = (
@@ -184,30 +219,6 @@ class Settings(Recorded):
             raise
         self._tile = None
         self._reset()
-
-    def tile_descriptions(self) -> Sequence[TileDescription]:
-        """Return all tiles that there are kernels for, the usual one first; nothing is compiled."""
-        raise NotImplementedError
-
-    def _check_tile(self, td: TileDescription) -> None:
-        """Raise OpError for a tile that there is no kernel of."""
-        raise NotImplementedError
-
-    @property
-    def tile_description(self) -> TileDescription | None:
-        """The tile; None for what is chosen for each problem.  A dict changes fields of the usual one."""
-        return self._tile
-
-    @tile_description.setter
-    def tile_description(self, value: TileDescription | Mapping[str, object] | None) -> None:
-        if isinstance(value, Mapping):
-            value = (self._tile or self.tile_descriptions()[0]).replace(value)
-        if value is not None:
-            self._check_tile(value)
-        self._tile = value
-        self._reset()
-
-    td = tile_description
 
     @property
     def math_operation(self) -> str:
