@@ -192,6 +192,9 @@ from cute_dialect.op.plans.reduction import (
     ReductionArguments as ReductionArguments,
     ReductionOperation as ReductionOperation,
 )
+from cute_dialect.op.plans.scaled_plan import (
+    ScaledGemm as ScaledGemm,
+)
 from cute_dialect.op.plans.saved import (
     load as load,
 )

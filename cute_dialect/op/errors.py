@@ -10,6 +10,9 @@ cute_dialect.op.errors.ShapeError: mm: expected out of (128, 256), got (128, 255
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 __all__ = [
     "AlignmentError",
     "DeviceError",
@@ -19,6 +22,7 @@ __all__ = [
     "OpError",
     "ShapeError",
     "UnsupportedError",
+    "named",
 ]
 
 
@@ -52,3 +56,15 @@ class DeviceError(OpError):
 
 class EpilogueError(OpError):
     """Report what cannot become of the sums: activations, hooks, traced epilogues and their arguments."""
+
+
+@contextmanager
+def named(call: str, *others: str) -> Generator[None]:
+    """Let errors that begin with the name of what a call is made of be those of the call."""
+    try:
+        yield
+    except OpError as e:
+        name, colon, said = str(e).partition(":")
+        if colon and name in others:
+            raise type(e)(f"{call}:{said}") from None
+        raise

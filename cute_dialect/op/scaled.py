@@ -11,7 +11,9 @@ Scales of blocks of 128 along K are factors of the sums of each block, which the
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.ways import way_of
 from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.epilogue.bound import bound, described
+from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
@@ -31,11 +34,11 @@ from cute_dialect.op.product import Interpreted, product
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-__all__ = ["refuse_finer", "scaled_kernel", "scaled_mm"]
+__all__ = ["EXPONENTS", "as_bytes", "check_scaled", "refuse_finer", "scaled_kernel", "scaled_mm", "scales_epilogue"]
 
 RECIPES = ("tensor", "row", "block")
 _BLOCK = 128
-_EXPONENTS = "float8_e8m0fnu"
+EXPONENTS = "float8_e8m0fnu"
 """Scales that are powers of two, of 8 bits."""
 
 
@@ -53,36 +56,20 @@ def scaled_mm(
     two levels, tensor cores those of 128 of K; ``fast`` leaves all to the tensor cores, which keep 14 bits of
     them. ``device``, ``stream``, ``run``: as of :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
-    for name, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
-        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise DtypeError(f"scaled_mm: expected {name} to be an array, got {type(x).__name__}")
-        element, scale = element_name(x.dtype), name.startswith("scale")
-        if element not in (("f32", _EXPONENTS) if scale else ("f8E4M3FN", "f8E5M2")):
-            wanted = "f32 or float8_e8m0fnu" if scale else "f8E4M3FN or f8E5M2"
-            raise DtypeError(f"scaled_mm: expected {name} of {wanted}, got {element}")
-    of_scales = [element_name(x.dtype) for x in (scale_a, scale_b)]
-    if len(a.shape) != 2 or len(b.shape) != 2:
-        raise ShapeError(f"scaled_mm: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
-    of_a, of_b = _recipes(a, b, scale_a, scale_b, recipe)
+    of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
-    if "block" in (of_a, of_b) and of_scales[0] != of_scales[1]:
-        raise DtypeError(f"scaled_mm: expected scale_b of {of_scales[0]}, as scale_a, got {of_scales[1]}")
-    if "block" in (of_a, of_b) and of_scales[0] == _EXPONENTS:  # read as they are
-        scale_a, scale_b = _as_bytes(scale_a), _as_bytes(scale_b)
+    if "block" in (of_a, of_b) and element_name(scale_a.dtype) == EXPONENTS:  # read as they are
+        scale_a, scale_b = as_bytes(scale_a), as_bytes(scale_b)
     else:  # few: one, or one a row or column
         scale_a, scale_b = _as_f32(scale_a), _as_f32(scale_b)
     if "block" in (of_a, of_b):
         if scale_out is not None:
             raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
-        if 0 in (*a.shape, *b.shape):
-            raise ShapeError(f"scaled_mm: expected matrices with elements, got {tuple(a.shape)} and {tuple(b.shape)}")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
         extras = Extras(bias=bias, accumulator="block")
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
-    args = {"scale_a": _one(scale_a), "scale_b": _one(scale_b)}
-    args |= {name: x for name, x in (("bias", bias), ("scale_out", scale_out)) if x is not None}
-    kinds = tuple([(name, _described(x)) for name, x in args.items()])
-    traced = _epilogue((a.shape[0], b.shape[1]), kinds)
+    args = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
+    traced, args = scales_epilogue((a.shape[0], b.shape[1]), args)
     math = "default" if fast else "promote"
     return mm(a, b, out, epilogue=traced, args=args, dtype=dtype, math=math, device=device, stream=stream, **run)
 
@@ -99,7 +86,7 @@ def scaled_kernel(
     if of_scales != "block":
         arithmetic = "" if fast else "two"
         shapes = ((m, 1), (1, n)) if of_scales == "row" else ((1,), (1,))
-        traced = _epilogue((m, n), tuple(zip(("scale_a", "scale_b"), [("f32", s) for s in shapes])))
+        traced, _ = scales_epilogue((m, n), {x: FakeTensor("f32", s) for x, s in zip(("scale_a", "scale_b"), shapes)})
         views = {x: described(FakeTensor("f32", s)) for x, s in zip(("scale_a", "scale_b"), shapes)}
         result = described(FakeTensor(dtype, (m, n)))
         epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape, element: result).graph)
@@ -108,7 +95,35 @@ def scaled_kernel(
     return choice._replace(config=choice.config._replace(scales="ui8")) if exponents else choice
 
 
-def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None) -> tuple[str, str]:
+def check_scaled(
+    call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
+) -> tuple[str, str]:  # fmt: skip
+    """Check factors and their scales, and return how both are scaled: by a recipe, or, without, as the shapes say.
+
+    Raises DtypeError, ShapeError, UnsupportedError.
+    """
+    for name, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise DtypeError(f"{call}: expected {name} to be an array, got {type(x).__name__}")
+        element, scale = element_name(x.dtype), name.startswith("scale")
+        if element not in (("f32", EXPONENTS) if scale else ("f8E4M3FN", "f8E5M2")):
+            wanted = "f32 or float8_e8m0fnu" if scale else "f8E4M3FN or f8E5M2"
+            raise DtypeError(f"{call}: expected {name} of {wanted}, got {element}")
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise ShapeError(f"{call}: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
+    found = _recipes(call, a, b, scale_a, scale_b, recipe)
+    if "block" in found:
+        of_a, of_b = (element_name(x.dtype) for x in (scale_a, scale_b))
+        if of_a != of_b:
+            raise DtypeError(f"{call}: expected scale_b of {of_a}, as scale_a, got {of_b}")
+        if 0 in (*a.shape, *b.shape):
+            raise ShapeError(f"{call}: expected matrices with elements, got {tuple(a.shape)} and {tuple(b.shape)}")
+    return found
+
+
+def _recipes(
+    call: str, a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None
+) -> tuple[str, str]:  # fmt: skip
     """Return how both are scaled.  Raises ShapeError, UnsupportedError."""
     (m, k), n = a.shape, b.shape[1]
     blocks = -(-k // _BLOCK)
@@ -120,23 +135,21 @@ def _recipes(a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str
     found: list[str] = []
     for (name, x), wanted in zip((("scale_a", scale_a), ("scale_b", scale_b)), given):
         if wanted not in (None, *RECIPES):
-            raise UnsupportedError(f"scaled_mm: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
+            raise UnsupportedError(f"{call}: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
         shape, kinds = tuple(x.shape), shapes[name]
         fits = [r for r in RECIPES if shape == kinds[r] or (r == "tensor" and shape in ((), (1, 1)))]
         if wanted is not None:
             fits = [r for r in fits if r == wanted]
         if not fits:
-            refuse_finer("scaled_mm", name, shape, (m, k) if name == "scale_a" else (n, k))
+            refuse_finer(call, name, shape, (m, k) if name == "scale_a" else (n, k))
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
-            raise ShapeError(f"scaled_mm: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
+            raise ShapeError(f"{call}: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
         found.append(fits[0])
     if found.count("block") == 1:  # what fits both
         if all(tuple(x.shape) == shapes[name]["block"] for name, x in (("scale_a", scale_a), ("scale_b", scale_b))):
             return "block", "block"
-        raise UnsupportedError(
-            f"scaled_mm: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
-        )
+        raise UnsupportedError(f"{call}: expected scales of blocks of both or of none, got {found[0]} and {found[1]}")
     return found[0], found[1]
 
 
@@ -161,7 +174,7 @@ def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, in
         )
 
 
-def _as_bytes(x: Any) -> Any:
+def as_bytes(x: Any) -> Any:
     """Return exponents as the bytes that they are."""
     return x.view("uint8" if type(x).__module__ == "numpy" else _torch().uint8)
 
@@ -179,42 +192,43 @@ def _torch() -> Any:
 
 def _one(x: Any) -> Any:
     """Return an array of one element with one index."""
-    return x.reshape(1) if tuple(x.shape) in ((), (1, 1)) else x
+    return x.reshape(1) if tuple(getattr(x, "shape", (0,))) in ((), (1, 1)) else x
 
 
 def _described(x: Any) -> Any:
     """Return what tells arguments of one kind from those of another: a shape and a type, or that it is a number."""
+    if isinstance(x, FakeTensor):
+        return x.element, x.shape
     return (element_name(x.dtype), tuple(x.shape)) if hasattr(x, "shape") else float
 
 
+def scales_epilogue(
+    shape: tuple[int, int], args: Mapping[str, Any], activation: str = ""
+) -> tuple[Traced, dict[str, Any]]:  # fmt: skip
+    """Return what becomes of sums of a shape, and the arguments of it: those that are not None.
+
+    ``args``: ``scale_a``, ``scale_b``, ``alpha``, ``beta``, ``C``, ``bias`` and ``scale_out``, arrays (or
+    :class:`~cute_dialect.op.epilogue.tracing.FakeTensor`) and numbers.
+    """
+    found = {name: _one(x) if name.startswith("scale") else x for name, x in args.items() if x is not None}
+    return _traced(shape, tuple([(name, _described(x)) for name, x in found.items()]), activation), found
+
+
 @lru_cache(maxsize=256)
-def _epilogue(shape: tuple[int, int], kinds: tuple[tuple[str, Any], ...]) -> Traced:
+def _traced(shape: tuple[int, int], kinds: tuple[tuple[str, Any], ...], activation: str) -> Traced:
     """Return what becomes of the sums, of arguments of these kinds."""
     examples: dict[str, Any] = {"accum": FakeTensor("f32", shape)}
     examples |= {name: 1.5 if kind is float else FakeTensor(*kind) for name, kind in kinds}
-    functions = {
-        (False, False): scaled, (True, False): scaled_with_bias, (False, True): scaled_out,
-        (True, True): scaled_out_with_bias,
-    }  # fmt: skip
-    names = [name for name, _ in kinds]
-    return trace(functions["bias" in names, "scale_out" in names], examples)
 
+    def scaled(accum: Any, **given: Any) -> Any:
+        """Return sums with scales, and what is added to them."""
+        found = accum * given["scale_a"] * given["scale_b"]
+        found = found * given["alpha"] if "alpha" in given else found
+        found = found + given["beta"] * given["C"] if "C" in given else found
+        found = found + given["bias"] if "bias" in given else found
+        found = activated(activation)(found) if activation else found
+        return found * given["scale_out"] if "scale_out" in given else found
 
-def scaled(accum: Any, scale_a: Any, scale_b: Any) -> Any:
-    """Return sums with scales."""
-    return accum * scale_a * scale_b
-
-
-def scaled_with_bias(accum: Any, scale_a: Any, scale_b: Any, bias: Any) -> Any:
-    """Return sums with scales and a bias."""
-    return accum * scale_a * scale_b + bias
-
-
-def scaled_out(accum: Any, scale_a: Any, scale_b: Any, scale_out: Any) -> Any:
-    """Return sums with scales, of which the result has one."""
-    return accum * scale_a * scale_b * scale_out
-
-
-def scaled_out_with_bias(accum: Any, scale_a: Any, scale_b: Any, scale_out: Any, bias: Any) -> Any:
-    """Return sums with scales and a bias, of which the result has a scale."""
-    return (accum * scale_a * scale_b + bias) * scale_out
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in examples]
+    scaled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return trace(scaled, examples)

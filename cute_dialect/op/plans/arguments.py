@@ -374,6 +374,7 @@ class Transfer:
         found = {n: cast("ArrayView | None", getattr(x, n)) for n in ("a", "b", "d", "c", "bias", "places")}
         found |= {f"operand {i}": v for i, v in enumerate(x.behind) if isinstance(v, ArrayView)}
         found |= {f"result {i}": v.result for i, v in enumerate(x.reduced)}
+        found |= {f"scale {i}": v for i, v in enumerate(x.scales)}
         views = [v for v in found.values() if v is not None and v.device < 0]
         names = [n for n, v in found.items() if v is not None and v.device < 0]
         previous = gpu.enter(cast(int, number))
@@ -385,8 +386,9 @@ class Transfer:
         there = dict(zip(names, [v._replace(device=cast(int, number)) for v in self._copies.views]))
         behind = tuple([there.get(f"operand {i}", v) for i, v in enumerate(x.behind)])
         reduced = tuple([v._replace(result=there.get(f"result {i}", v.result)) for i, v in enumerate(x.reduced)])
+        scales = tuple([there.get(f"scale {i}", v) for i, v in enumerate(x.scales)])
         matrices = {n: v for n, v in there.items() if " " not in n}
-        self.operands = x._replace(behind=behind, reduced=reduced, **matrices)  # type: ignore[arg-type]
+        self.operands = x._replace(behind=behind, reduced=reduced, scales=scales, **matrices)  # type: ignore[arg-type]
 
     def back(self) -> None:
         """Copy results back, and free the copies."""

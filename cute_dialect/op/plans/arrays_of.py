@@ -21,6 +21,7 @@ from cute_dialect.runtime.arrays import ArrayView, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.choosing.report import Explanation
+    from cute_dialect.op.plans.matrix_plan import MatrixPlan
     from cute_dialect.op.plans.plan import Gemm
     from cute_dialect.runtime.launch import CallOptions
 
@@ -135,7 +136,7 @@ def matrices_of(
 
 
 def explained_products(
-    plan: Gemm, call: str, A: object, B: object, C: object = None, D: object = None, *,
+    plan: MatrixPlan, call: str, A: object, B: object, C: object = None, D: object = None, *,
     problem: Sequence[int] | None = None, others: int = 4, visited: tuple[Traced, Mapping[str, Any]] | None = None,
 ) -> Explanation:  # fmt: skip
     """Return which kernel computes equal products of a plan, and by how many launches; ``visited``: an epilogue with

@@ -26,7 +26,8 @@ __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_til
 
 class Asked(NamedTuple):
     """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
-    that lie anywhere? how is multiplied, on GPUs from which capability on."""
+    that lie anywhere? how is multiplied, on GPUs from which capability on.  ``sums``: in two levels (``two``), or of
+    ``block``s that have ``scales``, of f32 or exponents (``ui8``)."""
 
     element_a: str
     element_b: str
@@ -39,6 +40,8 @@ class Asked(NamedTuple):
     array: bool = False
     math: str = MathOperation.multiply_add
     chip: int = 90
+    sums: str = ""
+    scales: str = "f32"
 
     @property
     def flipped(self) -> bool:
@@ -159,8 +162,9 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
         td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
-        serpentine=td.parts == 1, accumulator="" if sums == sums_of(element) else sums,
-        saturate=i.math_operation == MathOperation.multiply_add_saturate,
+        serpentine=td.parts == 1 and asked.sums != "block", accumulator="" if sums == sums_of(element) else sums,
+        saturate=i.math_operation == MathOperation.multiply_add_saturate, promote=asked.sums != "",
+        scaled=asked.sums == "block", scales=asked.scales,
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -235,6 +239,8 @@ def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str,
 
 def described(choice: Choice, asked: Asked) -> TileDescription:
     """Return the description of a kernel of the menu."""
+    if choice.config.scales != asked.scales:
+        choice = choice._replace(config=choice.config._replace(scales=asked.scales))
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)

@@ -145,7 +145,7 @@ class Variant(NamedTuple):
                 batch = choice.skinny is None and choice.config.batch
                 return found._replace(
                     transposed=self.flipped != choice.swapped, batch=batch, share=_share(choice),
-                    array=choice.config.array,
+                    array=choice.config.array, scales=choice.config.scaled,
                     at_once=self.kernel.columns_at_once if e.reduces and isinstance(self.kernel, Choice) else 0,
                 )  # fmt: skip
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:

@@ -19,7 +19,7 @@ from cute_dialect.kernels.listed_gemm import ListedConfig
 from cute_dialect.kernels.warp_gemm import WarpConfig
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import EpilogueError, OpError, UnsupportedError
+from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.plans.describe import (
     OpcodeClass,
     SchedulerMode,
@@ -60,13 +60,11 @@ class GemmOperationGrouped(DescribedOperation):
             raise EpilogueError("GemmOperationGrouped: expected no traced epilogue of problems of any sizes")
         i = tile_description.math_instruction
         simt = i is not None and i.opcode_class == OpcodeClass.Simt
-        try:
+        with named("GemmOperationGrouped", "Gemm"):
             self.one = GemmOperationUniversal(
                 90 if simt else chip, tile_description, A, B, C, epilogue_functor, swizzling_functor,
                 cast("Hook | None", visitor), D=D,
             )  # fmt: skip
-        except OpError as e:
-            raise type(e)(_named(str(e))) from None
         self.chip, self.A, self.B, self.C, self.D = chip, A, B, C, self.one.D
         self.tile_description, self.swizzling_functor = tile_description, swizzling_functor
         self.epilogue_functor = self.one.epilogue_functor
@@ -154,8 +152,3 @@ class GemmOperationGrouped(DescribedOperation):
     def epilogue_type(self, *numbers: float) -> OutputOp | VisitorOutputOp:
         """Return the numbers of a call: ``alpha``, ``beta``, those of the activation."""
         return self.epilogue_functor.epilogue_type(*numbers)
-
-
-def _named(text: str) -> str:
-    """Return an error of one product as that of several."""
-    return text.replace("Gemm:", "GemmOperationGrouped:", 1)

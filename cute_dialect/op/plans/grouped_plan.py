@@ -13,13 +13,12 @@ Operands are never copied: what a kernel cannot read where it lies is an error, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import EpilogueError, OpError, UnsupportedError
+from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.configure import Asked
 from cute_dialect.op.plans.describe import (
@@ -35,7 +34,8 @@ from cute_dialect.op.plans.grouped_arguments import GroupArguments, numbers_of, 
 from cute_dialect.op.plans.grouped_cut import CutArguments, cut_arguments, cut_reference
 from cute_dialect.op.plans.grouped_operation import GemmOperationGrouped
 from cute_dialect.op.plans.grouped_report import explained_list
-from cute_dialect.op.plans.plan import Gemm, types_of
+from cute_dialect.op.plans.matrix_plan import types_of
+from cute_dialect.op.plans.plan import Gemm
 from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.problems import extents_of, tiles_of
 from cute_dialect.op.plans.recipe import Operands
@@ -77,7 +77,7 @@ class GroupedGemm(Tiled):
         if wanted is not None and wanted not in (80, 86, 87, 89, 90):
             raise UnsupportedError(f"GroupedGemm: expected kernel_cc of 80 or 90, got {wanted}")
         self.chip = 90 if wanted is None else wanted
-        with _named():
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
             # Lists are computed by kernels of sm_80, which take matrices anywhere.
             self._one = Gemm(*first, **types, kernel_cc=80)
         self._mode = SchedulerMode.Device
@@ -131,7 +131,7 @@ class GroupedGemm(Tiled):
 
     def _change(self, name: str, value: object) -> None:
         """Change a property of the products, and forget what was compiled for the other one."""
-        with _named():
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
             setattr(self._one, name, value)
         self._reset()
         if name in ("opclass", "math_operation"):
@@ -211,7 +211,7 @@ class GroupedGemm(Tiled):
                 "GroupedGemm: expected an epilogue_visitor of (value, row, column) for lists of products, got one of "
                 "the sums"
             )
-        with _named():
+        with named(self.call, "GemmOperationGrouped", "Gemm"):
             made = GemmOperationGrouped(
                 self.chip, td, A, B, C, functor, self._one.swizzling_functor, self.epilogue_visitor,
                 precompute_mode=self._mode, D=TensorDescription(d.element, d.layout),
@@ -438,15 +438,3 @@ class GroupedGemm(Tiled):
     def __repr__(self) -> str:
         a, b, c, d = self.kinds
         return f"<GroupedGemm A {a}; B {b}; C {c or 'none'}; D {d}>"
-
-
-@contextmanager
-def _named() -> Generator[None]:
-    """Let errors of one product be those of a plan of several."""
-    try:
-        yield
-    except OpError as e:
-        text = str(e)
-        for name in ("GemmOperationGrouped:", "Gemm:"):
-            text = text.replace(name, "GroupedGemm:", 1) if text.startswith(name) else text
-        raise type(e)(text) from None

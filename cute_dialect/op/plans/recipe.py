@@ -45,7 +45,8 @@ class Operands(NamedTuple):
     L for all; ``bias``: a vector, ``along`` n or m; numbers.  ``places``: of products whose matrices lie anywhere, the
     table of where they are along the first mode (:mod:`~cute_dialect.op.plans.together`).  ``graph``: all that becomes
     of the sums, in place of C, bias and numbers; ``behind``: what it reads and writes besides D, as kernels take it,
-    the mode of matrices last; ``reduced``: what of that is reduced.
+    the mode of matrices last; ``reduced``: what of that is reduced.  ``scales``: of blocks of A
+    and B.
     """
 
     a: ArrayView
@@ -60,6 +61,7 @@ class Operands(NamedTuple):
     graph: Graph | None = None
     behind: tuple[ArrayView | float | None, ...] = ()
     reduced: tuple[Reduced, ...] = ()
+    scales: tuple[ArrayView, ...] = ()
 
 
 class Recipe(NamedTuple):
@@ -88,6 +90,8 @@ class Recipe(NamedTuple):
     at_once: int = 0
     taken: bool = False
     """Operands lie as the kernel takes them, the mode of matrices last."""
+    scales: bool = False
+    """Blocks of A and B have scales."""
     chunk: int = 0
     """D has a third mode, and of each of it the second one is computed in so many at a time."""
 
@@ -103,7 +107,7 @@ class Recipe(NamedTuple):
             c = None if c is None else transposed(c)
         b = b if self.b_by_k else transposed(b)
         given: list[object] = [x.a, self._form(d)] if self.sums else [self._form(v) for v in (a, b, d)]
-        given += shared
+        given += [*shared, *(x.scales if self.scales else ())]
         if self.source:
             assert c is not None
             given.append(self._form(c))

@@ -21,23 +21,23 @@ from cute_dialect.op.plans.visiting import example_graph
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.plans.plan import Gemm
+    from cute_dialect.op.plans.matrix_plan import MatrixPlan
 
 __all__ = ["explained"]
 
 
-def explained(plan: Gemm, A: Any, B: Any, others: int = 4, split: Split = ALONE) -> Explanation:
+def explained(plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = ALONE) -> Explanation:
     """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
     a, b, _, d = plan.kinds
     if is_several(A):
-        return explained_products(plan, "Gemm", A, B, others=others)
-    x, y = _matrix("A", A, a), _matrix("B", B, b)
+        return explained_products(plan, plan.call, A, B, others=others)
+    x, y = _matrix(plan.call, "A", A, a), _matrix(plan.call, "B", B, b)
     if x.shape[-1] != y.shape[-2]:
-        raise ShapeError(f"Gemm.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
+        raise ShapeError(f"{plan.call}.explain: expected B of ({x.shape[-1]}, N), as A is {x.shape}, got {y.shape}")
     batch = max(x.shape[:-2], y.shape[:-2])
     sums, traced = (*batch, x.shape[-2], y.shape[-1]), plan.traced
     graph = None if traced is None else example_graph(traced, plan.kinds)
-    z = _matrix("D", sums if traced is None else traced.shape_of(sums), d)
+    z = _matrix(plan.call, "D", sums if traced is None else traced.shape_of(sums), d)
     asked, where = plan.asked(batch=bool(batch)), plan.where()
     td = plan.tile_description or chosen(Operands(x, y, z, graph=graph), asked, **where)
     problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
@@ -54,11 +54,11 @@ def explained(plan: Gemm, A: Any, B: Any, others: int = 4, split: Split = ALONE)
     if graph is not None and choice is not None:
         e = Epilogue(graph=graph)
         choice = with_epilogue(choice, e.transposed() if asked.flipped else e)
-    found = explained_way("Gemm", Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
+    found = explained_way(plan.call, Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
     return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(Operands(x, y, z), split)))
 
 
-def _matrix(name: str, array: Any, wanted: Type) -> ArrayView:
+def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:
     """Return how an operand lies; a shape is one of contiguous lines."""
     if isinstance(array, tuple | list) and not isinstance(array, ArrayView):
         shape = tuple(cast("tuple[int, ...]", array))
@@ -66,7 +66,9 @@ def _matrix(name: str, array: Any, wanted: Type) -> ArrayView:
         strides = (n, 1) if wanted.layout == "row" else (1, m)
         steps = [m * n] * len(batch)
         return ArrayView(0, shape, (*steps, *strides), wanted.element, -1, "numpy", None)
-    return laid(read("Gemm.explain", name, array), wanted.layout, f"Gemm.explain: expected {name} of {wanted.element}")
+    return laid(
+        read(f"{plan}.explain", name, array), wanted.layout, f"{plan}.explain: expected {name} of {wanted.element}"
+    )
 
 
 def _lies(view: ArrayView) -> Matrix:

@@ -36,7 +36,8 @@ FORMAT = 4
 _FILE = "plan.json"
 _PLANS = {
     "Gemm": "cute_dialect.op.plans.plan", "GroupedGemm": "cute_dialect.op.plans.grouped_plan",
-    "Conv2d": "cute_dialect.op.conv_plans.plan", "Attention": "cute_dialect.op.attending.plan",
+    "ScaledGemm": "cute_dialect.op.plans.scaled_plan", "Conv2d": "cute_dialect.op.conv_plans.plan",
+    "Attention": "cute_dialect.op.attending.plan",
 }  # fmt: skip
 """Kinds of plans -> where they are."""
 

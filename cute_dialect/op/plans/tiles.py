@@ -59,7 +59,7 @@ def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Probl
     if asked.flipped:
         element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
         m, n = n, m
-    sums = asked.accumulator if asked.accumulator == "f16" else ""
+    sums = asked.sums or (asked.accumulator if asked.accumulator == "f16" else "")
     return Problem(m, n, k, element, asked.output, *majors, matrices, sums)
 
 
@@ -124,7 +124,7 @@ def chosen(
             found = taking(choice, e.transposed() if asked.flipped else e, problem, costs_of(gpu, sms))
             choice = with_epilogue(found, Epilogue())
         return described(choice, asked)
-    if asked.accumulator != "f16":
+    if asked.accumulator != "f16" and not asked.sums:
         return ampere_tiles(asked)[0]
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
     what = f"{', '.join(names)} with an address and rows of whole 16 bytes" if names else "an even number of columns"

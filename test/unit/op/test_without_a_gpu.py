@@ -80,6 +80,7 @@ PLANS: dict[str, Callable[[], object]] = {
     "Gemm of several": lambda: op.Gemm(element="f16", layout="row").run([A, A], [B, B]),
     "GroupedGemm": lambda: op.GroupedGemm(element="f16", layout="row").run([A], [B]),
     "GroupedGemm of groups": lambda: op.GroupedGemm(element="f16", layout="row").run(A, EXPERTS, offs=OFFS),
+    "ScaledGemm": lambda: op.ScaledGemm(element="f8E4M3FN", recipe="tensor").run(A8, B8, ONE, ONE),
     "Conv2d": lambda: op.Conv2d("fprop", element="f16").run(*images(2), padding=1),
     "Conv2dFprop": lambda: op.Conv2dFprop(element="f16").run(*images(2), padding=1),
     "Conv2dDgrad": lambda: op.Conv2dDgrad(element="f16").run(*images(2), padding=1),

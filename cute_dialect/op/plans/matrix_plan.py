@@ -1,0 +1,213 @@
+"""What plans of one product have: types and layouts, the operation of a tile, which is constructed, compiled and shown.
+
+:class:`MatrixPlan` is the base of ``op.Gemm`` and ``op.ScaledGemm``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.elements import element_name, layout_name
+from cute_dialect.op.errors import DtypeError, LayoutError
+from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.plans.generators import Variant
+from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.planned import Kinds, Type, found_type, read
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.settings import Settings
+from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.plans.arguments import Arguments
+
+__all__ = ["MatrixPlan", "types_of"]
+
+_RESULTS = {"f8E4M3FN": "bf16", "f8E5M2": "bf16", "i8": "i32", "ui8": "i32", "tf32": "f32"}
+_TYPICAL = GemmCoord(4096, 4096, 4096)
+
+
+class MatrixPlan(Settings):
+    """A plan of products of matrices, whose operands have the arguments' elements and layouts; as of
+    :class:`~cute_dialect.op.plans.plan.Gemm`.  Raises OpError.
+    """
+
+    def __init__(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, *, element: object = None,
+        layout: object = None, element_A: object = None, element_B: object = None, element_C: object = None,
+        element_D: object = None, layout_A: object = None, layout_B: object = None, layout_C: object = None,
+        layout_D: object = None, element_accumulator: object = None, element_compute: object = "f32",
+        alpha: float = 1.0, beta: float = 0.0, chip: int | None = None, kernel_cc: int | None = None,
+    ):  # fmt: skip
+        a = _type(self.call, "A", A, element_A, element, layout_A, layout)
+        b = _type(self.call, "B", B, element_B, element, layout_B, layout)
+        void = element_C == "void"
+        given = C is not None or element_C is not None or layout_C is not None
+        c = None
+        if not void and (given or (element is not None and layout is not None)):
+            usual = element if element is not None else _RESULTS.get(a.element, a.element)
+            c = _type(self.call, "C", C, element_C, usual, layout_C, layout if layout is not None else "row")
+        usual = c.element if c is not None else element if element is not None else _RESULTS.get(a.element, a.element)
+        d = _type(self.call, "D", D, element_D, usual, layout_D, c.layout if c is not None else layout or "row")
+        d = d._replace(element="f32") if d.element == "tf32" else d
+        c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
+        kinds = Kinds(a, b, None if void else c or d, d)
+        super().__init__((A, B, C, D), kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
+
+    def _check(self) -> None:
+        """Raise OpError for what there is no kernel for."""
+        super()._check()
+        if self._opclass is OpcodeClass.TensorOp and self.chip >= 90:
+            of_hopper(self.asked(), self.call)
+
+    # --------------------------------------------------------------------------------------------------- operations
+
+    def _check_tile(self, td: TileDescription) -> None:
+        self._make(td)
+
+    def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
+        """Return the tile and the order of tiles that an operation is described by."""
+        return td, self._swizzle
+
+    def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
+        """Return the operation of a tile.  Raises UnsupportedError."""
+        a, b, c, d = self.kinds
+        kinds = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
+        A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in kinds)
+        td, swizzle = self._described(td)
+        made = GemmOperationUniversal(
+            self.chip, td, A, B, C, self._functor(), swizzle, self._known_visitor(),
+            D=TensorDescription(d.element, d.layout),
+        )  # fmt: skip
+        made.saved = self.saved
+        return made
+
+    def operation_for(self, x: Operands) -> GemmOperationUniversal:
+        """Return the operation that computes a call."""
+        asked = self.asked(batch=len(x.d.shape) == 3)
+        td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run")
+        return self.operation_of(td)
+
+    def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
+        """Return the operation of a tile, made once."""
+        key = (td.kernel or td, None if self._traced is None else self._traced.key)
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = self._make(td)
+        return found
+
+    def tile_descriptions(self, problem: Sequence[int] | None = None) -> Sequence[TileDescription]:
+        """Return all tiles that there are kernels for, the best for a problem (M, N, K) first, or for 4096 each.
+
+        Nothing is compiled.
+        """
+        return tiles_of(self.asked(), tuple(problem or _TYPICAL), **self.where())
+
+    def construct(
+        self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None,
+    ) -> GemmOperationUniversal:  # fmt: skip
+        """Return an operation of a tile, by default that of the plan, or the best for 4096 each; not compiled.  Of a
+        dict it is the latter with these fields changed.
+
+        ``alignment_A`` and so on: elements of which addresses and rows are multiples, at most 16 bytes, which is what
+        they are by default; fewer take a kernel without TMA.  Raises UnsupportedError.
+        """
+        alignments = (alignment_A, alignment_B, alignment_C)
+        usual = self._tile or self._usual(alignments)
+        td = usual.replace(tile_description) if isinstance(tile_description, Mapping) else tile_description or usual
+        return self._make(td, alignments)
+
+    def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
+        from cute_dialect.op.elements import SIZES
+        from cute_dialect.op.plans.configure import ampere_tiles
+
+        a, b, c, d = self.kinds
+        types = (a.element, b.element, (c or d).element)
+        whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
+        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90:
+            return self.tile_descriptions()[0]
+        return ampere_tiles(self.asked())[0]
+
+    def compile(
+        self, tile_description: TileDescription | Mapping[str, object] | None = None, alignment_A: int | None = None,
+        alignment_B: int | None = None, alignment_C: int | None = None, *, print_module: bool = False,
+    ) -> GemmOperationUniversal:  # fmt: skip
+        """Return the operation of :meth:`construct`, compiled for the plan's alpha and beta; :meth:`run` then takes it.
+
+        ``print_module``: print its file.
+        """
+        operation = self.construct(tile_description, alignment_A, alignment_B, alignment_C)
+        beta = 0.0 if self.kinds.c is None else self._beta
+        if print_module:
+            print(operation.ir())
+        operation.compile(self._alpha, beta)
+        self._tile = operation.tile_description
+        key = self._tile.kernel or self._tile, None if self._traced is None else self._traced.key
+        self._operations = {key: operation}
+        self._known.clear()
+        return operation
+
+    def _ran(self, found: Arguments) -> Arguments:
+        """Launch a call, and remember its kernels."""
+        found.launch()
+        self._record(found)
+        return found
+
+    def _given(
+        self, call: str, A: object, B: object, C: object = None, D: object = None
+    ) -> tuple[object, object, object, object]:  # fmt: skip
+        """Return the arrays of a call, those of the plan where it has none.  Raises LayoutError without A or B."""
+        found = self._arrays(A, B, C, D)
+        for name, array in zip("AB", found):
+            if array is None:
+                raise LayoutError(f"{call}: expected {name}, as the plan has none")
+        return found
+
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        a, b, c, d = self.kinds
+        return {**super().settings(), "layouts": [a.layout, b.layout, (c or d).layout, d.layout]}
+
+    def _shown(self) -> Variant:
+        """Return the kernel of the last run, or of :meth:`construct`: of a traced epilogue its arrays say more."""
+        last = self._last
+        if last is None or (self.saved is None and last.operation not in self._operations.values()):
+            return self.construct().first()
+        return last.sources()[0] if self._traced is not None or self.saved is not None else last.operation.first()
+
+    def __repr__(self) -> str:
+        a, b, c, d = self.kinds
+        return f"<{self.call} A {a}; B {b}; C {c or 'none'}; D {d}>"
+
+
+def types_of(settings: Fields) -> dict[str, Any]:
+    """Return the arguments of a plan that say types and numbers, of its :meth:`MatrixPlan.settings`."""
+    names = ("element_accumulator", "alpha", "beta", *[f"element_{n}" for n in "ABCD"])
+    layouts = {f"layout_{n}": layout for n, layout in zip("ABCD", settings["layouts"])}
+    if settings["element_C"] == "void":
+        layouts["layout_C"] = None
+    return {n: settings[n] for n in names} | layouts
+
+
+def _type(
+    call: str, name: str, array: object, element: object, all_elements: object, layout: object, all_layouts: object
+) -> Type:  # fmt: skip
+    """Return the type of an operand: of its array, else what is said of it, else of all.  Raises DtypeError,
+    LayoutError.
+    """
+    if array is not None:
+        for what, value, error in (("element", element, DtypeError), ("layout", layout, LayoutError)):
+            if value is not None:
+                raise error(f"{call}: expected {name} or {what}_{name}, got both")
+        found = found_type(call, name, read(call, name, array))
+        # f32 arrays are multiplied as tf32 where that is said.
+        said = None if all_elements is None else element_name(all_elements)
+        return found._replace(element="tf32") if (said, found.element) == ("tf32", "f32") else found
+    element, layout = all_elements if element is None else element, all_layouts if layout is None else layout
+    if element is None:
+        raise DtypeError(f"{call}: expected one of {name}, element_{name}, element")
+    if layout is None:
+        raise LayoutError(f"{call}: expected one of {name}, layout_{name}, layout")
+    return Type(element_name(element, f"{call}: element_{name}"), layout_name(layout, f"{call}: layout_{name}"))

@@ -1,0 +1,300 @@
+"""A planned product of 8-bit floats with scales: types and recipe are said once, then it is run, read, compiled, saved.
+
+    plan = op.ScaledGemm(element="f8E4M3FN", recipe="block", element_D="bf16")
+    arguments = plan.run(a, b, scale_a, scale_b)         # D = (scale_a * A) (scale_b * B)
+    call = plan.bind(a, b, scale_a, scale_b, d=d)        # call(): the driver's launch and nothing else
+    print(plan.explain(a, b))
+
+Scales of a matrix or of its rows are factors of the sums, an epilogue; those of blocks are factors of the sums of each
+128 of K, which the kernel reads.  Operands are never copied: what a kernel cannot read where it lies is an error.
+"""
+
+# Arrays are of any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from cute_dialect.kernels.gemm.elements import outputs_of
+from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.dtypes import element_name, listed
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
+from cute_dialect.op.errors import (
+    DeviceError,
+    DtypeError,
+    EpilogueError,
+    LayoutError,
+    ShapeError,
+    UnsupportedError,
+    named,
+)
+from cute_dialect.op.overlap import overlap
+from cute_dialect.op.plans.arguments import ALONE, Arguments, on_the_cpu
+from cute_dialect.op.plans.configure import Asked, configured, described
+from cute_dialect.op.plans.describe import OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.plans.functors import EpilogueFunctor, number
+from cute_dialect.op.plans.matrix_plan import MatrixPlan, types_of
+from cute_dialect.op.plans.planned import check, read
+from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.reference import as_f64, reference
+from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.visiting import visited
+from cute_dialect.op.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Self, Unpack
+
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    from cute_dialect.kernels.gemm.epilogue import Hook
+    from cute_dialect.op.choosing.report import Explanation
+    from cute_dialect.op.plans.operation import GemmOperationUniversal
+    from cute_dialect.runtime.launch import CallOptions
+
+__all__ = ["ScaledGemm"]
+
+_BLOCK = 128
+
+
+class ScaledGemm(MatrixPlan):
+    """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of e4m3 and e5m2.
+
+    ``recipe``: ``tensor``, ``row`` or ``block``, of both, or of A and of B, as :func:`cute_dialect.op.scaled_mm` has
+    them; ``element_scale``: ``f32``, or ``float8_e8m0fnu`` of blocks; ``fast``: tensor cores add up all of K, of which
+    they keep 14 bits, where scales are not of blocks.  ``A`` to ``D``: arrays, which say their own element and layout
+    and are what :meth:`run` takes if it is given none; ``element``: of A and B, ``element_A`` and such of one, D is of
+    bf16 unless said; A and B lie along K, D along rows unless ``layout_D`` says ``column``.  Raises OpError.
+
+    >>> plan = ScaledGemm(element="f8E4M3FN", recipe="block")
+    >>> plan, plan.explain((4096, 7168), (7168, 2112)).choice.config.scaled
+    (<ScaledGemm block; A f8E4M3FN, row-major; B f8E4M3FN, column-major; D bf16, row-major>, True)
+    """
+
+    call: ClassVar[str] = "ScaledGemm"
+
+    def __init__(
+        self, A: object = None, B: object = None, C: object = None, D: object = None, *,
+        recipe: str | Sequence[str], fast: bool = False, element_scale: object = "f32", element: object = None,
+        element_A: object = None, element_B: object = None, element_C: object = None, element_D: object = None,
+        layout_A: object = None, layout_B: object = None, layout_C: object = None, layout_D: object = None,
+        alpha: float = 1.0, beta: float = 0.0, chip: int | None = None, kernel_cc: int | None = None,
+    ):  # fmt: skip
+        of_a, of_b = (recipe, recipe) if isinstance(recipe, str) else recipe
+        for one in (of_a, of_b):
+            if one not in RECIPES:
+                raise UnsupportedError(f"{self.call}: expected a recipe of {', '.join(RECIPES)}, got {one!r}")
+        if (of_a == "block") != (of_b == "block"):
+            raise UnsupportedError(
+                f"{self.call}: expected scales of blocks of both or of none, got {of_a} and {of_b}"
+            )  # fmt: skip
+        self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
+        if self.element_scale not in (("f32", EXPONENTS) if self._of_blocks else ("f32",)):
+            wanted = f"f32 or {EXPONENTS}" if self._of_blocks else "f32"
+            raise DtypeError(
+                f"{self.call}: expected element_scale of {wanted} for {of_a}, got {self.element_scale}"
+            )  # fmt: skip
+        if fast and self._of_blocks:
+            raise UnsupportedError(f"{self.call}: expected no fast with scales of blocks, whose sums are of 128 of K")
+        if A is None:
+            element_A, layout_A = element if element_A is None else element_A, layout_A or "row"
+        if B is None:
+            element_B, layout_B = element if element_B is None else element_B, layout_B or "column"
+        super().__init__(
+            A, B, C, D, element_A=element_A, element_B=element_B, element_C=element_C, element_D=element_D,
+            layout_A=layout_A, layout_B=layout_B, layout_C=layout_C, layout_D=layout_D, alpha=alpha, beta=beta,
+            chip=chip, kernel_cc=kernel_cc,
+        )  # fmt: skip
+
+    @property
+    def _of_blocks(self) -> bool:
+        return self.recipe[0] == "block"
+
+    def _check(self) -> None:
+        a, b, _, d = self.kinds
+        for name, kind in (("A", a), ("B", b)):
+            if kind.element not in ("f8E4M3FN", "f8E5M2"):
+                raise DtypeError(f"{self.call}: expected {name} of f8E4M3FN or f8E5M2, got {kind.element}")
+        if d.element not in outputs_of(a.element):
+            raise DtypeError(f"{self.call}: expected D of {listed(outputs_of(a.element))}, got {d.element}")
+        if self.chip < 90 or self._opclass is not OpcodeClass.TensorOp:
+            what = f"kernel_cc={self.chip}" if self.chip < 90 else f"opclass {self._opclass}"
+            raise UnsupportedError(f"{self.call}: expected tensor cores of sm_90 (wgmma), got {what}")
+        if self._of_blocks and d.layout == "column":
+            raise LayoutError(f"{self.call}: expected D row-major with scales of blocks, got column-major")
+        super()._check()
+
+    def asked(self, *, batch: bool = False) -> Asked:
+        """Return what its kernels are for."""
+        sums = "block" if self._of_blocks else "" if self.fast else "two"
+        return super().asked(batch=batch)._replace(
+            sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32"
+        )  # fmt: skip
+
+    # --------------------------------------------------------------------------------------------------- operations
+
+    @property
+    def epilogue_visitor(self) -> Traced | Hook | None:
+        """None: scales, C, bias and activation are what becomes of the sums."""
+        return None
+
+    @epilogue_visitor.setter
+    def epilogue_visitor(self, value: Traced | Hook | None) -> None:
+        raise EpilogueError(f"{self.call}: expected no epilogue_visitor beside scales: op.Gemm takes one")
+
+    def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:
+        with named(self.call, "Gemm"):
+            return super()._make(td, alignments)
+
+    def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
+        """Return the tile of a kernel that sums up as it is asked.  Raises UnsupportedError."""
+        asked = self.asked()
+        found = configured(td, asked, self._swizzle)
+        wanted = (asked.sums != "", asked.sums == "block")
+        if not isinstance(found, Choice) or (found.config.promote, found.config.scaled) != wanted:
+            raise UnsupportedError(
+                f"{self.call}: expected a tile of wgmma for {' and '.join(dict.fromkeys(self.recipe))} scales, as "
+                f"tile_descriptions() has, and operands of whole 16 bytes, got {td.name}"
+            )
+        return described(found, asked), None
+
+    def _functor(self) -> EpilogueFunctor:
+        found = super()._functor()
+        return found if self._of_blocks else EpilogueFunctor(found.element_output, 0, self._accumulator)
+
+    def _known_visitor(self) -> Traced | None:
+        """Return what becomes of the sums: of the last call, or of one without C and bias; None of blocks."""
+        if self._of_blocks or self._traced is not None:
+            return self._traced
+        shapes = {"tensor": ((1,), (1,)), "row": ((_BLOCK, 1), (1, _BLOCK))}
+        args = {"scale_a": FakeTensor("f32", shapes[self.recipe[0]][0])}
+        args["scale_b"] = FakeTensor("f32", shapes[self.recipe[1]][1])
+        return scales_epilogue((_BLOCK, _BLOCK), args, self._activation)[0]
+
+    # -------------------------------------------------------------------------------------------------------- calls
+
+    def _call(self, call: str, *given: Any) -> Arguments:
+        """Return the arguments of a call, checked, with the operation that computes it; see :meth:`_arguments`."""
+        return self._served(call, lambda plan: plan._arguments(call, *given))
+
+    def _arguments(
+        self, call: str, given: Sequence[Any], scale_a: Any, scale_b: Any, alpha: float | None, beta: float | None,
+        bias: Any, scale_out: Any, stream: object, options: CallOptions,
+    ) -> Arguments:  # fmt: skip
+        a, b, c, d = (cast("Any", x) for x in self._given(call, *given))
+        alpha = self._alpha if alpha is None else number("alpha", alpha)
+        beta = self._beta if beta is None else number("beta", beta)
+        check_scaled(call, a, b, scale_a, scale_b, self.recipe)
+        for name, x in (("scale_a", scale_a), ("scale_b", scale_b)):
+            if element_name(x.dtype) != self.element_scale:
+                raise DtypeError(
+                    f"{call}: expected {name} of {self.element_scale}, as planned, got {element_name(x.dtype)}"
+                )
+        if beta != 0.0 and c is None:
+            raise ShapeError(f"{call}: expected C where beta is {beta}")
+        on_cpu = on_the_cpu(options)
+        if not self._of_blocks:
+            args = {"scale_a": scale_a, "scale_b": scale_b, "alpha": None if alpha == 1.0 else alpha}
+            args |= {"beta": beta, "C": c} if beta != 0.0 else {}
+            args |= {"bias": bias, "scale_out": scale_out}
+            traced, args = scales_epilogue((a.shape[0], b.shape[1]), args, self._activation)
+            found = visited(call, traced, self.kinds, a, b, d, args, on_cpu=on_cpu)
+            self._traced = traced
+            x = found.operands._replace(alpha=alpha)  # of 0 nothing is multiplied
+            return Arguments(self.operation_for(x), x, found.D, stream, options, ALONE, call)
+        if scale_out is not None:
+            raise UnsupportedError(f"{call}: expected no scale_out with scales of blocks")
+        x, d = check(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
+        scales = tuple([_read(call, name, s, x, on_cpu) for name, s in (("scale_a", scale_a), ("scale_b", scale_b))])
+        x = x._replace(scales=scales)
+        return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
+
+    def run(
+        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None, D: Any = None,
+        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
+        sync: bool = True, print_module: bool = False, stream: object = None, **options: Unpack[CallOptions],
+    ) -> Arguments:  # fmt: skip
+        """Compute ``D``, made if it is not given, and return the arguments: ``.D``, ``.sync()``.
+
+        ``scale_a``, ``scale_b``: of the planned recipe, by any strides where they are of blocks; ``C`` is read where
+        ``beta`` is not 0; ``bias``: (N,), a value a column, or (M, 1), a value a row; ``scale_out``: a number, or an
+        array of one, of recipes without blocks; the rest as of :meth:`cute_dialect.op.plans.plan.Gemm.run`.  Raises
+        OpError before anything is written.
+        """
+        found = self._call(
+            f"{self.call}.run", (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, stream, options
+        )
+        if print_module:
+            print(found.operation.ir())
+        self._last = self._ran(found)
+        if sync:
+            found.sync()
+        return found
+
+    def bind(
+        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None, D: Any = None,
+        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
+    ) -> Callable[..., None]:  # fmt: skip
+        """Return ``call``, checked and prepared: ``call()`` or ``call(stream)`` does no more than the driver's launch.
+
+        Arrays are on a GPU.  Raises OpError.
+        """
+        call = f"{self.call}.bind"
+        return self._call(call, (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, None, {}).bind()
+
+    def reference(
+        self, A: Any = None, B: Any = None, scale_a: Any = None, scale_b: Any = None, C: Any = None,
+        alpha: float | None = None, beta: float | None = None, *, bias: Any = None, scale_out: Any = None,
+    ) -> NDArray[float64]:  # fmt: skip
+        """Return what :meth:`run` computes, in numpy and f64, not rounded to D."""
+        call = f"{self.call}.reference"
+        a, b, c, _ = self._given(call, A, B, C, None)
+        check_scaled(call, a, b, scale_a, scale_b, self.recipe)
+        alpha, beta = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        x, y, of_a, of_b = (as_f64(t) for t in (a, b, scale_a, scale_b))
+        if self._of_blocks:
+            k, n = y.shape
+            of_a = of_a.repeat(_BLOCK, 1)[:, :k]
+            of_b = of_b.repeat(_BLOCK, 0)[:n].repeat(_BLOCK, 1)[:, :k].T
+        found = reference(x * of_a, y * of_b, c, alpha, beta, bias, self._activation)
+        return found if scale_out is None else found * as_f64(scale_out)
+
+    # --------------------------------------------------------------------------------------------------------- saved
+
+    @classmethod
+    def of_settings(cls, settings: Fields) -> Self:
+        """Return the plan of what :meth:`settings` told."""
+        types = {n: x for n, x in types_of(settings).items() if n != "element_accumulator"}
+        own = {n: settings[n] for n in ("recipe", "fast", "element_scale", "kernel_cc")}
+        return cls(**types, **own).restored(settings)
+
+    def settings(self) -> Fields:
+        """Return what makes the plan again, as data."""
+        own = {"recipe": list(self.recipe), "fast": self.fast, "element_scale": self.element_scale}
+        return {**super().settings(), **own}
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
+        """Return which kernel computes a product of such matrices, or of such shapes, and why; see ``op.explain``."""
+        from cute_dialect.op.plans.report import explained
+
+        a, b, _, _ = self._given(f"{self.call}.explain", A, B)
+        return explained(self, a, b, others)
+
+    def __repr__(self) -> str:
+        a, b, _, d = self.kinds
+        return f"<{self.call} {' and '.join(dict.fromkeys(self.recipe))}; A {a}; B {b}; D {d}>"
+
+
+def _read(call: str, name: str, scales: Any, x: Operands, on_cpu: bool) -> ArrayView:
+    """Return how scales of blocks lie; exponents are read as bytes.  Raises DeviceError, LayoutError."""
+    found = read(call, name, as_bytes(scales) if element_name(scales.dtype) == EXPONENTS else scales, on_cpu)
+    if (found.library, found.device) != (x.a.library, x.a.device):
+        raise DeviceError(f"{call}: expected {name} where A is, of {x.a.library}, got one of {found.library}")
+    if overlap(x.d, found):
+        raise LayoutError(f"{call}: D shares memory with {name}; only C may be D")
+    return found

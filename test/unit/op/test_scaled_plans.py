@@ -1,0 +1,225 @@
+"""``op.ScaledGemm`` on the interpreter, bit for bit against float64 with the scales; saved, read, refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+
+E4, E5, E8 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu
+FP8: dict[str, Any] = {"element": "f8E4M3FN"}
+GENERATOR = np.random.default_rng(17)
+CHECKS: dict[str, Any] = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
+
+
+def factors(m: int, n: int, k: int, of_b: Any = E4) -> tuple[np.ndarray, np.ndarray]:
+    """Return small integers, contiguous along K."""
+    return GENERATOR.integers(-3, 4, (m, k)).astype(E4), GENERATOR.integers(-3, 4, (n, k)).astype(of_b).T
+
+
+def powers(*shape: int) -> np.ndarray:
+    """Return powers of two, with which sums stay exact."""
+    return np.exp2(GENERATOR.integers(-3, 4, shape)).astype(np.float32)
+
+
+def exact(a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray) -> np.ndarray:
+    """Return the product in f64, by loops over blocks of K where scales are of these."""
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    if of_a.shape[-1:] in ((), (1,)) and a.shape[1] > 128:
+        return x @ y * of_a * of_b
+    found = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(of_a.shape[1]):
+        part = slice(128 * i, 128 * i + 128)
+        of_columns = np.repeat(of_b[:, i].astype(np.float64), 128)[: b.shape[1]]
+        found += x[:, part] @ y[part] * of_a[:, i : i + 1].astype(np.float64) * of_columns
+    return found
+
+
+RECIPES = {
+    "tensor": ("tensor", (1,), ()),
+    "row": ("row", (40, 1), (1, 96)),
+    "of both kinds": (("row", "tensor"), (40, 1), (1,)),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", RECIPES)
+def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:
+    recipe, of_a, of_b = RECIPES[name]
+    a, b = factors(40, 96, 272, E5)
+    sa, sb = powers(*of_a), powers(*of_b)
+    plan = op.ScaledGemm(element_A="f8E4M3FN", element_B="f8E5M2", element_D="f32", recipe=recipe, fast=fast)
+    done = plan.run(a, b, sa, sb, **CHECKS)
+    wanted = exact(a, b, sa, sb)
+    assert np.array_equal(done.D, wanted) and np.array_equal(plan.reference(a, b, sa, sb), wanted)
+    promotes = plan.explain(a, b).choice
+    assert promotes is not None and promotes.config.promote != fast and not promotes.config.scaled
+
+
+def test_all_that_becomes_of_the_sums() -> None:
+    a, b = factors(40, 96, 272)
+    sa, sb, c = powers(40, 1), powers(1, 96), GENERATOR.integers(-9, 9, (40, 96)).astype(np.float32)
+    bias = np.arange(96).astype(np.float32)
+    plan = op.ScaledGemm(**FP8, element_D="f32", recipe="row")
+    plan.activation = "relu"
+    numbers: dict[str, Any] = {"alpha": 0.5, "beta": 2.0, "bias": bias}
+    wanted = (0.5 * exact(a, b, sa, sb) + 2.0 * c + bias).clip(min=0)
+    for scale in (0.25, np.full(1, 0.25, np.float32)):
+        done = plan.run(a, b, sa, sb, c, scale_out=scale, device="cpu", **numbers)
+        assert np.array_equal(done.D, wanted * 0.25)
+    assert np.array_equal(plan.reference(a, b, sa, sb, c, scale_out=0.25, **numbers), wanted * 0.25)
+    a[...] = np.nan  # nothing is multiplied where alpha is 0
+    assert np.array_equal(plan.run(a, b, sa, sb, c, alpha=0.0, beta=1.0, device="cpu").D, c.clip(min=0))
+
+
+@pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 8, 16)])
+def test_scales_of_blocks(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b = factors(m, n, k)
+    blocks = -(-k // 128)
+    sa, sb = np.asfortranarray(powers(m, blocks)), powers(-(-n // 128), blocks)
+    out, bias = np.full((m, n), np.nan, np.float32), np.arange(n).astype(np.float32)
+    plan = op.ScaledGemm(**FP8, element_D="f32", recipe="block")
+    done = plan.run(a, b, sa, sb, D=out, bias=bias, **CHECKS)
+    wanted = exact(a, b, sa, sb) + bias
+    assert done.D is out and np.array_equal(out, wanted)
+    assert np.array_equal(plan.reference(a, b, sa, sb, bias=bias), wanted)
+
+
+def test_scales_that_are_exponents() -> None:
+    a, b = factors(40, 144, 272)
+    sa, sb = (GENERATOR.integers(124, 131, s).astype(np.uint8).view(E8) for s in ((40, 3), (2, 3)))
+    plan = op.ScaledGemm(**FP8, element_D="f32", recipe="block", element_scale="float8_e8m0fnu")
+    assert np.array_equal(plan.run(a, b, sa, sb, device="cpu").D, exact(a, b, sa, sb))
+    assert np.array_equal(plan.reference(a, b, sa, sb), exact(a, b, sa, sb))
+
+
+def test_tiles_and_texts() -> None:
+    a, b = factors(40, 160, 272)
+    sa, sb = powers(40, 3), powers(2, 3)
+    plan = op.ScaledGemm(**FP8, recipe="block")
+    assert len(plan.tile_descriptions((4096, 2112, 7168))) > 20
+    plan.tile_description = {"threadblock_shape": [64, 64, 128], "stages": 4, "cluster_shape": [1, 1, 1]}
+    plan.swizzling_functor = op.IdentitySwizzle4
+    done = plan.run(a, b, sa, sb, device="cpu")
+    assert np.array_equal(done.D, exact(a, b, sa, sb).astype(done.D.dtype)) and "64x64" in done.operation.name
+    assert "scale_a" in plan.ir() and plan.construct().name == done.operation.name
+    rows = op.ScaledGemm(**FP8, recipe="row")
+    assert "64x64" in rows.construct({"threadblock_shape": [64, 64, 128]}).name
+    assert str(rows) == "<ScaledGemm row; A f8E4M3FN, row-major; B f8E4M3FN, column-major; D bf16, row-major>"
+
+
+@pytest.mark.parametrize("recipe", ["row", "block"])
+def test_a_plan_in_a_folder(recipe: str, tmp_path: Path) -> None:
+    a, b = factors(40, 160, 272)
+    sa, sb = (powers(40, 3), powers(2, 3)) if recipe == "block" else (powers(40, 1), powers(1, 160))
+    plan = op.ScaledGemm(**FP8, recipe=recipe)
+    wanted = plan.run(a, b, sa, sb, device="cpu").D
+    again = op.load(plan.save(tmp_path / "plan"))
+    assert isinstance(again, op.ScaledGemm) and str(again) == str(plan)
+    assert np.array_equal(again.run(a, b, sa, sb, device="cpu").D, wanted) and again.ptx.startswith("//")
+    with pytest.raises(op.UnsupportedError, match=r"ScaledGemm.run: expected a call that is saved"):
+        again.run(a, b, sa, sb, bias=np.zeros(160, np.float32), device="cpu")
+
+
+def row(**types: Any) -> op.ScaledGemm:
+    given: dict[str, Any] = {**FP8, "recipe": "row", **types}
+    return op.ScaledGemm(**given)
+
+
+def run(**change: Any) -> Callable[[], object]:
+    """Return a call of a plan of rows' scales, with changes."""
+    a, b = factors(40, 96, 272)
+    given: dict[str, Any] = {"A": a, "B": b, "scale_a": powers(40, 1), "scale_b": powers(1, 96), "device": "cpu"}
+    return lambda: row().run(**{**given, **change})
+
+
+def of_blocks(**change: Any) -> Callable[[], object]:
+    """Return a call of a plan of blocks' scales, with changes."""
+    a, b = factors(40, 96, 272)
+    given: dict[str, Any] = {"A": a, "B": b, "scale_a": powers(40, 3), "scale_b": powers(1, 3), "device": "cpu"}
+    return lambda: op.ScaledGemm(**FP8, recipe="block").run(**{**given, **change})
+
+
+REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
+    (op.UnsupportedError, "ScaledGemm: expected a recipe of tensor, row, block, got 'mx'", lambda: row(recipe="mx")),
+    (op.UnsupportedError, "ScaledGemm: expected scales of blocks of both or of none, got row and block",
+     lambda: row(recipe=("row", "block"))),
+    (op.UnsupportedError, "ScaledGemm: expected no fast with scales of blocks, whose sums are of 128 of K",
+     lambda: row(recipe="block", fast=True)),
+    (op.DtypeError, "ScaledGemm: expected element_scale of f32 for row, got float8_e8m0fnu",
+     lambda: row(element_scale="float8_e8m0fnu")),
+    (op.DtypeError, "ScaledGemm: expected A of f8E4M3FN or f8E5M2, got f16", lambda: row(element="f16")),
+    (op.DtypeError, "ScaledGemm: expected D of f16, bf16, f32, f8E4M3FN or f8E5M2, got f64",
+     lambda: row(element_D="f64")),
+    (op.DtypeError, "ScaledGemm: expected one of A, element_A, element", lambda: op.ScaledGemm(recipe="row")),
+    (op.UnsupportedError, "ScaledGemm: expected tensor cores of sm_90 (wgmma), got kernel_cc=80",
+     lambda: row(kernel_cc=80)),
+    (op.UnsupportedError, "ScaledGemm: expected tensor cores of sm_90 (wgmma), got opclass simt",
+     lambda: setattr(row(), "opclass", "simt")),
+    (op.LayoutError, "ScaledGemm: expected B contiguous along K for f8E4M3FN (wgmma reads 8-bit operands along K "
+     "only), got row-major; mm() takes it", lambda: row(layout_B="row")),
+    (op.LayoutError, "ScaledGemm: expected D row-major with scales of blocks, got column-major",
+     lambda: row(recipe="block", layout_D="column")),
+    (op.EpilogueError, "ScaledGemm: expected no epilogue_visitor beside scales: op.Gemm takes one",
+     lambda: setattr(row(), "epilogue_visitor", None)),
+    (op.UnsupportedError, "ScaledGemm: expected a tile of 64, 128, 192 or 256 rows and up to 256 columns, got 96 x 64",
+     lambda: setattr(row(), "tile_description", {"threadblock_shape": [96, 64, 128]})),
+    (op.UnsupportedError, "ScaledGemm: expected a tile of wgmma for row scales, as tile_descriptions() has, and "
+     "operands of whole 16 bytes, got 128x128x128_3_1x1x1", lambda: row().construct(alignment_A=1)),
+    (op.LayoutError, "ScaledGemm.run: expected A, as the plan has none", run(A=None)),
+    (op.DtypeError, "ScaledGemm.run: expected a of f8E4M3FN or f8E5M2, got f16", run(A=np.ones((40, 272), np.float16))),
+    (op.DtypeError, "ScaledGemm.run: expected A of f8E4M3FN, row-major, as planned, got f8E5M2, row-major",
+     run(A=np.ones((40, 272), E5))),
+    (op.DtypeError, "ScaledGemm.run: expected scale_a to be an array, got NoneType", run(scale_a=None)),
+    (op.ShapeError, "ScaledGemm.run: expected scale_a of (40, 1) for a (40, 272), got (1,)", run(scale_a=powers(1))),
+    (op.ShapeError, "ScaledGemm.run: expected B of (272, N), as A is (40, 272), got (256, 96)",
+     run(B=np.ones((96, 256), E4).T)),
+    (op.ShapeError, "ScaledGemm.run: expected C where beta is 2.0", run(beta=2.0)),
+    (op.ShapeError, "ScaledGemm.run: expected D of (40, 96), got (40, 80)",
+     run(D=np.zeros((40, 80), ml_dtypes.bfloat16))),
+    (op.DeviceError, 'ScaledGemm.run: no GPU here: device="cpu" runs it on the interpreter', run(device="gpu")),
+    (op.DtypeError, "ScaledGemm.run: expected scale_a of f32, as planned, got float8_e8m0fnu",
+     of_blocks(scale_a=powers(40, 3).astype(E8), scale_b=powers(1, 3).astype(E8))),
+    (op.UnsupportedError, "ScaledGemm.run: expected no scale_out with scales of blocks", of_blocks(scale_out=2.0)),
+    (op.AlignmentError, "ScaledGemm.run: expected A, B with an address and rows of whole 16 bytes, which TMA needs "
+     "for f8E4M3FN; mm() takes them",
+     of_blocks(A=np.ones((40, 271), E4), B=np.ones((96, 271), E4).T)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "message", "do"), REFUSED, ids=[m[:60] for _, m, _ in REFUSED])
+def test_refused(
+    kind: type[op.OpError], message: str, do: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cute_dialect.runtime import driver as cuda
+
+    def none() -> None:
+        raise cuda.NoGpuError("no driver")
+
+    monkeypatch.setattr(cuda, "driver", none)
+    with pytest.raises(op.OpError) as told:
+        do()
+    assert (type(told.value), str(told.value)) == (kind, message)
+
+
+def test_memory_that_is_shared() -> None:
+    a, b = factors(8, 16, 128)
+    memory = np.zeros(8 * 16, np.float32)
+    with pytest.raises(op.LayoutError, match=r"ScaledGemm.run: D shares memory with scale_a; only C may be D"):
+        op.ScaledGemm(**FP8, element_D="f32", recipe="block").run(
+            a, b, memory[:8].reshape(8, 1), powers(1, 1), D=memory.reshape(8, 16), device="cpu"
+        )
+
+
+def test_nothing_of_nothing() -> None:
+    a, b = factors(0, 96, 272)
+    assert row().run(a, b, powers(0, 1), powers(1, 96), device="cpu").D.shape == (0, 96)
+    with pytest.raises(op.ShapeError, match=r"expected matrices with elements, got \(0, 272\) and \(272, 96\)"):
+        of_blocks(A=a, scale_a=powers(0, 3))()
