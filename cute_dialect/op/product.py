@@ -192,9 +192,11 @@ def _product(
         assert way is not None
     else:
         way = way_of(*asked, turned, gpu, sms, arithmetic)
-    if way.choice is not None and any([views[n].dtype == "ui8" for n in SCALES if n in views]):
-        exponents = way.choice.config._replace(scales="ui8")
-        way = way._replace(choice=way.choice._replace(config=exponents))
+    if way.choice is not None and SCALES[1] in views:
+        of_b = views[SCALES[1]]
+        lines = of_b.shape[0] > -(-b.shape[-1] // 128)
+        config = way.choice.config._replace(scales="ui8" if of_b.dtype == "ui8" else "f32", scaled_columns=lines)
+        way = way._replace(choice=way.choice._replace(config=config))
     if call.wanted != ANY:
         if way.choice is None:
             raise UnsupportedError(

@@ -36,7 +36,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["EXPONENTS", "as_bytes", "check_scaled", "refuse_finer", "scaled_kernel", "scaled_mm", "scales_epilogue"]
 
-RECIPES = ("tensor", "row", "block")
+RECIPES = ("tensor", "row", "block", "block1x128")
+"""How a matrix is scaled; the last one: ``b``, too, by blocks of single columns and 128 of K."""
 _BLOCK = 128
 EXPONENTS = "float8_e8m0fnu"
 """Scales that are powers of two, of 8 bits."""
@@ -51,18 +52,20 @@ def scaled_mm(
 
     ``scale_a``, ``scale_b``: f32, or float8_e8m0fnu of torch or ml_dtypes, of one element (``recipe="tensor"``),
     of (M, 1) and (1, N) (``"row"``), a pair of these, or of (M, K / 128) and (N / 128, K / 128), rounded up
-    (``"block"``), by any strides; without ``recipe`` the shapes say which. ``bias``: a value a column; ``dtype``:
-    of the result, bf16 unless there is ``out``; ``scale_out``: a number, or an array of one. Sums are added up in
-    two levels, tensor cores those of 128 of K; ``fast`` leaves all to the tensor cores, which keep 14 bits of
-    them. ``device``, ``stream``, ``run``: as of :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
+    (``"block"``), or (N, K / 128) (``"block1x128"``, which ``"block"`` takes too), by any strides; without ``recipe``
+    the shapes say which. ``bias``: a value a column; ``dtype``: of the result, bf16 unless there is ``out``;
+    ``scale_out``: a number, or an array of one. Sums are added up in two levels, tensor cores those of 128 of K;
+    ``fast`` leaves all to the tensor cores, which keep 14 bits of them. ``device``, ``stream``, ``run``: as of
+    :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
-    of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
+    of_a, _ = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
-    if "block" in (of_a, of_b) and element_name(scale_a.dtype) == EXPONENTS:  # read as they are
+    of_blocks = of_a.startswith("block")
+    if of_blocks and element_name(scale_a.dtype) == EXPONENTS:  # read as they are
         scale_a, scale_b = as_bytes(scale_a), as_bytes(scale_b)
     else:  # few: one, or one a row or column
         scale_a, scale_b = _as_f32(scale_a), _as_f32(scale_b)
-    if "block" in (of_a, of_b):
+    if of_blocks:
         if scale_out is not None:
             raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
@@ -112,7 +115,7 @@ def check_scaled(
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise ShapeError(f"{call}: expected matrices, got {tuple(a.shape)} and {tuple(b.shape)}")
     found = _recipes(call, a, b, scale_a, scale_b, recipe)
-    if "block" in found:
+    if found[0].startswith("block"):
         of_a, of_b = (element_name(x.dtype) for x in (scale_a, scale_b))
         if of_a != of_b:
             raise DtypeError(f"{call}: expected scale_b of {of_a}, as scale_a, got {of_b}")
@@ -129,34 +132,41 @@ def _recipes(
     blocks = -(-k // _BLOCK)
     given = (recipe, recipe) if recipe is None or isinstance(recipe, str) else tuple(recipe)
     shapes = {
-        "scale_a": {"tensor": (1,), "row": (m, 1), "block": (m, blocks)},
-        "scale_b": {"tensor": (1,), "row": (1, n), "block": (-(-n // _BLOCK), blocks)},
+        "scale_a": {"tensor": (1,), "row": (m, 1), "block": (m, blocks), "block1x128": (m, blocks)},
+        "scale_b": {"tensor": (1,), "row": (1, n), "block": (-(-n // _BLOCK), blocks), "block1x128": (n, blocks)},
     }
     found: list[str] = []
-    for (name, x), wanted in zip((("scale_a", scale_a), ("scale_b", scale_b)), given):
+    named = (("scale_a", scale_a), ("scale_b", scale_b))
+    for (name, x), wanted in zip(named, given):
         if wanted not in (None, *RECIPES):
             raise UnsupportedError(f"{call}: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
         shape, kinds = tuple(x.shape), shapes[name]
         fits = [r for r in RECIPES if shape == kinds[r] or (r == "tensor" and shape in ((), (1, 1)))]
         if wanted is not None:
-            fits = [r for r in fits if r == wanted]
+            fits = [r for r in fits if r == wanted or (wanted == "block" and r == "block1x128")]
         if not fits:
             refuse_finer(call, name, shape, (m, k) if name == "scale_a" else (n, k))
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
             raise ShapeError(f"{call}: expected {name} of {listed(tuple(there))} for {side} {of}, got {shape}")
         found.append(fits[0])
-    if found.count("block") == 1:  # what fits both
-        if all(tuple(x.shape) == shapes[name]["block"] for name, x in (("scale_a", scale_a), ("scale_b", scale_b))):
-            return "block", "block"
-        raise UnsupportedError(f"{call}: expected scales of blocks of both or of none, got {found[0]} and {found[1]}")
+    of_blocks = [r for r in found if r.startswith("block")]
+    if len(of_blocks) == 1:  # what fits both
+        fitting = [r for r in ("block", "block1x128") if all(tuple(x.shape) == shapes[n][r] for n, x in named)]
+        if not fitting:
+            raise UnsupportedError(
+                f"{call}: expected scales of blocks of both or of none, got {found[0]} and {found[1]}"
+            )
+        return fitting[0], fitting[0]
+    if of_blocks:
+        return found[1], found[1]  # those of a are the same
     return found[0], found[1]
 
 
 def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, int]) -> None:
     """Raise UnsupportedError for scales of a matrix of (rows, K) by other blocks than those that there are kernels
     for: of 32 or 16 along K, as Blackwell's tensor cores take them (there also as torch lays them out, in tiles of 128
-    by 4), or of single rows of b.
+    by 4).
     """
     rows, k = of
     for width in (32, 16):
@@ -167,11 +177,6 @@ def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, in
                 f"{call}: expected {name} for the whole matrix, for each row, or for blocks of {_BLOCK} along K, got "
                 f"{shape}, for blocks of {width}: only tensor cores of Blackwell (sm_100) multiply by these"
             )
-    if name == "scale_b" and shape == (rows, -(-k // _BLOCK)):
-        raise UnsupportedError(
-            f"{call}: expected scale_b for blocks of {_BLOCK} x {_BLOCK}, {(-(-rows // _BLOCK), -(-k // _BLOCK))}, got "
-            f"{shape}, for blocks of 1 x {_BLOCK}: there is no kernel yet"
-        )
 
 
 def as_bytes(x: Any) -> Any:

@@ -72,7 +72,8 @@ class GemmConfig(NamedTuple):
     file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
     each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
     registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
-    row of A and one for 128 columns (:class:`~cute_dialect.kernels.gemm.parts.Scales`).  ``array``: of a ``batch``,
+    row of A and one for 128 columns, or for each (``scaled_columns``), see
+    :class:`~cute_dialect.kernels.gemm.parts.Scales`.  ``array``: of a ``batch``,
     whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
     stick at the ends of i32, they wrap else.  ``direct``: lanes store single elements to C, which may have any rows
     then.  ``scales``: of blocks, f32, or ``ui8`` for exponents of two (e8m0).  ``dependent``: the kernel may begin
@@ -109,6 +110,7 @@ class GemmConfig(NamedTuple):
     direct: bool = False
     scales: str = "f32"
     dependent: bool = False
+    scaled_columns: bool = False
 
     @property
     def sums(self) -> str:
@@ -275,6 +277,8 @@ class GemmConfig(NamedTuple):
                 "expected promoted sums of 8-bit floats, no batch, no serpentine and a divisor of 128 columns with "
                 f"scales of blocks, got {self}"
             )
+        if self.scaled_columns and not self.scaled:
+            raise ValueError("expected scales of blocks where each column of B has its own")
         if self.array and not self.batch:
             raise ValueError("expected a batch where matrices lie anywhere")
         if self.scales not in ("f32", "ui8"):

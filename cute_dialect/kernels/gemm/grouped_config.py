@@ -61,8 +61,9 @@ class GroupedConfig(NamedTuple):
             raise ValueError(
                 f"expected factors whose lines no group cuts, got A along {c.major_a}, B along {c.major_b}"
             )
-        if c.scaled and self.form not in ("m", "rows"):
-            raise ValueError(f"expected groups of rows with scales of blocks, got {self.form!r}")
+        if c.scaled and (self.form not in ("m", "rows") or c.scaled_columns):
+            what = "columns" if c.scaled_columns else repr(self.form)
+            raise ValueError(f"expected groups of rows with scales of blocks, of 128 columns, got {what}")
         if self.form == "k" and c.deferred:
             raise ValueError("expected no deferred store where groups share K: one of them may have no steps")
         graph = c.epilogue.graph

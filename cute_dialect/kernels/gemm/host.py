@@ -103,9 +103,11 @@ def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any])
     check_extents(A, B, C, c.epilogue.half, behind["places"])
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
-        for name, rows in (("scale_a", A.shape[0]), ("scale_b", cute.ceil_div(B.shape[0], 128))):
+        of_b = B.shape[0] if c.scaled_columns else cute.ceil_div(B.shape[0], 128)
+        each = "each" if c.scaled_columns else "128"
+        for name, rows in (("scale_a", A.shape[0]), ("scale_b", of_b)):
             scales = behind[name]
-            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for 128 of B"
+            assert scales.shape[0] == rows, f"{name} must have a row for each row of A, or for {each} of B"
             assert scales.shape[1] == blocks, f"{name} must have a column for each 128 of K"
 
 

@@ -50,7 +50,9 @@ class Shared(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Factors of blocks of 128 of K: ``a`` (M, K / 128), for each row of A, ``b`` (N / 128, K / 128), for 128 of B."""
+    """Factors of blocks of 128 of K: ``a`` (M, K / 128), for each row of A, ``b`` (N / 128, K / 128), for 128 of B, or
+    (N, K / 128), for each.
+    """
 
     a: Any = None
     b: Any = None
@@ -219,19 +221,38 @@ class Products:
         for atom in range(c.atoms):
             first = row + atom * c.sharers * 64 + self.thread // 2 + warp * 16 + lane // 4
             rows.append([cute.min(first + 8 * half, a.shape[0] - 1) for half in range(2)])
-        of_b = b[cute.min(column // 128, b.shape[0] - 1), None]
+        # Of columns that have their own a lane holds every 32nd, and gives it to those that multiply by it.
+        firsts = [column + 32 * i + lane for i in range(-(-columns // 32))] if c.scaled_columns else [column // 128]
+        of_b = [b[cute.min(first, b.shape[0] - 1), None] for first in firsts]
         self.sums.fill(0.0)
         for k in range(k_tiles):
             # On their way while the products are waited for.
-            factor = widened(of_b[k])
+            on_b = [widened(x[k]) for x in of_b]
             held = [[widened(a[row, k]) for row in of_atom] for of_atom in rows]
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
-            factors = [[x * factor for x in of_atom] for of_atom in held]
-            self.end(slot)
-            for atom in cute.range_constexpr(c.atoms):
-                for j in range(columns // 8):  # registers: the passes unroll it
+            if c.scaled_columns:
+                self.end(slot)
+                self._add_columns(held, on_b, lane)
+            else:
+                factors = [[x * on_b[0] for x in of_atom] for of_atom in held]
+                self.end(slot)
+                for atom in cute.range_constexpr(c.atoms):
+                    for j in range(columns // 8):  # registers: the passes unroll it
+                        for half in cute.range_constexpr(2):
+                            for e in cute.range_constexpr(2):
+                                i = j * 4 + (atom * (columns // 2) + 2 * half + e)
+                                self.sums[i] = self.acc[i] * factors[atom][half] + self.sums[i]
+
+    def _add_columns(self, on_rows: list[list[Any]], on_columns: list[Any], lane: Any) -> None:
+        """Add the products of a stage, times the factors of their rows, of an atom's halves, and of their columns, of
+        which the lanes of a warp hold one in 32.
+        """
+        columns = self.c.tile[1]
+        for j in cute.range_constexpr(columns // 8):
+            for e in cute.range_constexpr(2):
+                on_column = cute.arch.shuffle_sync(on_columns[j // 4], j % 4 * 8 + lane % 4 * 2 + e)
+                for atom in cute.range_constexpr(self.c.atoms):
                     for half in cute.range_constexpr(2):
-                        for e in cute.range_constexpr(2):
-                            i = j * 4 + (atom * (columns // 2) + 2 * half + e)
-                            self.sums[i] = self.acc[i] * factors[atom][half] + self.sums[i]
+                        i = j * 4 + (atom * (columns // 2) + 2 * half + e)
+                        self.sums[i] = self.acc[i] * (on_rows[atom][half] * on_column) + self.sums[i]

@@ -131,9 +131,9 @@ class Choice(NamedTuple):
         ``c``: blocks of a cluster along M, ``n``: along N; ``b``: batches; ``d``: deferred store; ``p``: promotion;
         ``t``: consumers take turns; ``k``: the last wave is shared; ``w``: columns of C are contiguous (the
         swapped problem); ``a``: sums in f16; ``x``: scales of blocks; ``v``: matrices anywhere; ``y``: sums saturate;
-        ``e``: scales are exponents; ``o``: C of any rows; ``l``: dependent launch; ``q``: stages; ``g``: raster
-        group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first; ``u``: staging buffers of a
-        consumer; ``z``: bytes of K.
+        ``e``: scales are exponents; ``f``: each column of B has scales; ``o``: C of any rows; ``l``: dependent launch;
+        ``q``: stages; ``g``: raster group; ``s``: blocks that share the K of a tile; ``h``: B leaves the L2 first;
+        ``u``: staging buffers of a consumer; ``z``: bytes of K.
         """
         if self.skinny is not None:
             return self.skinny.name
@@ -143,7 +143,7 @@ class Choice(NamedTuple):
         flags = (
             ("b", c.batch), ("d", c.deferred), ("p", c.promote), ("t", c.schedule == "pingpong"), ("k", c.stream_k),
             ("w", self.swapped), ("a", c.accumulator == "f16"), ("x", c.scaled), ("v", c.array), ("y", c.saturate),
-            ("e", c.scales == "ui8"), ("o", c.direct), ("l", c.dependent),
+            ("e", c.scales == "ui8"), ("o", c.direct), ("l", c.dependent), ("f", c.scaled_columns),
         )  # fmt: skip
         more = "".join(letter for letter, there in flags if there)
         options = (

@@ -15,6 +15,8 @@ from cute_dialect.op.scaled import RECIPES, refuse_finer
 
 __all__ = ["scaled_grouped_mm"]
 
+_RECIPES = tuple([r for r in RECIPES if r != "block1x128"])
+
 
 def scaled_grouped_mm(
     a: Any, b: Any, scale_a: Any, scale_b: Any, offs: Any = None, *, lengths: Any = None, row_groups: Any = None,
@@ -66,8 +68,8 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
     """Return how an operand is scaled.  Raises ShapeError, UnsupportedError."""
     side = 0 if what == "scale_a" else 1
     wanted = recipe if recipe is None or isinstance(recipe, str) else tuple(recipe)[side]
-    if wanted not in (None, *RECIPES):
-        raise UnsupportedError(f"{name}: expected a recipe of {', '.join(RECIPES)}, got {wanted!r}")
+    if wanted not in (None, *_RECIPES):
+        raise UnsupportedError(f"{name}: expected a recipe of {', '.join(_RECIPES)}, got {wanted!r}")
     blocks, groups = -(-s.k // 128), (s.groups,) if s.form == "rows" else ()
     if side == 0:
         kinds = {"tensor": [(1,), ()], "row": [(*groups, s.m, 1)], "block": [(*groups, s.m, blocks)]}
@@ -81,5 +83,10 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
     rows = s.m if side == 0 else s.n
     inner = shape[1:] if shape[:1] == (s.groups,) and len(shape) == 3 else shape
     refuse_finer(name, what, inner, (rows, s.k))
+    if side == 1 and inner == (rows, blocks):
+        raise UnsupportedError(
+            f"{name}: expected scale_b for blocks of 128 x 128, {kinds['block'][0]}, got {shape}, for blocks of "
+            "1 x 128: there is no kernel of groups yet"
+        )
     told = tuple(dict.fromkeys([str(shapes[0]) for kind, shapes in kinds.items() if wanted in (None, kind)]))
     raise ShapeError(f"{name}: expected {what} of {listed(told)}, got {shape}")

@@ -27,7 +27,7 @@ __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_til
 class Asked(NamedTuple):
     """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
     that lie anywhere? how is multiplied, on GPUs from which capability on.  ``sums``: in two levels (``two``), or of
-    ``block``s that have ``scales``, of f32 or exponents (``ui8``)."""
+    ``block``s that have ``scales``, of f32 or exponents (``ui8``), of 128 columns or (``scaled_columns``) each."""
 
     element_a: str
     element_b: str
@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     chip: int = 90
     sums: str = ""
     scales: str = "f32"
+    scaled_columns: bool = False
 
     @property
     def flipped(self) -> bool:
@@ -164,7 +165,7 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
         serpentine=td.parts == 1 and asked.sums != "block", accumulator="" if sums == sums_of(element) else sums,
         saturate=i.math_operation == MathOperation.multiply_add_saturate, promote=asked.sums != "",
-        scaled=asked.sums == "block", scales=asked.scales,
+        scaled=asked.sums == "block", scales=asked.scales, scaled_columns=asked.scaled_columns,
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -239,8 +240,9 @@ def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str,
 
 def described(choice: Choice, asked: Asked) -> TileDescription:
     """Return the description of a kernel of the menu."""
-    if choice.config.scales != asked.scales:
-        choice = choice._replace(config=choice.config._replace(scales=asked.scales))
+    if asked.sums == "block":
+        scales = {"scales": asked.scales, "scaled_columns": asked.scaled_columns}
+        choice = choice._replace(config=choice.config._replace(**scales))
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)

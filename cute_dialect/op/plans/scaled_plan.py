@@ -63,11 +63,12 @@ _BLOCK = 128
 class ScaledGemm(MatrixPlan):
     """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of e4m3 and e5m2.
 
-    ``recipe``: ``tensor``, ``row`` or ``block``, of both, or of A and of B, as :func:`cute_dialect.op.scaled_mm` has
-    them; ``element_scale``: ``f32``, or ``float8_e8m0fnu`` of blocks; ``fast``: tensor cores add up all of K, of which
-    they keep 14 bits, where scales are not of blocks.  ``A`` to ``D``: arrays, which say their own element and layout
-    and are what :meth:`run` takes if it is given none; ``element``: of A and B, ``element_A`` and such of one, D is of
-    bf16 unless said; A and B lie along K, D along rows unless ``layout_D`` says ``column``.  Raises OpError.
+    ``recipe``: ``tensor``, ``row``, ``block`` or ``block1x128``, of both, or of A and of B, as
+    :func:`cute_dialect.op.scaled_mm` has them; ``element_scale``: ``f32``, or ``float8_e8m0fnu`` of blocks; ``fast``:
+    tensor cores add up all of K, of which they keep 14 bits, where scales are not of blocks.  ``A`` to ``D``: arrays,
+    which say their own element and layout and are what :meth:`run` takes if it is given none; ``element``: of A and B,
+    ``element_A`` and such of one, D is of bf16 unless said; A and B lie along K, D along rows unless ``layout_D`` says
+    ``column``.  Raises OpError.
 
     >>> plan = ScaledGemm(element="f8E4M3FN", recipe="block")
     >>> plan, plan.explain((4096, 7168), (7168, 2112)).choice.config.scaled
@@ -87,10 +88,11 @@ class ScaledGemm(MatrixPlan):
         for one in (of_a, of_b):
             if one not in RECIPES:
                 raise UnsupportedError(f"{self.call}: expected a recipe of {', '.join(RECIPES)}, got {one!r}")
-        if (of_a == "block") != (of_b == "block"):
+        if of_a.startswith("block") != of_b.startswith("block"):
             raise UnsupportedError(
                 f"{self.call}: expected scales of blocks of both or of none, got {of_a} and {of_b}"
             )  # fmt: skip
+        of_a = of_b if of_a.startswith("block") else of_a  # A has blocks of 1 x 128 either way
         self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
         if self.element_scale not in (("f32", EXPONENTS) if self._of_blocks else ("f32",)):
             wanted = f"f32 or {EXPONENTS}" if self._of_blocks else "f32"
@@ -111,7 +113,7 @@ class ScaledGemm(MatrixPlan):
 
     @property
     def _of_blocks(self) -> bool:
-        return self.recipe[0] == "block"
+        return self.recipe[0].startswith("block")
 
     def _check(self) -> None:
         a, b, _, d = self.kinds
@@ -131,7 +133,8 @@ class ScaledGemm(MatrixPlan):
         """Return what its kernels are for."""
         sums = "block" if self._of_blocks else "" if self.fast else "two"
         return super().asked(batch=batch)._replace(
-            sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32"
+            sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32",
+            scaled_columns=self.recipe[1] == "block1x128",
         )  # fmt: skip
 
     # --------------------------------------------------------------------------------------------------- operations
@@ -187,7 +190,9 @@ class ScaledGemm(MatrixPlan):
         a, b, c, d = (cast("Any", x) for x in self._given(call, *given))
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
-        check_scaled(call, a, b, scale_a, scale_b, self.recipe)
+        found = check_scaled(call, a, b, scale_a, scale_b, self.recipe)
+        if found != self.recipe:
+            raise ShapeError(f"{call}: expected scale_b of {self.recipe[1]}, as planned, got {tuple(scale_b.shape)}")
         for name, x in (("scale_a", scale_a), ("scale_b", scale_b)):
             if element_name(x.dtype) != self.element_scale:
                 raise DtypeError(
@@ -201,10 +206,10 @@ class ScaledGemm(MatrixPlan):
             args |= {"beta": beta, "C": c} if beta != 0.0 else {}
             args |= {"bias": bias, "scale_out": scale_out}
             traced, args = scales_epilogue((a.shape[0], b.shape[1]), args, self._activation)
-            found = visited(call, traced, self.kinds, a, b, d, args, on_cpu=on_cpu)
+            seen = visited(call, traced, self.kinds, a, b, d, args, on_cpu=on_cpu)
             self._traced = traced
-            x = found.operands._replace(alpha=alpha)  # of 0 nothing is multiplied
-            return Arguments(self.operation_for(x), x, found.D, stream, options, ALONE, call)
+            x = seen.operands._replace(alpha=alpha)  # of 0 nothing is multiplied
+            return Arguments(self.operation_for(x), x, seen.D, stream, options, ALONE, call)
         if scale_out is not None:
             raise UnsupportedError(f"{call}: expected no scale_out with scales of blocks")
         x, d = check(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
@@ -258,7 +263,8 @@ class ScaledGemm(MatrixPlan):
         if self._of_blocks:
             k, n = y.shape
             of_a = of_a.repeat(_BLOCK, 1)[:, :k]
-            of_b = of_b.repeat(_BLOCK, 0)[:n].repeat(_BLOCK, 1)[:, :k].T
+            of_b = of_b if self.recipe[1] == "block1x128" else of_b.repeat(_BLOCK, 0)[:n]
+            of_b = of_b.repeat(_BLOCK, 1)[:, :k].T
         found = reference(x * of_a, y * of_b, c, alpha, beta, bias, self._activation)
         return found if scale_out is None else found * as_f64(scale_out)
 

@@ -164,6 +164,9 @@ SCALED = GemmConfig(
         ({"tile": (64, 32, 128), "cluster_m": 1, "output": "bf16", "element": "f8E5M2_f8E4M3FN"}, (16, 144, 272)),
         ({"tile": (256, 64, 128), "cluster_m": 1, "stages": 3}, (264, 144, 272)),
         ({"epilogue": Epilogue(bias="n"), "cluster_m": 1}, (72, 272, 144)),
+        ({"scaled_columns": True}, (300, 272, 400)),
+        ({"scaled_columns": True, "tile": (256, 64, 128), "cluster_m": 1, "stages": 3}, (264, 144, 272)),
+        ({"scaled_columns": True, "tile": (192, 16, 128), "cluster_m": 1}, (200, 40, 144)),
     ],
 )
 def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
@@ -172,12 +175,15 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
     rng, blocks = np.random.default_rng(m), -(-k // 128)
     (of_a, of_b), out = factors(c.element), np.full((m, n), 99, DTYPES[c.output])
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[t]) for rows, t in ((m, of_a), (n, of_b)))
-    sa, sb = (np.exp2(rng.integers(-2, 3, (rows, blocks))).astype(np.float32) for rows in (m, -(-n // 128)))
+    sa, sb = (
+        np.exp2(rng.integers(-2, 3, (rows, blocks))).astype(np.float32)
+        for rows in (m, n if c.scaled_columns else -(-n // 128))
+    )
     bias = rng.integers(-3, 4, n).astype(np.float32)
     run(c, a, b, out, sa, np.asfortranarray(sb), *([bias] if c.epilogue.active else []))
     exact = sum(
         (a[:, i : i + 128].astype(np.float64) @ b[:, i : i + 128].astype(np.float64).T)
-        * sa[:, i // 128, None] * np.repeat(sb[:, i // 128], 128)[:n]
+        * sa[:, i // 128, None] * (sb[:, i // 128] if c.scaled_columns else np.repeat(sb[:, i // 128], 128)[:n])
         for i in range(0, k, 128)
     ) + bias * c.epilogue.active  # fmt: skip
     assert (out == exact.astype(out.dtype)).all()

@@ -186,9 +186,9 @@ CASES: list[Case] = [
     (op.scaled_mm, (A8, B8, np.ones((128 * 16,), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
      "scaled_mm: expected scale_a for the whole matrix, for each row, or for blocks of 128 along K, got (2048,), for "
      "blocks of 16: only tensor cores of Blackwell (sm_100) multiply by these"),
-    (op.scaled_mm, (A8, B8, ONES[:128], ONES), {}, op.UnsupportedError,
-     "scaled_mm: expected scale_b for blocks of 128 x 128, (2, 2), got (256, 2), for blocks of 1 x 128: there is no "
-     "kernel yet"),
+    (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), ONES[:128], np.stack([ONES, ONES]), [64, 128]), {},
+     op.UnsupportedError, "scaled_grouped_mm: expected scale_b for blocks of 128 x 128, (2, 2, 2), got (2, 256, 2), "
+     "for blocks of 1 x 128: there is no kernel of groups yet"),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
      op.UnsupportedError, "scaled_grouped_mm: expected scale_a for the whole matrix, for each row, or for blocks of "
      "128 along K, got (128, 8), for blocks of 32: only tensor cores of Blackwell (sm_100) multiply by these"),

@@ -36,7 +36,8 @@ def exact(a: np.ndarray, b: np.ndarray, of_a: np.ndarray, of_b: np.ndarray) -> n
     found = np.zeros((a.shape[0], b.shape[1]))
     for i in range(of_a.shape[1]):
         part = slice(128 * i, 128 * i + 128)
-        of_columns = np.repeat(of_b[:, i].astype(np.float64), 128)[: b.shape[1]]
+        of_columns = of_b[:, i].astype(np.float64)
+        of_columns = of_columns if len(of_columns) == b.shape[1] else np.repeat(of_columns, 128)[: b.shape[1]]
         found += x[:, part] @ y[part] * of_a[:, i : i + 1].astype(np.float64) * of_columns
     return found
 
@@ -79,13 +80,14 @@ def test_all_that_becomes_of_the_sums() -> None:
 
 
 @pytest.mark.parametrize("shape", [(40, 272, 400), (200, 144, 128), (5, 8, 16)])
-def test_scales_of_blocks(shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("recipe", ["block", "block1x128"])
+def test_scales_of_blocks(shape: tuple[int, int, int], recipe: str) -> None:
     m, n, k = shape
     a, b = factors(m, n, k)
     blocks = -(-k // 128)
-    sa, sb = np.asfortranarray(powers(m, blocks)), powers(-(-n // 128), blocks)
+    sa, sb = np.asfortranarray(powers(m, blocks)), powers(-(-n // 128) if recipe == "block" else n, blocks)
     out, bias = np.full((m, n), np.nan, np.float32), np.arange(n).astype(np.float32)
-    plan = op.ScaledGemm(**FP8, element_D="f32", recipe="block")
+    plan = op.ScaledGemm(**FP8, element_D="f32", recipe=recipe)
     done = plan.run(a, b, sa, sb, D=out, bias=bias, **CHECKS)
     wanted = exact(a, b, sa, sb) + bias
     assert done.D is out and np.array_equal(out, wanted)
@@ -115,10 +117,10 @@ def test_tiles_and_texts() -> None:
     assert str(rows) == "<ScaledGemm row; A f8E4M3FN, row-major; B f8E4M3FN, column-major; D bf16, row-major>"
 
 
-@pytest.mark.parametrize("recipe", ["row", "block"])
+@pytest.mark.parametrize("recipe", ["row", "block1x128"])
 def test_a_plan_in_a_folder(recipe: str, tmp_path: Path) -> None:
     a, b = factors(40, 160, 272)
-    sa, sb = (powers(40, 3), powers(2, 3)) if recipe == "block" else (powers(40, 1), powers(1, 160))
+    sa, sb = (powers(40, 3), powers(160, 3)) if recipe == "block1x128" else (powers(40, 1), powers(1, 160))
     plan = op.ScaledGemm(**FP8, recipe=recipe)
     wanted = plan.run(a, b, sa, sb, device="cpu").D
     again = op.load(plan.save(tmp_path / "plan"))
@@ -148,7 +150,8 @@ def of_blocks(**change: Any) -> Callable[[], object]:
 
 
 REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    (op.UnsupportedError, "ScaledGemm: expected a recipe of tensor, row, block, got 'mx'", lambda: row(recipe="mx")),
+    (op.UnsupportedError, "ScaledGemm: expected a recipe of tensor, row, block, block1x128, got 'mx'",
+     lambda: row(recipe="mx")),
     (op.UnsupportedError, "ScaledGemm: expected scales of blocks of both or of none, got row and block",
      lambda: row(recipe=("row", "block"))),
     (op.UnsupportedError, "ScaledGemm: expected no fast with scales of blocks, whose sums are of 128 of K",
@@ -187,6 +190,8 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.DeviceError, 'ScaledGemm.run: no GPU here: device="cpu" runs it on the interpreter', run(device="gpu")),
     (op.DtypeError, "ScaledGemm.run: expected scale_a of f32, as planned, got float8_e8m0fnu",
      of_blocks(scale_a=powers(40, 3).astype(E8), scale_b=powers(1, 3).astype(E8))),
+    (op.ShapeError, "ScaledGemm.run: expected scale_b of block, as planned, got (96, 3)",
+     of_blocks(scale_b=powers(96, 3))),
     (op.UnsupportedError, "ScaledGemm.run: expected no scale_out with scales of blocks", of_blocks(scale_out=2.0)),
     (op.AlignmentError, "ScaledGemm.run: expected A, B with an address and rows of whole 16 bytes, which TMA needs "
      "for f8E4M3FN; mm() takes them",

@@ -68,6 +68,32 @@ def test_scales_of_blocks(shape: tuple[int, int, int], fused: bool) -> None:
     assert (found == exact + (bias if fused else 0)).all()
 
 
+@pytest.mark.parametrize("shape", [(40, 272, 400), (67, 133, 257), (5, 7, 1), (3, 1, 130)])
+@pytest.mark.parametrize("fused", [False, True])
+def test_scales_of_columns_in_blocks(shape: tuple[int, int, int], fused: bool) -> None:
+    m, n, k = shape
+    a, b = factors(m, n, k)
+    blocks = -(-k // 128)
+    sa, sb = np.asfortranarray(powers(m, blocks)), np.asfortranarray(powers(n, blocks, seed=1))
+    bias, checks = np.arange(n).astype(np.float32) if fused else None, ["race", "uninit", "oob", "sync"]
+    found = op.scaled_mm(a, b, sa, sb, bias=bias, dtype="f32", device="cpu", checks=checks)
+    exact = np.zeros((m, n))
+    for i in range(blocks):
+        part = slice(128 * i, 128 * i + 128)
+        exact += wide(a[:, part]) @ wide(b[part]) * sa[:, i : i + 1] * sb[:, i]
+    assert (found == exact + (bias if fused else 0)).all()
+    for recipe in ("block", "block1x128", ("block", "block1x128")):
+        assert (op.scaled_mm(a, b, sa, sb.copy(), recipe=recipe, bias=bias, dtype="f32", device="cpu") == found).all()
+
+
+def test_exponents_of_columns() -> None:
+    a, b = factors(40, 144, 272)
+    rng = np.random.default_rng(9)
+    sa, sb = (rng.integers(124, 131, (n, 3)).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu) for n in (40, 144))
+    x, y = wide(sa).repeat(128, 1)[:, :272], wide(sb).repeat(128, 1)[:, :272]
+    assert (op.scaled_mm(a, b, sa, sb, dtype="f32", device="cpu") == (x * wide(a)) @ (y.T * wide(b))).all()
+
+
 def test_scales_that_are_exponents() -> None:
     """e8m0, also its least and its greatest number, and the one that is none."""
     a, b = factors(40, 144, 272)
@@ -100,7 +126,7 @@ def test_the_shapes_say_which() -> None:
         ({"scale_a": powers(40, 5)}, op.ShapeError,
          r"scaled_mm: expected scale_a of \(1,\), \(40, 1\) or \(40, 4\) for a \(40, 400\), got \(40, 5\)"),
         ({"recipe": "row"}, op.ShapeError, r"expected scale_a of \(40, 1\) for a \(40, 400\), got \(1,\)"),
-        ({"recipe": "mx"}, op.UnsupportedError, "expected a recipe of tensor, row, block, got 'mx'"),
+        ({"recipe": "mx"}, op.UnsupportedError, "expected a recipe of tensor, row, block, block1x128, got 'mx'"),
         ({"scale_a": powers(40, 4)}, op.UnsupportedError, "expected scales of blocks of both or of none"),
         ({"scale_b": np.ones(1)}, op.DtypeError, "expected scale_b of f32 or float8_e8m0fnu, got f64"),
         ({"scale_b": 2.0}, op.DtypeError, "expected scale_b to be an array, got float"),
