@@ -86,7 +86,8 @@ def scaled_kernel(
     """
     a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
     arithmetic, epilogue = "block", None
-    if of_scales != "block":
+    of_blocks = of_scales.startswith("block")
+    if not of_blocks:
         arithmetic = "" if fast else "two"
         shapes = ((m, 1), (1, n)) if of_scales == "row" else ((1,), (1,))
         traced, _ = scales_epilogue((m, n), {x: FakeTensor("f32", s) for x, s in zip(("scale_a", "scale_b"), shapes)})
@@ -95,7 +96,10 @@ def scaled_kernel(
         epilogue = Epilogue(graph=bound(traced, views, result, (m, n), lambda shape, element: result).graph)
     choice = way_of(a, b, d, element, dtype, epilogue, gpu, 132, arithmetic).choice
     assert choice is not None
-    return choice._replace(config=choice.config._replace(scales="ui8")) if exponents else choice
+    if not of_blocks:
+        return choice
+    lines, scales = of_scales == "block1x128", "ui8" if exponents else "f32"
+    return choice._replace(config=choice.config._replace(scales=scales, scaled_columns=lines))
 
 
 def check_scaled(

@@ -21,6 +21,25 @@ def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "types"))
 
 
+def shapes_of(m: int, n: int, k: int, recipe: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes of scales."""
+    blocks = -(-k // 128)
+    shapes = {"tensor": ((1,), (1,)), "row": ((m, 1), (1, n)), "block": ((m, blocks), (-(-n // 128), blocks))}
+    return shapes.get(recipe, ((m, blocks), (n, blocks)))
+
+
+def exact(
+    a: torch.Tensor, b: torch.Tensor, of_a: torch.Tensor, of_b: torch.Tensor, recipe: str
+) -> torch.Tensor:  # fmt: skip
+    """Return the product of (M, K) and (N, K) in f64."""
+    x, y, sa, sb = a.double(), b.double(), of_a.double(), of_b.double()
+    if not recipe.startswith("block"):
+        return x @ y.t() * sa * sb
+    (n, k), sb = y.shape, sb if recipe == "block1x128" else sb.repeat_interleave(128, 0)
+    x, y = x * sa.repeat_interleave(128, 1)[:, :k], y * sb[:n].repeat_interleave(128, 1)[:, :k]
+    return x @ y.t()
+
+
 @pytest.mark.parametrize("case", SCALED, ids=str)
 def test_scaled(case: tuple[int, int, int, str, bool]) -> None:
     """Small integers and scales that are powers of two: sums are exact."""
@@ -31,25 +50,20 @@ def test_scaled(case: tuple[int, int, int, str, bool]) -> None:
         return torch.randint(-3, 4, shape, device="cuda", generator=generator).float()
 
     a, b = (integers(rows, k).to(torch.float8_e4m3fn) for rows in (m, n))
-    blocks = -(-k // 128)
-    shapes = {"tensor": ((1,), (1,)), "row": ((m, 1), (1, n)), "block": ((m, blocks), (-(-n // 128), blocks))}
-    sa, sb = (torch.exp2(integers(*s)) for s in shapes[recipe])
+    sa, sb = (torch.exp2(integers(*s)) for s in shapes_of(m, n, k, recipe))
     for scale_a in (sa, sa.t().contiguous().t()):
         found = op.scaled_mm(a, b.t(), scale_a, sb, recipe=recipe, fast=fast, dtype=torch.float32)
-        x, y = a.double(), b.double()
-        if recipe == "block":
-            x = x * sa.double().repeat_interleave(128, 1)[:, :k]
-            y = y * sb.double().repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)[:, :k]
-            assert torch.equal(found.double(), x @ y.t())
-        else:
-            assert torch.equal(found.double(), x @ y.t() * sa.double() * sb.double())
+        assert torch.equal(found.double(), exact(a, b, sa, sb, recipe))
+    plan = op.ScaledGemm(element="f8E4M3FN", element_D="f32", recipe=recipe, fast=fast)
+    assert torch.equal(plan.run(a, b.t(), sa, sb).D, found)
+    again = torch.full_like(found, torch.nan)
+    plan.bind(a, b.t(), sa, sb, D=again)()
+    assert torch.equal(again, found)
 
 
-@pytest.mark.parametrize("case", [c for c in SCALED if c[3] in ("block", "row")], ids=str)
+@pytest.mark.parametrize("case", [c for c in SCALED if c[3] != "tensor"], ids=str)
 def test_scales_that_are_exponents(case: tuple[int, int, int, str, bool]) -> None:
     m, n, k, recipe, fast = case
-    blocks = -(-k // 128)
-    shapes = ((m, blocks), (-(-n // 128), blocks)) if recipe == "block" else ((m, 1), (1, n))
     generator = torch.Generator("cuda").manual_seed(m + n + k)
     a, b = (
         torch.randint(-3, 4, (rows, k), device="cuda", generator=generator).float().to(torch.float8_e4m3fn)
@@ -57,13 +71,8 @@ def test_scales_that_are_exponents(case: tuple[int, int, int, str, bool]) -> Non
     )
     given = [
         torch.randint(124, 131, s, device="cuda", generator=generator, dtype=torch.uint8).view(torch.float8_e8m0fnu)
-        for s in shapes
+        for s in shapes_of(m, n, k, recipe)
     ]
     found = op.scaled_mm(a, b.t(), *given, fast=fast, dtype=torch.float32)
     sa, sb = (torch.exp2(x.view(torch.uint8).double() - 127) for x in given)
-    if recipe == "block":
-        x = a.double() * sa.repeat_interleave(128, 1)[:, :k]
-        y = b.double() * sb.repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)[:, :k]
-        assert torch.equal(found.double(), x @ y.t())
-    else:
-        assert torch.equal(found.double(), a.double() @ b.double().t() * sa * sb)
+    assert torch.equal(found.double(), exact(a, b, sa, sb, recipe))

@@ -127,8 +127,11 @@ CASES += MATHS
 
 SCALED = [
     (264, 400, 272, recipe, fast)
-    for recipe, fast in (("tensor", False), ("row", False), ("row", True), ("block", False))
-] + [(4096, 4096, 2048, "block", False), (33, 2112, 7168, "block", False), (2048, 4096, 1024, "row", False)]
+    for recipe, fast in (("tensor", False), ("row", False), ("row", True), ("block", False), ("block1x128", False))
+] + [
+    (4096, 4096, 2048, "block", False), (33, 2112, 7168, "block", False), (2048, 4096, 1024, "row", False),
+    (4096, 4096, 2048, "block1x128", False), (33, 2112, 7168, "block1x128", False),
+]  # fmt: skip
 """M, N, K, how scales are given, whether tensor cores add up all."""
 
 
@@ -151,7 +154,7 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
             else:
                 found[way.other.name] = partial(any_text, way.other)
     for m, n, k, recipe, fast in SCALED:
-        for exponents in (False, True)[: 1 + (recipe == "block")]:
+        for exponents in (False, True)[: 1 + recipe.startswith("block")]:
             choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU, exponents=exponents)
             found[choice.name] = partial(text_of, choice)
     for order in ORDERS:
