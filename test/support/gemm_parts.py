@@ -45,6 +45,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "schedule": ("cooperative", "pingpong"), "stream_k": (False, True), "buffers": (1, 2, 3),
     "accumulator": ("", "f16"), "scaled": (False, True), "saturate": (False, True), "direct": (False, True),
     "scales": ("f32", "ui8"), "dependent": (False, True), "parts": (1, 2, 3),
+    "scaled_columns": (False, True),
 }  # fmt: skip
 """What options of a :class:`GemmConfig` may be, and parts of K; of a tile K in halves of 128 bytes."""
 FEW: dict[str, tuple[Any, ...]] = {
@@ -77,6 +78,7 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
             element = str(rng.choice(["f8E4M3FN", "f8E5M2", "f8E5M2_f8E4M3FN"]))
             taken |= {"element": element, "output": "bf16", "promote": True, "serpentine": False, "batch": False}
             taken |= {"major_a": "k", "major_b": "k", "major_c": "n", "deferred": False, "tile": (64, 64, 2)}
+        taken["scaled_columns"] = taken["scaled"] and taken["scaled_columns"]
     m, n, halves = taken["tile"]
     fields = {k: v for k, v in taken.items() if k != "parts"}
     config = GemmConfig(**fields | {"tile": (m, n, 512 * halves // BITS[taken["element"]])})
@@ -116,7 +118,8 @@ def _exact(c: GemmConfig, a: np.ndarray, b: np.ndarray, given: dict[str, Any]) -
         of_a, of_b = (2.0 ** (given[n].astype(np.float64) - 127) if c.scales == "ui8" else given[n].astype(np.float64)
                       for n in ("scale_a", "scale_b"))  # fmt: skip
         of_k = np.arange(a.shape[1]) // 128
-        a, b = a * of_a[:, of_k, None], b * of_b[np.arange(b.shape[0]) // 128][:, of_k, None]
+        columns = np.arange(b.shape[0]) // (1 if c.scaled_columns else 128)
+        a, b = a * of_a[:, of_k, None], b * of_b[columns][:, of_k, None]
     sums, e = np.einsum("mkl,nkl->mnl", a, b), c.epilogue
     sums = sums * (given["alpha"] if e.alpha == "arg" else e.alpha)
     if e.beta != 0.0:
@@ -169,7 +172,7 @@ def wrong(rng: np.random.Generator, config: Config) -> str:
         elif which in ("flags", "counters"):
             given[which] = np.zeros(c.sms if which == "flags" else 2 * tiles, np.int32)
         elif which in ("scale_a", "scale_b"):
-            rows = m if which == "scale_a" else -(-n // 128)
+            rows = m if which == "scale_a" else n if c.scaled_columns else -(-n // 128)
             exponents = rng.integers(126, 129, (rows, -(-k // 128)))
             given[which] = exponents.astype(np.uint8) if c.scales == "ui8" else 2.0 ** (exponents - 127.0)
             given[which] = given[which].astype(np.uint8 if c.scales == "ui8" else np.float32)
