@@ -178,6 +178,12 @@ def test_parallel_parts_and_their_reduction(layout: str) -> None:
     np.testing.assert_array_equal(np.asarray(more.D).reshape(exact.shape), exact)
     with pytest.raises(op.ShapeError, match="expected 5 partitions, as the GEMM was asked for, got 3"):
         op.ReductionArguments(reduction, (m, n), 3, arguments.workspace, None, c, device="cpu")
+    memory = flat("f16", m * n + 8)
+    with pytest.raises(op.LayoutError, match="destination shares memory with source, which is not the same matrix"):
+        op.ReductionArguments(
+            reduction, (m, n), 5, arguments.workspace, memory[8:], memory[:-8], reduction.epilogue_type(1.0, 0.5),
+            device="cpu",
+        )  # fmt: skip
 
 
 def test_modules_are_compiled_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

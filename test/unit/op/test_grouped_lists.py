@@ -156,6 +156,21 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
             plan.run(*given, offs=[3, 20, 33], device="cpu")
 
 
+def test_what_groups_of_one_matrix_refuse() -> None:
+    a, b = numbers(40, 16), numbers(3, 16, 24)
+    rows = op.GroupedGemm(element="f16", layout="row")
+    columns = op.GroupedGemm(element="f16", layout_A="row", layout_B="row", layout_D="column")
+    of_places = op.GroupedGemm(element="f16", layout="row")
+    of_places.epilogue_visitor = lambda value, row, column: value
+    for plan, beta, error, said in (
+        (columns, 0.0, op.UnsupportedError, "expected D of rows where one matrix is cut into groups, got column-major"),
+        (rows, 1.0, op.ShapeError, "expected C where beta is 1.0"),
+        (of_places, 0.0, op.EpilogueError, "expected an epilogue_visitor of accum where one matrix is cut into groups"),
+    ):
+        with pytest.raises(error, match=f"^GroupedGemm.run: {said}$"):
+            plan.run(a, b, beta=beta, offs=[3, 20, 33], device="cpu")
+
+
 def test_descriptions() -> None:
     a, b, c = lists()
     instruction = op.MathInstruction((16, 8, 16), "f16", "f16", "f32")

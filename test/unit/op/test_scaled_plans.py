@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 
 from cute_dialect import op
 
@@ -221,6 +222,12 @@ def test_memory_that_is_shared() -> None:
         op.ScaledGemm(**FP8, element_D="f32", recipe="block").run(
             a, b, memory[:8].reshape(8, 1), powers(1, 1), D=memory.reshape(8, 16), device="cpu"
         )
+
+
+def test_scales_of_another_library() -> None:
+    a, b = factors(8, 16, 128)
+    with pytest.raises(op.DeviceError, match="run: expected scale_a where A is, of numpy, got one of torch"):
+        op.ScaledGemm(**FP8, recipe="block").run(a, b, torch.ones(8, 1), powers(1, 1), device="cpu")
 
 
 def test_nothing_of_nothing() -> None:
