@@ -8,12 +8,14 @@ server = subprocess.Popen(["cute-lsp", "--stdio"], stdin=subprocess.PIPE, stdout
 
 
 def send(method, params, **number):
+    """Send a message; ``id=``: a request, which is answered."""
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **number}).encode()
     server.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     server.stdin.flush()
 
 
 def wait(wanted):
+    """Return the first message for which ``wanted`` is true."""
     while True:
         lines = iter(server.stdout.readline, b"\r\n")
         size = next(int(line.split(b":")[1]) for line in list(lines) if line.lower().startswith(b"content-length"))
