@@ -43,11 +43,10 @@ class FlopCount:
 
     def step(self, step: Step, op: Operation) -> Step:
         """Return a step that counts as well; the step itself where its op is not counted."""
-        found = flops_of(op)
+        found = self._table(op)
         if found is None:
             return step
-        per_lane, table = found[0], self.tensor if found[1] else self.scalar
-        table.setdefault(op, 0.0)
+        per_lane, table = found
 
         def counted(R: Regs, g: Group) -> None:
             table[op] += per_lane * g.mask.n
@@ -57,17 +56,25 @@ class FlopCount:
 
     def blocking(self, gen: GenStep, op: Operation) -> GenStep:
         """Return a step that may wait, and counts as well."""
-        found = flops_of(op)
+        found = self._table(op)
         if found is None:
             return gen
-        per_lane, table = found[0], self.tensor if found[1] else self.scalar
-        table.setdefault(op, 0.0)
+        per_lane, table = found
 
         def counted(R: Regs, g: Group) -> Generator[Wait, None, None]:
             table[op] += per_lane * g.mask.n
             yield from gen(R, g)
 
         return counted
+
+    def _table(self, op: Operation) -> tuple[float, dict[Operation, float]] | None:
+        """Return what an op counts a lane, and the table that has it; None where it is not counted."""
+        found = flops_of(op)
+        if found is None:
+            return None
+        table = self.tensor if found[1] else self.scalar
+        table.setdefault(op, 0.0)
+        return found[0], table
 
 
 def flops_of(op: Operation) -> tuple[float, bool] | None:
