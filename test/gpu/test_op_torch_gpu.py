@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_compile(backend: str) -> None:
 
 @pytest.mark.parametrize("operator", [False, True])
 def test_cuda_graph(operator: bool) -> None:
+    import_module("cute_dialect.op.operators")  # registers them
     function: Any = torch.ops.cute.mm if operator else op.mm
     a, b, _ = operands()
     function(a, b)  # compiled and loaded

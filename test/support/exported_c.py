@@ -16,7 +16,7 @@ from cute_dialect.runtime.launch import Kernel
 from cute_dialect.runtime.launch_plan import read_arguments
 
 FLAGS = [
-    "-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-pedantic", "-Werror", "-O1", "-shared", "-fPIC",
+    "-std=c11", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-pedantic", "-Werror", "-O2", "-shared", "-fPIC",
     "-fsanitize=undefined", "-fno-sanitize-recover=all",
 ]  # fmt: skip
 

@@ -181,9 +181,9 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
                        const char *type) {
     static const int64_t units[3] = {16, 16, 32};
     int64_t unit = units[map->codes[1]];
-    cuuint64_t extents[5], strides[4] = {16};
-    cuuint32_t box[5], steps[5];
-    int lower[3], upper[3];
+    cuuint64_t extents[5] = {0}, strides[4] = {16};
+    cuuint32_t box[5] = {0}, steps[5] = {0};
+    int lower[3] = {0}, upper[3] = {0}; /* of columns of pixels only */
     CUtensorMap made;
     CUresult code;
     if (map->address % (uint64_t)unit)
