@@ -54,7 +54,8 @@ class Elements(NamedTuple):
 
         made, takes = FUNCTIONS[self.operation]
         kind: Any = np.float32 if self.element == "f32" else ml_dtypes.bfloat16
-        found: RowKernel = made.kernel(*[np.zeros((4, 32) if x == "m" else (32,), kind) for x in takes])
+        n = 32 + self.n % 16
+        found: RowKernel = made.kernel(*[np.zeros((4, n) if x == "m" else (n,), kind) for x in takes])
         return {found.name: found.text}
 
     def trial(self) -> Trial:

@@ -5,7 +5,8 @@ contiguous.  A thread has the elements of 16 bytes of the narrowest array that i
 accesses are of 16 bytes, but where arrays have other strides, which are read element by element.
 
 Two kernels, one body: ``elementwise_v`` takes rows that are whole aligned vectors but for their ends, ``elementwise``
-any; there the threads of a warp have elements next to each other.
+any; there the threads of a warp have elements next to each other.  Matrices without gaps, whose rows are of any length,
+are one row (``Plan.flat``): values a column or a row are found by dividing, element by element.
 
 >>> from cute_dialect.kernels.epilogue_graph import Builder, Input, Output
 >>> make = Builder()
@@ -34,25 +35,55 @@ THREADS = 256
 
 
 class Plan(NamedTuple):
-    """What is computed; of inputs ``order`` n says that rows are contiguous."""
+    """What is computed; of inputs ``order`` n says that rows are contiguous; ``flat``: matrices (M, N) are given as one
+    row (1, M * N), of which N, that is at least a vector, is the extent of what has a value a column, M of what has one
+    a row.
+    """
 
     graph: Graph
+    flat: bool = False
 
     @property
     def vector(self) -> int:
         """Elements that a thread has."""
-        read = [x.element for x in self.graph.inputs if by_vectors(x)]
+        read = [x.element for x in self.graph.inputs if by_vectors(x, self.flat)]
         return 128 // min(BITS[e] for e in (*read, *(x.element for x in self.graph.outputs)))
 
     @property
     def name(self) -> str:
         """Names the kernel."""
-        return f"elementwise-{self.graph.name}"
+        return f"elementwise-{self.graph.name}{'-flat' if self.flat else ''}"
 
 
-def by_vectors(x: Input) -> bool:
+def by_vectors(x: Input, flat: bool = False) -> bool:
     """Tell whether an array is read by vectors."""
-    return x.kind in ("aux", "row") and x.order == "n"
+    return x.kind in (("aux",) if flat else ("aux", "row")) and x.order == "n"
+
+
+def line_length(operands: Any, results: Any, plan: Plan) -> Any:
+    """Return the length of the rows that are flat: N."""
+    sizes = {x.kind: cute.size(t) for x, t in zip(plan.graph.inputs, operands) if x.kind in ("row", "column")}
+    return sizes["row"] if "row" in sizes else results[0].shape[1] // sizes["column"]
+
+
+class Place(NamedTuple):
+    """Where an element is: ``column`` of the row that is read and written; its row and column in the matrix."""
+
+    column: Any
+    of_row: Any
+    of_column: Any
+
+
+def places(row: Any, column: Any, count: int, length: Any) -> list[Place]:
+    """Return the places of so many elements next to each other; ``length``: of flat rows, else None."""
+    if length is None:
+        return [Place(column + i, row, column + i) for i in range(count)]
+    first = column // length
+    at, found = column - first * length, list[Place]()
+    for i in range(count):
+        over = at + i >= length
+        found.append(Place(column + i, cute.where(over, first + 1, first), cute.where(over, at + i - length, at + i)))
+    return found
 
 
 def line_of(x: Input, t: Any, row: Any) -> Any:
@@ -60,16 +91,18 @@ def line_of(x: Input, t: Any, row: Any) -> Any:
     return t[row, None] if x.kind == "aux" else t
 
 
-def computed(operands: Any, results: Any, row: Any, column: Any, plan: Plan) -> None:
+def value_of(x: Input, t: Any, row: Any, place: Place) -> Any:
+    """Return an element of an operand as f32, of a number the number."""
+    if x.kind == "scalar":
+        return t if x.number else t[0].to(cute.Float32)
+    at = {"column": place.of_row, "row": place.of_column}.get(x.kind, place.column)
+    return line_of(x, t, row)[at].to(cute.Float32)
+
+
+def computed(operands: Any, results: Any, row: Any, column: Any, length: Any, plan: Plan) -> None:
     """Compute one element of all results."""
-    inputs = []
-    for x, t in zip(plan.graph.inputs, operands):
-        if x.kind == "scalar":
-            inputs.append(t if x.number else t[0].to(cute.Float32))
-        elif x.kind == "column":
-            inputs.append(t[row].to(cute.Float32))
-        else:
-            inputs.append(line_of(x, t, row)[column].to(cute.Float32))
+    place = places(row, column, 1, length)[0]
+    inputs = [value_of(x, t, row, place) for x, t in zip(plan.graph.inputs, operands)]
     found = evaluated(plan.graph, None, inputs, {})
     for x, t in zip(plan.graph.outputs, results):
         one = cute.make_rmem_tensor(1, cute.Float32)
@@ -79,20 +112,18 @@ def computed(operands: Any, results: Any, row: Any, column: Any, plan: Plan) -> 
         t[row, column] = made[0]
 
 
-def computed_vector(operands: Any, results: Any, row: Any, column: Any, plan: Plan) -> None:
+def computed_vector(operands: Any, results: Any, row: Any, column: Any, length: Any, plan: Plan) -> None:
     """Compute a vector of all results; all is read before anything is written."""
     w, graph = plan.vector, plan.graph
+    at = places(row, column, w, length)
     held: list[Any] = []
     for x, t in zip(graph.inputs, operands):
-        if x.kind == "scalar":
-            held.append([t if x.number else t[0].to(cute.Float32)] * w)
-        elif x.kind == "column":
-            held.append([t[row].to(cute.Float32)] * w)
-        elif by_vectors(x):
+        if by_vectors(x, plan.flat):
             held.append(loaded(line_of(x, t, row), column, w))
+        elif x.kind == "scalar" or (x.kind == "column" and not plan.flat):
+            held.append([value_of(x, t, row, at[0])] * w)
         else:
-            line = line_of(x, t, row)
-            held.append([line[column + i].to(cute.Float32) for i in range(w)])
+            held.append([value_of(x, t, row, place) for place in at])
     made = [cute.make_rmem_tensor(w, cute.Float32) for _ in graph.outputs]
     for i in cute.range_constexpr(w):
         found = evaluated(graph, None, [x[i] for x in held], {})
@@ -125,13 +156,14 @@ def by_vector(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     across, at = cute.ceil_div(columns, w), block * THREADS + thread
     row = at // across
     column = (at - row * across) * w
+    length = line_length(operands, results, plan) if plan.flat else None
     if row < rows:
         if column + w <= columns:
-            computed_vector(operands, results, row, column, plan)
+            computed_vector(operands, results, row, column, length, plan)
         else:
             for i in range(w):
                 if column + i < columns:
-                    computed(operands, results, row, column + i, plan)
+                    computed(operands, results, row, column + i, length, plan)
 
 
 @cute.kernel(name="elementwise")
@@ -142,11 +174,12 @@ def by_element(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     across, at = cute.ceil_div(columns, w), block * THREADS + thread
     row = at // across
     first = at - row * across
+    length = line_length(operands, results, plan) if plan.flat else None
     if row < rows:
         for i in range(w):
             column = first + i * across
             if column < columns:
-                computed(operands, results, row, column, plan)
+                computed(operands, results, row, column, length, plan)
 
 
 @cute.jit
@@ -157,7 +190,9 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
         assert t.shape[0] == rows, "results must have the same rows"
         assert t.shape[1] == columns, "results must have the same columns"
     for x, t in zip(plan.graph.inputs, operands):
-        if x.kind == "column":
+        if x.kind in ("column", "row") and plan.flat:
+            assert columns % cute.size(t) == 0, "flat rows must be whole"
+        elif x.kind == "column":
             assert cute.size(t) == rows, "a column must have a value a row"
         elif x.kind == "row":
             assert cute.size(t) == columns, "a row must have a value a column"
@@ -167,7 +202,7 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     matrix = f"(?,?):(?{{i64 div={w}}},1)"
     read = []
     for x, t in zip(plan.graph.inputs, operands):
-        if by_vectors(x):
+        if by_vectors(x, plan.flat):
             t = cute.promise(t, matrix if x.kind == "aux" else "(?):(1)", align=16)
         read.append(t)
     written = [cute.promise(t, matrix, align=16) for t in results]

@@ -58,16 +58,16 @@ CALLS = [
 
 
 def kernels() -> dict[str, RowKernel]:
-    """The kernels by their names; those of arrays without gaps, and of others."""
+    """The kernels by their names; those of arrays without gaps, of whole vectors and not, and of others."""
     found: dict[str, RowKernel] = {}
     for call in CALLS:
-        for gap in (0, 16):
+        for n, gap in ((32, 0), (33, 0), (32, 16)):
 
             def make(element: str, shape: tuple[int, ...], gap: int = gap) -> Any:
                 if len(shape) < 2 or 1 in shape:
                     return np.zeros(shape, TYPES[element])
                 return np.zeros((shape[0], shape[1] + gap), TYPES[element])[:, : shape[1]]
 
-            kernel = call.made.kernel(*call.arrays(4, 32, make), dtype=call.dtype)
+            kernel = call.made.kernel(*call.arrays(4, n, make), dtype=call.dtype)
             found[kernel.name] = kernel
     return found

@@ -196,6 +196,12 @@ class Elementwise:
             results.append(view._replace(shape=(m, n), strides=(down, 1)))
         outputs = [x._replace(element=view.dtype) for x, view in zip(found.graph.outputs, results)]
         plan = Plan(Graph(found.graph.nodes, tuple(inputs), tuple(outputs)))
+        if _is_flat(plan, inputs, [x for x in (*operands, *results) if isinstance(x, ArrayView)], m, n):
+            plan, line = plan._replace(flat=True), {"shape": (1, m * n), "strides": (-(-m * n // 16) * 16, 1)}
+            named = [x.kind for x in inputs] + ["aux"] * len(results)
+            lying = [x._replace(**line) if k == "aux" else x for k, x in zip(named, (*operands, *results))]
+            operands, results = lying[: len(operands)], lying[len(operands) :]
+            m, n = 1, m * n
         if m * -(-n // plan.vector) >= _MOST:
             raise UnsupportedError(f"{self.name}: expected at most {_MOST} vectors of 16 bytes, got {m} rows of {n}")
         return RowKernel(plan.name, elementwise_text, (plan,)), (*operands, *results)
@@ -329,6 +335,14 @@ def _back(array: Any, order: Sequence[int]) -> Any:
     if axes == sorted(axes):
         return array
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
+
+
+def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m: int, n: int) -> bool:
+    """Tell whether matrices (m, n) without gaps, whose rows are no whole vectors, are taken as one row."""
+    whole = all(x.strides == (n, 1) for x in arrays if len(x.shape) == 2)
+    vector = plan._replace(flat=True).vector
+    told = [x for x in inputs if x.kind in ("row", "column")]
+    return m > 1 and n % vector != 0 and n >= vector and m * n <= _MOST and whole and bool(told)
 
 
 def _modes(views: Sequence[ArrayView]) -> list[tuple[int, list[int]]]:

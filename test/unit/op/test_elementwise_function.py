@@ -48,6 +48,20 @@ def test_shapes_and_layouts() -> None:
     assert op.mul(np.full((), 3, np.float32), 2, device="cpu") == 6
 
 
+def test_rows_of_any_length() -> None:
+    """Matrices without gaps whose rows are no whole vectors are one row; columns and rows are found by places."""
+    for m, n in ((9, 33), (5, 17), (31, 8 + 3), (3, 257)):
+        x, y, out = integers(m, n), integers(m, n), np.full((m, n), np.nan, np.float16)
+        made = op.elementwise(lambda x, b, c, y: (x + b) * c + y)
+        for b, c in ((integers(n), integers(m, 1)), (integers(n), integers(1)), (integers(1), integers(m, 1))):
+            kernel = made.kernel(x, b, c, y)
+            assert kernel.name.endswith("-flat"), kernel.name
+            made(x, b, c, y, out=out, device="cpu")
+            assert np.array_equal(out, (x.astype(float) + b) * c + y), (m, n)
+        assert not made.kernel(x[:, :-1], b, c, y[:, :-1]).name.endswith("-flat")  # gaps
+        assert not op.add.kernel(x, y).name.endswith("-flat")  # no values of columns or rows: one row as it is
+
+
 def test_types() -> None:
     """Of one type the result's; rounded once, saturating; of several f32, but 8 bits give way."""
     e4, bf = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
