@@ -14,15 +14,16 @@ sectors of global loads and stores (``l1tex__t_sectors_pipe_lsu_mem_global_op_{l
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from cute_dialect.runtime.progress import add_options, reporting, track
+from cute_dialect.tools.ncu import measured
 
 __all__ = ["main"]
 
@@ -90,7 +91,7 @@ def build(folder: str) -> None:
     from cute_dialect.pipelines import compile as compile_cute
 
     told: list[dict[str, object]] = []
-    for i, case in enumerate(cases()):
+    for i, case in enumerate(track(cases(), "counting", "cases")):
         module = compile_cute(case.text, save=os.path.join(folder, str(i)))
         name = case.kernel or module.manifest["hosts"][0]["name"]
         report = module.kernel(name)(*_arrays(case), device="cpu", reports=["banks", "coalescing"])
@@ -123,22 +124,15 @@ def launch(folder: str) -> None:
 
 def measure(folder: str) -> list[dict[str, object]]:
     """Run ``ncu`` over all cases; a row a case and kind: ours, the counter's, the ideal."""
-    command = ["ncu", "--csv", "--clock-control", "none", "--metrics", ",".join(METRICS.values())]
-    command += [sys.executable, "-m", "cute_dialect.tools.bench_counters", "--launch", folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if not lines:
-        raise SystemExit(f"ncu measured nothing: {done.stdout[-2000:]} {done.stderr[-2000:]}")
-    found: dict[int, dict[str, int]] = {}
-    for row in csv.DictReader(lines):
-        value = row["Metric Value"].replace(",", "")
-        if value.replace(".", "").isdigit():
-            found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = int(float(value))
+    told_cases = _read(folder)
+    program = [sys.executable, "-m", "cute_dialect.tools.bench_counters", "--launch", folder]
+    found = measured(tuple(METRICS.values()), program, len(told_cases))
     out: list[dict[str, object]] = []
-    for i, told in enumerate(_read(folder)):
+    for i, told in enumerate(told_cases):
         for kind, metric in METRICS.items():
             ours, ideal = told["counts"][kind], told["ideal"][kind]  # type: ignore[index]
-            theirs = found.get(i, {}).get(metric)
+            counted = found.get(i, {}).get(metric)
+            theirs = None if counted is None else int(float(counted))
             if ours or theirs:
                 row = {"name": told["name"], "kind": kind, "ours": ours, "ncu": theirs, "ideal": ideal}
                 out.append({**row, "equal": ours == theirs})
@@ -152,13 +146,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", metavar="DIR")
     parser.add_argument("--launch", metavar="DIR")
     parser.add_argument("--json", metavar="FILE")
+    add_options(parser)
     options = parser.parse_args(argv)
-    if options.build:
-        build(options.build)
     if options.launch:
         launch(options.launch)
+        return 0
+    with reporting(options.progress, options.progress_json):
+        if options.build:
+            build(options.build)
+        rows = measure(options.run) if options.run else []
     if options.run:
-        rows = measure(options.run)
         for r in rows:
             mark = "" if r["equal"] else "   differs"
             print(f"{r['name']:28} {r['kind']:13} ours {r['ours']:8} ncu {r['ncu']!s:>8} ideal {r['ideal']:8}{mark}")

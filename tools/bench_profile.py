@@ -16,13 +16,15 @@ a second of nothing but launches.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+
+from cute_dialect.runtime.progress import add_options, reporting, track
+from cute_dialect.tools.ncu import measured
 
 __all__ = ["main"]
 
@@ -105,22 +107,18 @@ def launch(folder: str) -> None:
 
 def counters(folder: str) -> list[dict[str, object]]:
     """Profile the kernels in a folder; gives a row a launch: subject, kernel, the columns.  Raises ``SystemExit``."""
-    command = ["ncu", "--csv", "--clock-control", "none", "--profile-from-start", "off", "--print-units", "base"]
-    command += ["--metrics", ",".join(metric for metric, _ in METRICS.values())]
-    command += [sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if not lines:
-        raise SystemExit(f"ncu measured nothing: {done.stdout[-2000:]} {done.stderr[-2000:]}")
     names = {metric: (column, factor) for column, (metric, factor) in METRICS.items()}
-    rows: dict[int, dict[str, object]] = {}
-    for row in csv.DictReader(lines):
-        entry = rows.setdefault(int(row["ID"]), {"kernel": row["Kernel Name"][:40]})
-        value = row["Metric Value"].replace(",", "")
-        if row["Metric Name"] in names and value.replace(".", "").replace("e+", "").replace("e-", "").isdigit():
-            column, factor = names[row["Metric Name"]]
-            entry[column] = float(value) * factor
-    return list(rows.values())
+    program = [sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder]
+    more = ("--profile-from-start", "off", "--print-units", "base")
+    count = 2 * (len(GEMMS) + len(ROWS))
+    rows: list[dict[str, object]] = []
+    for launched in measured(tuple(names), program, count, options=more).values():
+        row: dict[str, object] = {"kernel": launched["Kernel Name"][:40]}
+        for metric, (column, factor) in names.items():
+            if metric in launched:
+                row[column] = float(launched[metric]) * factor
+        rows.append(row)
+    return rows
 
 
 def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
@@ -151,7 +149,7 @@ def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
     """Measure power and clock of GEMMs over some seconds of launches, on normal and on small-integer data."""
     rows: list[dict[str, object]] = []
     for integers in (False, True):
-        for name, run in _gemms(folder, STEADY, integers):
+        for name, run in track(list(_gemms(folder, STEADY, integers)), "launching without pause", "kernels"):
             m, n, k = map(int, name.split()[2].split("x"))
             found = load(run, 2.0 * m * n * k, seconds)
             rows.append({"name": f"{name} {'int' if integers else 'normal'}", **found})
@@ -171,13 +169,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
     parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")
     parser.add_argument("--json", metavar="FILE", help="write the numbers there")
+    add_options(parser)
     options = parser.parse_args(argv)
     if options.launch:
         launch(options.folder)
         return 0
-    power = steady(options.folder)
-    _print(power, ("W", "MHz", "TFLOP/s"))
-    profile = counters(options.folder)
+    with reporting(options.progress, options.progress_json):
+        power = steady(options.folder)
+        _print(power, ("W", "MHz", "TFLOP/s"))
+        profile = counters(options.folder)
     titles = [name for name, _ in subjects(options.folder)]
     if len(titles) == len(profile):
         profile = [{"name": title, **row} for title, row in zip(titles, profile)]
