@@ -5,7 +5,8 @@
 
 A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around it is written by hand.  The results lie
 in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` (``python -m
-cute_dialect.tools.bench_profile``), ``h200_accuracy.json`` (``cute-bench accuracy``).
+cute_dialect.tools.bench_profile``), ``h200_accuracy.json`` (``cute-bench accuracy``), ``h200_gemm_random.json`` and
+``h100_gemm_random.json`` (``cute-bench gemm --random``), and one a group of ``cute-bench op``, ``op/h200_GROUP.json``.
 """
 
 # What comes out of JSON has no types.
@@ -37,7 +38,10 @@ def render(text: str, results: Path) -> str:
         if name not in TABLES:
             raise ValueError(f"unknown table {name!r}, expected one of {', '.join(sorted(TABLES))}")
         file, make = TABLES[name]
-        data = json.loads((results / file).read_text(encoding="utf-8"))
+        data = {f.stem: json.loads(f.read_text(encoding="utf-8")) for f in sorted(results.glob(file))}
+        if not data:
+            raise ValueError(f"table {name!r}: there are no results {results / file}")
+        data = data if set(file) & {"*", "?"} else next(iter(data.values()))
         return f"<!-- {name} -->\n" + "\n".join(make(data)) + f"\n<!-- /{name} -->"
 
     return re.sub(r"<!-- (\w+) -->\n.*?<!-- /\1 -->", table, text, flags=re.S)
@@ -128,6 +132,59 @@ def _accuracy(data: Row) -> list[str]:
     return _table(("kernel and data", "RMS, ours", "RMS, torch", "largest, ours", "largest, torch"), rows)
 
 
+def _percentile(ratios: Sequence[float], share: float) -> float:
+    return sorted(ratios)[int(share * len(ratios))]
+
+
+def _random(data: Row) -> list[str]:
+    head = ("problems", "geometric mean", "5th percentile", "least", "ahead")
+    rows: list[tuple[str, ...]] = []
+    for file, one in data.items():
+        gpu = file.partition("_")[0].upper()
+        kinds: dict[str, list[float]] = {}
+        for r in one["rows"]:
+            kept = not r.get("copied", {}).get("torch")
+            for kind in ("all", *["all of which torch copies nothing"] * kept, r["name"].split()[1]):
+                kinds.setdefault(kind, []).append(r["ratio"])
+        for element, ratios in kinds.items():
+            numbers = (_mean(ratios), _percentile(ratios, 0.05), min(ratios))
+            ahead = f"{sum(x >= 1 for x in ratios)} of {len(ratios)}"
+            rows.append((f"{gpu}, {element}", *(f"{x:.3f}" for x in numbers), ahead))
+    return _table(head, rows)
+
+
+def _op_summary(data: Row) -> list[str]:
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in data.values():
+        for r in one["rows"]:
+            if r["ratio"] == r["ratio"]:  # there is a peer
+                found.setdefault((r["group"], r["operation"]), []).append(r["ratio"])
+    rows = (
+        (*key, f"{_mean(x):.3f}", f"{min(x):.3f}", f"{sum(y >= 1 for y in x)} of {len(x)}") for key, x in found.items()
+    )
+    return _table(("group", "operation", "geometric mean", "least", "ahead"), rows)
+
+
+def _op_rows(data: Row) -> list[str]:
+    rows = list(data["rows"])
+    peers = list(dict.fromkeys(k for r in rows for k in r if k not in _COLUMNS))
+    made = (
+        (
+            r["name"],
+            f"{r['us']:.4g}",
+            f"{_number(r['ours'])} {r['unit']}",
+            *(_number(r[k]) if k in r else "" for k in peers),
+            f"{r['ratio']:.3f}" if r["ratio"] == r["ratio"] else "",
+        )
+        for r in rows
+    )
+    return _table(("problem", "µs", "ours", *peers, "ratio"), made)
+
+
+_COLUMNS = ("name", "group", "operation", "us", "ours", "peer", "unit", "ratio")
+"""Of a row of ``cute-bench op``; the others are peers."""
+
+
 TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "gemm": ("h200.json", _gemm),
     "gemm_other": ("h200.json", _gemm_other),
@@ -136,6 +193,11 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "steady": ("h200_profile.json", _steady),
     "counters": ("h200_profile.json", _counters),
     "accuracy": ("h200_accuracy.json", _accuracy),
+    "random": ("h?00_gemm_random.json", _random),
+    "op": ("op/h200_*.json", _op_summary),
+    "attention": ("op/h200_attention.json", _op_rows),
+    "grouped": ("op/h200_grouped.json", _op_rows),
+    "conv": ("op/h200_conv.json", _op_rows),
 }
 """Table -> file of results, and what makes the lines of the table from it."""
 
