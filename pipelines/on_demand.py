@@ -23,15 +23,15 @@ _SHARED = ("cute.memref.alloc_smem", "cute.smem_base")
 """What of a kernel's body the manifest depends on."""
 
 
-def compile_on_demand(text: str, filename: str, *, chip: str | None = None) -> CompiledModule:
-    """Compile a text as ``cute_dialect.pipelines.compile(text, emit="base")`` does, but lower each kernel when it is
-    first run; what the passes find wrong with it is said then.
+def compile_on_demand(source: str | ModuleOp, filename: str, *, chip: str | None = None) -> CompiledModule:
+    """Compile a text or a module as ``cute_dialect.pipelines.compile(source, emit="base")`` does, but lower each kernel
+    when it is first run; what the passes find wrong with it is said then.  A module is kept, and has to stay as it is.
 
     Raises :class:`cute_dialect.pipelines.stages.CompileError`.
     """
     with collector_paused():
         work = Compilation("nvptx", {} if chip is None else {"chip": chip}, None)
-        module, _ = work.read(text, filename)
+        module = work.read(source, filename)[0] if isinstance(source, str) else source
         outlines = work.run_cute(_outlines(module), None)
         manifest = work.manifest(outlines)
         return CompiledModule(Artifact(manifest, (), ()), lowered=lowered_again(cloning(module), "nvptx"))

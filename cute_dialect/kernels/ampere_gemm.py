@@ -27,6 +27,7 @@ from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.staged import Staged, WarpsOfK, over_k, tile_copy, tile_layout
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
@@ -253,7 +254,8 @@ def _place(i: Any, first: int, second: int) -> Any:
     return (None, 0, i) if first == 1 else (None, i % first, i // first)
 
 
-def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
+@printed
+def ampere_gemm_text(config: AmpereConfig | None = None) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(A, B, C)``, for whole vectors of the fewest elements."""
     config = config or AmpereConfig()
     v = min(config.vectors)
@@ -270,5 +272,4 @@ def ampere_gemm_text(config: AmpereConfig | None = None) -> str:
     a, b = (rows if major == "k" else columns for major in config.majors)
     behind = config.epilogue.arguments(config.result, batch=config.batch, vectors=False, array=config.array)
     behind |= {"places": PLACES} if config.array else {}
-    traced = cute.trace(AmpereGemm(config), matrix(a), matrix(b), c, **behind)
-    return traced.mlir(aliases=True, comments=True)
+    return cute.trace(AmpereGemm(config), matrix(a), matrix(b), c, **behind)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["CombineConfig", "combine_parts_text", "launch"]
 
@@ -90,7 +91,8 @@ def _add(x: Any, y: Any) -> Any:
     return x + y
 
 
-def combine_parts_text(config: CombineConfig | None = None) -> str:
+@printed
+def combine_parts_text(config: CombineConfig | None = None) -> cute.Compiled:
     """Return kernel and host function as text: ``launch(P, R)``, of f32 and any strides, R of the type asked for;
     ``launch(P, R, S)``, where the results of two matrices are apart.
     """
@@ -98,4 +100,4 @@ def combine_parts_text(config: CombineConfig | None = None) -> str:
     kind = number(c.output)
     parts, results = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"], cute.Tensor[kind, "(?,?):(?,?)"]
     more = (results,) if c.apart else ()
-    return cute.trace(launch, parts, results, *more, config=c).mlir(aliases=True, comments=True)
+    return cute.trace(launch, parts, results, *more, config=c)

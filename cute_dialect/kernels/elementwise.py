@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["BITS", "Tile", "elementwise_add_text", "launch", "seed_tile", "streaming_tile"]
 
@@ -141,9 +142,10 @@ def launch(
     )  # fmt: skip
 
 
-def elementwise_add_text(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> str:
+@printed
+def elementwise_add_text(element: str = "f32", tile: Tile | None = None, *, rows_first: bool = True) -> cute.Compiled:
     """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BITS`."""
     if element not in BITS:
         raise ValueError(f"expected an element type of {', '.join(BITS)}, got '{element}'")
     matrix: Any = cute.Tensor[type_of_mlir(element), ROWS]
-    return cute.trace(launch, matrix, matrix, matrix, tile, rows_first).mlir(aliases=True, comments=True)
+    return cute.trace(launch, matrix, matrix, matrix, tile, rows_first)

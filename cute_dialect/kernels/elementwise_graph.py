@@ -25,6 +25,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_graph import Graph, Input
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
 from cute_dialect.kernels.gemm.fused import evaluated
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["ELEMENTS", "Plan", "elementwise_text"]
 
@@ -213,7 +214,8 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     )  # fmt: skip
 
 
-def elementwise_text(plan: Plan) -> str:
+@printed
+def elementwise_text(plan: Plan) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(operands, results)``, numbers f32."""
     operands: list[Any] = []
     for x in plan.graph.inputs:
@@ -226,4 +228,4 @@ def elementwise_text(plan: Plan) -> str:
             step = "1" if x.order == "n" else "?{i64}"
             operands.append(cute.Tensor[number(x.element), f"(?):({step})"])
     results = tuple([cute.Tensor[number(x.element), "(?,?):(?{i64},1)"] for x in plan.graph.outputs])
-    return cute.trace(launch, tuple(operands), results, plan).mlir(aliases=True, comments=True)
+    return cute.trace(launch, tuple(operands), results, plan)

@@ -21,6 +21,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix, places_of
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
@@ -146,7 +147,8 @@ def _fuse(
         fused.apply_each(sums, ids if seen is None else seen(ids), matrix)
 
 
-def exact_gemm_text(config: ExactConfig | None = None) -> str:
+@printed
+def exact_gemm_text(config: ExactConfig | None = None) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(A, B, C)``, then the arguments of the epilogue."""
     c = config or DEFAULT
     c.epilogue.check()
@@ -157,5 +159,4 @@ def exact_gemm_text(config: ExactConfig | None = None) -> str:
 
     behind = c.epilogue.arguments("f32", batch=c.batch, vectors=False, array=c.array)
     behind |= {"places": PLACES} if c.array else {}
-    traced = cute.trace(launch, matrix(c.major_a == "k"), matrix(c.major_b == "k"), matrix(True), **behind, config=c)
-    return traced.mlir(aliases=True, comments=True)
+    return cute.trace(launch, matrix(c.major_a == "k"), matrix(c.major_b == "k"), matrix(True), **behind, config=c)

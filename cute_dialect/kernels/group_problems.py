@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.grouped_config import FORMS
 from cute_dialect.kernels.listed_gemm import COLUMNS, tables
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["ProblemsConfig", "Steps", "launch", "problems_text"]
 
@@ -137,7 +138,8 @@ def launch(
     problems_of(problems, tiles, ends, begins, cut, extents, steps, config).launch(grid=1, block=_THREADS)
 
 
-def problems_text(config: ProblemsConfig) -> str:
+@printed
+def problems_text(config: ProblemsConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
     config.check()
     table, numbers = tables()[0], cute.Tensor[cute.Int32, "?:1"]
@@ -146,4 +148,4 @@ def problems_text(config: ProblemsConfig) -> str:
         three = (cute.Int64(0), cute.Int64(0), cute.Int64(0))
         behind = {"ends": numbers, "cut": cute.Int32(0), "extents": (cute.Int32(0),) * 3, "steps": Steps(*[three] * 3)}
         behind |= {"begins": numbers} if config.begins else {}
-    return cute.trace(launch, table, numbers, **behind, config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, table, numbers, **behind, config=config)

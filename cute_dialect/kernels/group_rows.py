@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["BoundsConfig", "GatherConfig", "ZeroConfig", "bounds_text", "gather_text", "zero_text"]
 
@@ -83,18 +84,18 @@ def zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any]):
                     C[row, column] = C.element_type(0)
 
 
-@cute.jit
+@cute.jit(name="launch")
 def launch_zero(C: cute.Tensor, ends: cute.Tensor, config: cute.Constexpr[Any] = _DEFAULT):
     """Launch it."""
     zero(C, ends, config).launch(grid=cute.max(cute.min(C.shape[0], 1056), 1), block=_THREADS)
 
 
-def zero_text(config: ZeroConfig) -> str:
+@printed
+def zero_text(config: ZeroConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch``: the matrix, and ends, lengths, or the group of each row."""
     layout = "(?,?,?):(?,1,?)" if config.form == "rows" else "(?,?):(?,1)"
     C = cute.Tensor[number(config.output), layout]
-    text = cute.trace(launch_zero, C, cute.Tensor[cute.Int32, "?:1"], config=config).mlir(aliases=True, comments=True)
-    return text.replace("@launch_zero", "@launch")
+    return cute.trace(launch_zero, C, cute.Tensor[cute.Int32, "?:1"], config=config)
 
 
 @cute.kernel
@@ -117,17 +118,17 @@ def bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
                 ends[group] = cute.Int32(row + 1)
 
 
-@cute.jit
+@cute.jit(name="launch")
 def launch_bounds(row_groups: cute.Tensor, begins: cute.Tensor, ends: cute.Tensor):
     """Launch it."""
     bounds(row_groups, begins, ends).launch(grid=1, block=_WIDE)
 
 
-def bounds_text(config: BoundsConfig) -> str:
+@printed
+def bounds_text(config: BoundsConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch``: the group of each row, begins, ends."""
     numbers = cute.Tensor[cute.Int32, "?:1"]
-    text = cute.trace(launch_bounds, numbers, numbers, numbers).mlir(aliases=True, comments=True)
-    return text.replace("@launch_bounds", "@launch")
+    return cute.trace(launch_bounds, numbers, numbers, numbers)
 
 
 @cute.kernel
@@ -141,15 +142,15 @@ def gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
             Y[row, column] = X[source, column]
 
 
-@cute.jit
+@cute.jit(name="launch")
 def launch_gather(X: cute.Tensor, numbers: cute.Tensor, Y: cute.Tensor):
     """Launch it."""
     blocks = cute.ceil_div(Y.shape[0], _THREADS // 32)
     gather(X, numbers, Y).launch(grid=cute.max(cute.min(blocks, 1056), 1), block=_THREADS)
 
 
-def gather_text(config: GatherConfig) -> str:
+@printed
+def gather_text(config: GatherConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch``: rows, the number of each that is wanted, where to."""
     rows = cute.Tensor[number(config.element), "(?,?):(?,1)"]
-    text = cute.trace(launch_gather, rows, cute.Tensor[cute.Int32, "?:1"], rows).mlir(aliases=True, comments=True)
-    return text.replace("@launch_gather", "@launch")
+    return cute.trace(launch_gather, rows, cute.Tensor[cute.Int32, "?:1"], rows)

@@ -29,6 +29,7 @@ from cute_dialect.kernels.ampere_gemm import AmpereConfig
 from cute_dialect.kernels.exact_gemm import ExactConfig
 from cute_dialect.kernels.gemm.elements import BITS, factors, number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.warp_gemm import WarpConfig
 from cute_dialect.lang import utils
 
@@ -290,13 +291,13 @@ def tables() -> Sequence[Any]:
     )
 
 
-def listed_text(config: ListedConfig) -> str:
+@printed
+def listed_text(config: ListedConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch`` as text.  Raises ValueError for a bad configuration."""
     config.check()
     problems, told, searched = tables()
     flat = [cute.Tensor[number(e), "?:1"] for e in config.elements]
     behind = arguments_of(config.base.epilogue, config.elements[2])
-    traced = cute.trace(
+    return cute.trace(
         launch, *flat, problems, told if config.host else searched, cute.Int32(0), **behind, config=config
     )
-    return traced.mlir(aliases=True, comments=True)

@@ -14,6 +14,7 @@ lies behind the end of a line is not defined.  Elements are bytes here; their ty
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["Lines", "launch", "pad_text"]
 
@@ -92,9 +93,10 @@ def _copy(of: Lines, pieces: Any, block: Any) -> None:
         cute.copy(atom, out, cute.make_tensor(target, cute.make_layout(4)))
 
 
-def pad_text(matrices: int = 1) -> str:
+@printed
+def pad_text(matrices: int = 1) -> cute.Compiled:
     """Return kernel and host function as text, for one matrix or for two."""
     x = cute.Tensor[cute.Uint8, "?:1", "align<4>"]
     y = cute.Tensor[cute.Uint32, "(?,?,?):(?{div=4},1,?{div=4})", "align<16>"]
     sizes = cute.Int32(0), cute.Int64(0), cute.Int64(0)
-    return cute.trace(launch, *(x, y, *sizes) * matrices).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *(x, y, *sizes) * matrices)

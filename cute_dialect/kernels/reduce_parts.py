@@ -19,6 +19,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["ReduceConfig", "launch", "reduce_parts_text"]
 
@@ -100,7 +101,8 @@ def reduce(W: Any, D: Any, columns: cute.Int32, addends: Addends, config: cute.C
                 D[row, column] = out[i]
 
 
-def reduce_parts_text(config: ReduceConfig | None = None) -> str:
+@printed
+def reduce_parts_text(config: ReduceConfig | None = None) -> cute.Compiled:
     """Return kernel and host function as text: ``launch(W, D, …)``."""
     c = config or DEFAULT
     batch = ",?" if c.batch else ""
@@ -108,4 +110,4 @@ def reduce_parts_text(config: ReduceConfig | None = None) -> str:
     w = cute.Tensor[number(c.sums), f"(?,{d},?{batch}):({d},1,{d}{f',{d}' if c.batch else ''})", "align<16>"]
     to = cute.Tensor[number(c.output), f"(?,?{batch}):(?,1{batch})"]
     behind = c.epilogue.arguments(c.output, batch=c.batch, vectors=False)
-    return cute.trace(launch, w, to, **behind, config=c).mlir(aliases=True, comments=True)
+    return cute.trace(launch, w, to, **behind, config=c)

@@ -19,6 +19,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
@@ -317,7 +318,8 @@ def resident(config: RowConfig) -> int:
     return max(1, 512 // config.block)
 
 
-def norm_backward_text(op: str, element: str, n: int, takes: str) -> str:
+@printed
+def norm_backward_text(op: str, element: str, n: int, takes: str) -> cute.Compiled:
     """Return the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
 
     To be called with ``(x, w, dy, dx, parts, eps)``, without ``w`` where ``takes`` has none; where there are neither
@@ -331,7 +333,7 @@ def norm_backward_text(op: str, element: str, n: int, takes: str) -> str:
     groups = None if takes else cute.Int32
     w = vector if "w" in takes else None
     plan = Plan(op, element, config, takes)
-    return cute.trace(launch, matrix, w, matrix, matrix, parts, groups, cute.Float32, plan).mlir(comments=True)
+    return cute.trace(launch, matrix, w, matrix, matrix, parts, groups, cute.Float32, plan)
 
 
 # ------------------------------------------------------------------------------------------------------ cross entropy
@@ -422,7 +424,8 @@ def entropy_kernel(plan: Plan) -> Any:
     return cute.kernel(name=f"{plan.op}_v" if plan.whole else plan.op, min_blocks=plan.resident)(entropy_backward)
 
 
-def entropy_backward_text(element: str, n: int, of_loss: str, mean: bool) -> str:
+@printed
+def entropy_backward_text(element: str, n: int, of_loss: str, mean: bool) -> cute.Compiled:
     """Return the kernel of cross entropy backward for the class of ``n``.
 
     To be called with ``(x, target, lse, g, count, dx, ignored)``: ``g`` of type ``of_loss``, one for each row, perhaps
@@ -433,4 +436,4 @@ def entropy_backward_text(element: str, n: int, of_loss: str, mean: bool) -> str
     g, targets = cute.Tensor[type_of_mlir(of_loss), "(?):(?)"], cute.Tensor[cute.Int64, "(?):(1)"]
     plan = Plan("cross_entropy_backward", element, entropy_class(element, n))
     count = numbers if mean else None
-    return cute.trace(launch_entropy, matrix, targets, numbers, g, count, matrix, cute.Int32, plan).mlir(comments=True)
+    return cute.trace(launch_entropy, matrix, targets, numbers, g, count, matrix, cute.Int32, plan)

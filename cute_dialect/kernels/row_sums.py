@@ -17,6 +17,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import Plan, RowConfig, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.row_sharing import Sharing
@@ -216,13 +217,14 @@ def sum_program(op: str, element: str = "f32", n: int = 1024, config: RowConfig 
     return cute.trace(launch, matrix, cute.Tensor[cute.Int64, "(?):(1)"], numbers, numbers, cute.Int32, plan)
 
 
-def sum_text(op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None) -> str:
+@printed
+def sum_text(op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None) -> cute.Compiled:
     """Return the kernels and host function of :func:`sum_program` as text.
 
     >>> "gpu.func @sum_v" in sum_text("sum", "f32", 4096)
     True
     """
-    return sum_program(op, element, n, config).mlir(aliases=True, comments=True)
+    return sum_program(op, element, n, config)
 
 
 # -------------------------------------------------------------------------------------------------------- all losses
@@ -265,10 +267,11 @@ def launch_losses(
     reduce_losses(losses, t, y, count, ignored, mean).launch(grid=1, block=THREADS)
 
 
-def loss_text(element: str, mean: bool) -> str:
+@printed
+def loss_text(element: str, mean: bool) -> cute.Compiled:
     """Return the kernel that adds up the losses of ``cross_entropy``, to be called with ``(losses, target, y, count,
     ignored)``: ``y`` has one element of type ``element``, ``count`` one of f32, how many targets there are.
     """
     numbers, targets = (cute.Tensor[x, "(?):(1)"] for x in (cute.Float32, cute.Int64))
     one = cute.Tensor[type_of_mlir(element), "(?):(1)"]
-    return cute.trace(launch_losses, numbers, targets, one, numbers, cute.Int32, mean).mlir(comments=True)
+    return cute.trace(launch_losses, numbers, targets, one, numbers, cute.Int32, mean)

@@ -22,6 +22,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import BITS, OPS, Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.row_sharing import Sharing
@@ -464,13 +465,14 @@ def row_program(
     return cute.trace(launch, matrix, r, w, b, matrix, s, eps, Plan(op, element, config, takes))
 
 
+@printed
 def row_text(
     op: str, element: str = "f32", n: int = 1024, config: RowConfig | None = None, *, takes: str | None = None
-) -> str:  # fmt: skip
+) -> cute.Compiled:  # fmt: skip
     """Return the kernels and host function of :func:`row_program` as text.
 
     >>> text = row_text("softmax", "f16", 1000)
     >>> "gpu.func @softmax_v" in text      # rows of whole vectors; @softmax takes rows that begin anywhere
     True
     """
-    return row_program(op, element, n, config, takes=takes).mlir(aliases=True, comments=True)
+    return row_program(op, element, n, config, takes=takes)

@@ -27,6 +27,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import CopyUniversalOp, MmaUniversalOp, cpasync
@@ -384,9 +385,10 @@ def launch(
         tiled(mA, mB, mC, name).launch(**sizes)
 
 
-def sgemm_text(name: str) -> str:
+@printed
+def sgemm_text(name: str) -> cute.Compiled:
     """Return a rung as text.  Raises ValueError for a name that is not in :data:`RUNGS`."""
     if name not in RUNGS:
         raise ValueError(f"expected one of {', '.join(RUNGS)}, got '{name}'")
     matrix: Any = cute.Tensor[cute.Float32, ROWS]
-    return cute.trace(launch, matrix, matrix, matrix, name).mlir(aliases=True, comments=True)
+    return cute.trace(launch, matrix, matrix, matrix, name)

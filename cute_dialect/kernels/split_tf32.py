@@ -17,6 +17,7 @@ Infinities have no ``lo`` (it would be a NaN): a product of one with a number th
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import utils
 
 __all__ = ["ORDERS", "launch", "padded", "parts_of", "split_text"]
@@ -89,9 +90,10 @@ def parts_of(x: Any) -> tuple[Any, Any]:
     return hi, (x - hi if bits < limit else cute.Float32(0))
 
 
-def split_text(order: str, *, row_major: bool = True, batch: bool = False) -> str:
+@printed
+def split_text(order: str, *, row_major: bool = True, batch: bool = False) -> cute.Compiled:
     """Return kernel and host function as text: ``launch(X, Y)``; ``row_major``: of X."""
     more = ",?" if batch else ""
     layouts = (f"(?,?{more}):(?,1{more})" if row_major else f"(?,?{more}):(1,?{more})", f"(?,?{more}):(?,1{more})")
     x, y = (cute.Tensor[cute.Float32, layout] for layout in layouts)
-    return cute.trace(launch, x, y, order=order).mlir(aliases=True, comments=True)
+    return cute.trace(launch, x, y, order=order)

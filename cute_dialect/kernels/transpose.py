@@ -24,6 +24,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import NumericType, type_of_mlir
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["BYTES", "Plan", "launch", "transpose_text"]
 
@@ -147,9 +148,10 @@ def launch(mA: cute.Tensor[None, ANY], mB: cute.Tensor[None, ANY], rows: cute.Co
     )
 
 
-def transpose_text(element: str = "f32", rows: int = 0) -> str:
+@printed
+def transpose_text(element: str = "f32", rows: int = 0) -> cute.Compiled:
     """Return kernels and host function as text.  Raises ValueError for an element type that is not in :data:`BYTES`."""
     if element not in BYTES:
         raise ValueError(f"expected an element type of {', '.join(BYTES)}, got '{element}'")
     matrix: Any = cute.Tensor[type_of_mlir(element), ANY]
-    return cute.trace(launch, matrix, matrix, rows).mlir(aliases=True, comments=True)
+    return cute.trace(launch, matrix, matrix, rows)

@@ -30,6 +30,7 @@ from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused, is_exact
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix
 from cute_dialect.kernels.gemm.parts import Shared
+from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.split_tf32 import parts_of
 from cute_dialect.kernels.staged import BlocksOfK, Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
 from cute_dialect.lang import utils
@@ -474,7 +475,8 @@ def compute_tile(
                 target[i] = out[i]
 
 
-def warp_gemm_text(config: WarpConfig | None = None) -> str:
+@printed
+def warp_gemm_text(config: WarpConfig | None = None) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(A, B, C, …)``, for any matrices of these majors."""
     c = config or DEFAULT
     c.check()
@@ -483,7 +485,7 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
             cute.Tensor[number(e), "(?,32,?):(32,1,?{div=16})", "align<16>"] for e in (*factors(c.element), c.output)
         )
         behind = c.epilogue.arguments(c.output, vectors=False)
-        return cute.trace(launch, a, b, d, **behind, config=c).mlir(aliases=True, comments=True)
+        return cute.trace(launch, a, b, d, **behind, config=c)
     rows, columns = layouts_of(batch=c.batch, array=c.array)
     a, b = (
         cute.Tensor[number("f32" if e == "tf32" else e), rows if major == "k" else columns]
@@ -495,5 +497,4 @@ def warp_gemm_text(config: WarpConfig | None = None) -> str:
         behind["counters"] = cute.Tensor[cute.Int32, "?:1"]
     behind |= c.epilogue.arguments(c.output, batch=c.batch, vectors=False, array=c.array)
     behind |= {"places": PLACES} if c.array else {}
-    traced = cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)
-    return traced.mlir(aliases=True, comments=True)
+    return cute.trace(launch, a, b, cute.Tensor[number(c.output), rows], **behind, config=c)

@@ -96,9 +96,12 @@ def by_name(
     compile cache, else compiled; ``elsewhere``: in another process.
     """
     if cpu:  # what was built for a GPU may lack what the interpreter runs
+        from cute_dialect.kernels.printed import traced_by
         from cute_dialect.pipelines.on_demand import compile_on_demand
 
-        return compile_on_demand(text(), f"{name}.mlir", chip=chip)
+        found = traced_by(text)
+        source = found if isinstance(found, str) else found.program.module
+        return compile_on_demand(source, f"{name}.mlir", chip=chip)
     kernels = settings.folder("CUTE_KERNELS", there=True)
     if kernels is not None and os.path.isdir(os.path.join(kernels, name)):
         from cute_dialect.runtime import load

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["CombineConfig", "combine", "combine_text", "launch"]
 
@@ -126,11 +127,12 @@ def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
     return found
 
 
-def combine_text(config: CombineConfig | None = None) -> str:
+@printed
+def combine_text(config: CombineConfig | None = None) -> cute.Compiled:
     """Return the kernel ``@combine`` and its host function ``@launch(O, L, out, lse)`` as text."""
     c = config or DEFAULT
     parts = cute.Tensor[cute.Float32, "(?,?,?):(1,?{div=8},?{div=8})", "align<16>"]
     logs = cute.Tensor[cute.Float32, "(?,?):(1,?)"]
     out = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     lse = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
-    return cute.trace(launch, parts, logs, out, lse, config=c).mlir(aliases=True, comments=True)
+    return cute.trace(launch, parts, logs, out, lse, config=c)

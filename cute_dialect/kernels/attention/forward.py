@@ -28,6 +28,7 @@ from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.softmax import Softmax
 from cute_dialect.kernels.attention.tiles import Place, Problem, Tiles, nothing_of
 from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -316,7 +317,8 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     return found | {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
 
 
-def attention_text(config: AttentionConfig | None = None) -> str:
+@printed
+def attention_text(config: AttentionConfig | None = None) -> cute.Compiled:
     """Return the kernel ``@attention`` and its host function ``@launch`` as text.
 
     The launch takes Q, K, V, the result, then of the other parameters of :func:`launch` those that the configuration
@@ -325,4 +327,4 @@ def attention_text(config: AttentionConfig | None = None) -> str:
     """
     c = AttentionConfig() if config is None else config
     c.check()
-    return cute.trace(launch, **layouts_of(c), config=c).mlir(aliases=True, comments=True)
+    return cute.trace(launch, **layouts_of(c), config=c)

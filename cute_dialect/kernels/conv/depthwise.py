@@ -16,6 +16,7 @@ from cute_dialect.kernels.conv.config import Window, of_elements
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
@@ -142,7 +143,8 @@ def depthwise(
                 cute.autovec_copy(out, cute.make_tensor(at, row))
 
 
-def depthwise_text(config: DepthwiseConfig) -> str:
+@printed
+def depthwise_text(config: DepthwiseConfig) -> cute.Compiled:
     """Return the kernel ``@depthwise`` and its host function ``@launch`` as text."""
     kind, out = number(config.element), number(config.output)
     d, e = (f"?{{div={config.channels}}}", f"?{{div={max(config.channels, 128 // out.width)}}}")
@@ -152,4 +154,4 @@ def depthwise_text(config: DepthwiseConfig) -> str:
         cute.Tensor[out, f"(?,?,?,?):(1,{e},{e},{e})", "align<16>"],
     ]
     behind = config.epilogue.arguments(config.output)
-    return cute.trace(launch, *tensors, **behind, config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *tensors, **behind, config=config)

@@ -39,6 +39,7 @@ from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, t
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.parts import Operand, Products, Scales, Shared, Tiles
 from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -261,7 +262,8 @@ def conv(
     take_roles(c, lambda: work.produce(loads), consume)
 
 
-def conv_text(config: ConvConfig) -> str:
+@printed
+def conv_text(config: ConvConfig) -> cute.Compiled:
     """Return the kernel ``@conv`` and its host function ``@launch`` as text.  Raises ValueError for a bad
     configuration.
     """
@@ -284,4 +286,4 @@ def conv_text(config: ConvConfig) -> str:
     arrays = [(kind, image), (other, filter), (number(c.output), result)]
     tensors = [cute.Tensor[element, layout, "align<16>"] for element, layout in arrays]
     one = config._replace(base=c._replace(batch=False)).gemm  # of all groups, or pixels, D is one matrix
-    return cute.trace(launch, *tensors, **arguments_of(one), config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *tensors, **arguments_of(one), config=config)

@@ -36,6 +36,7 @@ from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store
 from cute_dialect.kernels.gemm.parts import Products, Scales
 from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
 from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -397,7 +398,8 @@ def arguments_of(config: GroupedConfig) -> dict[str, Any]:
     return found | c.epilogue.arguments(c.output, batch=config.batched[2], row_major=c.major_c == "n")
 
 
-def grouped_text(config: GroupedConfig) -> str:
+@printed
+def grouped_text(config: GroupedConfig) -> cute.Compiled:
     """Return the kernel and its host function ``@launch`` as text: A, B, C, then :func:`arguments_of`.
 
     Raises ValueError for a bad configuration.
@@ -405,4 +407,4 @@ def grouped_text(config: GroupedConfig) -> str:
     config.check()
     kinds = zip(elements_of(config.base), layouts_of(config))
     matrices = [cute.Tensor[number(e), layout, "align<16>"] for e, layout in kinds]
-    return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *matrices, **arguments_of(config), config=config)

@@ -53,6 +53,7 @@ from cute_dialect.kernels.gemm.result import BUFFER, Result
 from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
 from cute_dialect.kernels.gemm_any import any_gemm
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -326,7 +327,8 @@ def work_of(config: Any) -> str:
     return "split" if isinstance(config, SplitConfig) else "stream" if config.stream_k else "whole"
 
 
-def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
+@printed
+def gemm_text(config: GemmConfig | SplitConfig | None = None) -> cute.Compiled:
     """Return the kernel ``@gemm`` and its host function ``@launch`` as text; without a configuration the default one,
     with a fallback.
 
@@ -341,4 +343,4 @@ def gemm_text(config: GemmConfig | SplitConfig | None = None) -> str:
     if c.direct:
         align[2] = f"align<{BITS[c.output] // 8}>"
     matrices = [cute.Tensor[number(e), *x] for e, x in zip(elements_of(c), zip(layouts, align))]
-    return cute.trace(launch, *matrices, **arguments_of(config), config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *matrices, **arguments_of(config), config=config)

@@ -34,6 +34,7 @@ from cute_dialect.kernels.gemm.operands import check_extents
 from cute_dialect.kernels.gemm.parts import Operand
 from cute_dialect.kernels.gemm.result import ColumnStore, RowStore
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
+from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
@@ -399,7 +400,8 @@ class _Store:
         store.wait(0)
 
 
-def few_rows_text(config: SkinnyConfig | None = None) -> str:
+@printed
+def few_rows_text(config: SkinnyConfig | None = None) -> cute.Compiled:
     """Return the kernel ``@gemm`` and its host function ``@launch`` as text: A, B, C, the arguments of the epilogue.
 
     Raises ValueError for a bad configuration.
@@ -412,4 +414,4 @@ def few_rows_text(config: SkinnyConfig | None = None) -> str:
         cute.Tensor[type_of_mlir(e), layout, "align<16>"] for e, layout in zip(elements_of(c), layouts_of(c))
     ]  # fmt: skip
     more = c.epilogue.arguments(c.output, row_major=c.major_c == "n")
-    return cute.trace(launch, *matrices, **more, config=config).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *matrices, **more, config=config)
