@@ -28,6 +28,7 @@ from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import Runner
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.parallel import in_processes
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
@@ -81,17 +82,19 @@ def fused(problem: Problem) -> Choice:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile all kernels into ``folder/NAME``; gives what ptxas says."""
+    wanted = choices()
+    return in_processes(_build_one, [(choice, folder, chip) for choice in wanted.values()], list(wanted))
+
+
+def _build_one(job: tuple[Choice, str, str]) -> str:
+    """Compile one kernel; gives what ptxas says."""
     from cute_dialect.op.compiled import text_of
     from cute_dialect.pipelines import compile as compile_cute
 
-    said: list[str] = []
-    wanted = choices()
-    for name in track(list(wanted), "compiling", "kernels"):
-        choice = wanted[name]
-        module = compile_cute(text_of(choice), chip=chip, filename=f"{name}.mlir")
-        module.save(os.path.join(folder, name))
-        said.append(f"{name}: {module.report.strip().splitlines()[-1]}")
-    return said
+    choice, folder, chip = job
+    module = compile_cute(text_of(choice), chip=chip, filename=f"{choice.name}.mlir", keep_stages=False)
+    module.save(os.path.join(folder, choice.name))
+    return f"{choice.name}: {module.report.strip().splitlines()[-1]}"
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -106,23 +106,21 @@ def build_sync(folder: str, chip: str) -> list[str]:
 def build_gemm(folder: str, chip: str) -> list[str]:
     """The kernels of ``cute_dialect.op.gemm``: ``gemm/NAME``; gives what ptxas says."""
     from cute_dialect.kernels.ampere_gemm import AmpereConfig, ampere_gemm_text
-    from cute_dialect.pipelines import compile as compile_cute
     from cute_dialect.tools.bench_gemm import build
 
-    said = build(str(Path(folder) / "gemm"), chip)
-    for element, major_b in ((e, b) for e in ("f16", "bf16") for b in ("k", "mn")):
-        config = AmpereConfig(element, majors=("k", major_b))
-        module = compile_cute(ampere_gemm_text(config), chip=chip, filename=f"{config.name}.mlir")
-        module.save(Path(folder) / "gemm" / config.name)
-        said.append(f"gemm/{config.name}: {module.report.strip()}")
     sys.path.insert(0, str(TEST / "support"))
     from batched_products import texts
 
-    for name, text in texts():
-        module = compile_cute(text, chip=chip, filename=f"{name}.mlir")
-        module.save(Path(folder) / "gemm" / name)
-        said.append(f"gemm/{name}: {module.report.strip()}")
-    return said
+    said = build(str(Path(folder) / "gemm"), chip)
+    configs = [AmpereConfig(e, majors=("k", b)) for e in ("f16", "bf16") for b in ("k", "mn")]
+    return said + _compiled_all("gemm", [*((c.name, ampere_gemm_text(c)) for c in configs), *texts()], folder, chip)
+
+
+def _compiled_all(group: str, texts: Iterable[tuple[str, str]], folder: str, chip: str) -> list[str]:
+    """Compile kernels, several at a time, into a folder's group; gives what ptxas says."""
+    jobs = [(group, name, text, folder, chip) for name, text in texts]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_compiled, jobs))
 
 
 def build_fused(folder: str, chip: str) -> list[str]:
@@ -130,9 +128,7 @@ def build_fused(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from fused_products import texts
 
-    jobs = [("fused", name, text, folder, chip) for name, text in texts()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("fused", texts(), folder, chip)
 
 
 def _compiled(job: tuple[str, str, str, str, str]) -> str:
@@ -150,9 +146,7 @@ def build_torch(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from torch_calls import texts
 
-    jobs = [("torch", name, text, folder, chip) for name, text in texts()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("torch", texts(), folder, chip)
 
 
 def build_types(folder: str, chip: str) -> list[str]:
@@ -160,9 +154,7 @@ def build_types(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from typed_products import texts
 
-    jobs = [("types", name, text(), folder, chip) for name, text in texts()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("types", ((name, text()) for name, text in texts()), folder, chip)
 
 
 def build_type_kernels(folder: str, chip: str) -> list[str]:
@@ -170,9 +162,7 @@ def build_type_kernels(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from type_kernels import KERNELS
 
-    jobs = [("type_kernels", name, text(), folder, chip) for name, text in KERNELS.items()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("type_kernels", ((name, text()) for name, text in KERNELS.items()), folder, chip)
 
 
 def build_grouped(folder: str, chip: str) -> list[str]:
@@ -180,9 +170,7 @@ def build_grouped(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from grouped_calls import texts
 
-    jobs = [("grouped", name, text, folder, chip) for name, text in texts().items()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("grouped", texts().items(), folder, chip)
 
 
 def build_conv(folder: str, chip: str) -> list[str]:
@@ -190,9 +178,7 @@ def build_conv(folder: str, chip: str) -> list[str]:
     sys.path.insert(0, str(TEST / "support"))
     from conv_calls import texts
 
-    jobs = [("conv", name, text, folder, chip) for name, text in texts().items()]
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_compiled, jobs))
+    return _compiled_all("conv", texts().items(), folder, chip)
 
 
 def build_plans(folder: str, chip: str) -> list[str]:
