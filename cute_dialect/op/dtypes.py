@@ -110,7 +110,7 @@ def tf32_allowed() -> bool:
 
 def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> str:
     """Return how elements are multiplied and added up: of f32 ``tf32``, ``3xtf32`` or ``exact``; of others ``two``, in
-    two levels, ``f16``, in f16, or nothing, as is usual.
+    two levels, ``f16``, in f16, ``block`` or ``columns``, with scales, or nothing, as is usual.
 
     ``dtype``: of the factors, see :func:`both`; ``math``, ``accumulator``: what a call says; ``allowed``: the default
     of f32 is tf32.  Raises UnsupportedError for what there is not.
@@ -118,8 +118,8 @@ def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> 
     >>> arithmetic_of("f32", "default", None, False), arithmetic_of("f16", "default", "f16", False)
     ('exact', 'f16')
     """
-    if accumulator == "block":  # scaled_mm says so
-        return "block"
+    if isinstance(accumulator, str) and accumulator in ("block", "columns"):  # scaled_mm says so
+        return accumulator
     if math not in MATHS:
         raise UnsupportedError(f"expected math of {listed(MATHS)}, got {math!r}")
     kind = dtype.partition("*")[0]

@@ -194,8 +194,7 @@ def _product(
         way = way_of(*asked, turned, gpu, sms, arithmetic)
     if way.choice is not None and SCALES[1] in views:
         of_b = views[SCALES[1]]
-        lines = of_b.shape[0] > -(-b.shape[-1] // 128)
-        config = way.choice.config._replace(scales="ui8" if of_b.dtype == "ui8" else "f32", scaled_columns=lines)
+        config = way.choice.config._replace(scales="ui8" if of_b.dtype == "ui8" else "f32")
         way = way._replace(choice=way.choice._replace(config=config))
     if call.wanted != ANY:
         if way.choice is None:

@@ -38,6 +38,8 @@ __all__ = ["EXPONENTS", "as_bytes", "check_scaled", "refuse_finer", "scaled_kern
 
 RECIPES = ("tensor", "row", "block", "block1x128")
 """How a matrix is scaled; the last one: ``b``, too, by blocks of single columns and 128 of K."""
+_SUMS = {"block": "block", "block1x128": "columns"}
+"""How sums with scales of blocks are called where kernels are chosen."""
 _BLOCK = 128
 EXPONENTS = "float8_e8m0fnu"
 """Scales that are powers of two, of 8 bits."""
@@ -58,7 +60,7 @@ def scaled_mm(
     ``fast`` leaves all to the tensor cores, which keep 14 bits of them. ``device``, ``stream``, ``run``: as of
     :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
-    of_a, _ = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
+    of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")
     if of_blocks and element_name(scale_a.dtype) == EXPONENTS:  # read as they are
@@ -69,7 +71,7 @@ def scaled_mm(
         if scale_out is not None:
             raise UnsupportedError("scaled_mm: expected no scale_out with scales of blocks")
         scales = {"scale_a": scale_a, "scale_b": scale_b}
-        extras = Extras(bias=bias, accumulator="block")
+        extras = Extras(bias=bias, accumulator=_SUMS[of_b])
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
     args = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
     traced, args = scales_epilogue((a.shape[0], b.shape[1]), args)
@@ -85,7 +87,7 @@ def scaled_kernel(
     ``exponents``: scales of blocks are e8m0.
     """
     a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
-    arithmetic, epilogue = "block", None
+    arithmetic, epilogue = _SUMS.get(of_scales, ""), None
     of_blocks = of_scales.startswith("block")
     if not of_blocks:
         arithmetic = "" if fast else "two"
@@ -98,8 +100,7 @@ def scaled_kernel(
     assert choice is not None
     if not of_blocks:
         return choice
-    lines, scales = of_scales == "block1x128", "ui8" if exponents else "f32"
-    return choice._replace(config=choice.config._replace(scales=scales, scaled_columns=lines))
+    return choice._replace(config=choice.config._replace(scales="ui8" if exponents else "f32"))
 
 
 def check_scaled(

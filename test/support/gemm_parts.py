@@ -77,7 +77,8 @@ def drawn(rng: np.random.Generator) -> tuple[dict[str, Any], Config]:
         if taken["scaled"]:
             element = str(rng.choice(["f8E4M3FN", "f8E5M2", "f8E5M2_f8E4M3FN"]))
             taken |= {"element": element, "output": "bf16", "promote": True, "serpentine": False, "batch": False}
-            taken |= {"major_a": "k", "major_b": "k", "major_c": "n", "deferred": False, "tile": (64, 64, 2)}
+            tile = (int(rng.choice([64, 128])), int(rng.choice([48, 64, 80])), 2)
+            taken |= {"major_a": "k", "major_b": "k", "major_c": "n", "deferred": False, "tile": tile}
         taken["scaled_columns"] = taken["scaled"] and taken["scaled_columns"]
     m, n, halves = taken["tile"]
     fields = {k: v for k, v in taken.items() if k != "parts"}

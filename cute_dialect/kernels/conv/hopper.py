@@ -37,8 +37,9 @@ from cute_dialect.kernels.gemm.epilogue import Addends
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.hopper import ROLES, WORK, Loads, ring_between, take_roles, work_of
 from cute_dialect.kernels.gemm.host import arguments_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.parts import Operand, Products, Scales, Shared, Tiles
+from cute_dialect.kernels.gemm.parts import Operand, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.kernels.gemm.scales import Scales
 from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup

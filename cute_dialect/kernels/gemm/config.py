@@ -148,6 +148,19 @@ class GemmConfig(NamedTuple):
         return self.tile[0] // 64 // self.sharers
 
     @property
+    def accumulators(self) -> int:
+        """Of a warp group: two in turn where sums are promoted by the only one of a tile, whose tensor cores would wait
+        for it meanwhile.
+        """
+        alone = self.sharers == 1 and self.tile[1] // 2 * 3 + self.of_columns <= self.most_registers
+        return 2 if self.promote and alone and not self.through_registers else 1
+
+    @property
+    def of_columns(self) -> int:
+        """Registers of scales of columns, and of what is multiplied by them."""
+        return 40 if self.scaled_columns else 0
+
+    @property
     def threads(self) -> int:
         """Threads of a block: the producer's warp group and the consumers'."""
         return 128 * (1 + self.consumers)
@@ -217,12 +230,13 @@ class GemmConfig(NamedTuple):
         """Registers of a thread that hold sums, results that wait to be stored, and A on its way."""
         sums = self.atoms * self.tile[1] // 2 // (2 if self.sums == "f16" else 1)
         waiting = self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
-        return sums * (2 if self.promote else 1) + waiting + (16 * self.atoms if self.through_registers else 0)
+        sums = sums * (1 + self.accumulators if self.promote else 1) + self.of_columns
+        return sums + waiting + (16 * self.atoms if self.through_registers else 0)
 
     @property
     def most_registers(self) -> int:
         """Registers that there are for them: the rest of a thread's is for addresses and what is under way."""
-        return 96 if self.consumers == 3 else 176 if self.stream_k and self.atoms == 2 else 192
+        return 96 if self.consumers == 3 else 176 if (self.stream_k or self.scaled) and self.atoms == 2 else 192
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -272,10 +286,10 @@ class GemmConfig(NamedTuple):
             raise ValueError(f"expected sums in f32 to promote, got {self.sums}")
         if self.accumulator and (self.accumulator, self.element) != ("f16", "f16"):
             raise ValueError(f"expected sums in f32 for {self.element}, got {self.accumulator}")
-        if self.scaled and (not self.promote or self.bits != 8 or self.batch or self.serpentine or 128 % n):
+        if self.scaled and (not self.promote or self.bits != 8 or self.batch or self.serpentine or k != 128):
             raise ValueError(
-                "expected promoted sums of 8-bit floats, no batch, no serpentine and a divisor of 128 columns with "
-                f"scales of blocks, got {self}"
+                "expected promoted sums of 8-bit floats of 128 of K, no batch and no serpentine with scales of blocks, "
+                f"got {self}"
             )
         if self.scaled_columns and not self.scaled:
             raise ValueError("expected scales of blocks where each column of B has its own")
@@ -380,8 +394,8 @@ class SplitConfig(NamedTuple):
             raise ValueError("expected no blocks that share K where an epilogue takes pairs of columns, or whole rows")
         if base.saturate:
             raise ValueError("expected no blocks that share K where sums saturate")
-        if base.array or base.promote or base.deferred or base.atoms != 1:
-            raise ValueError(f"expected up to 192 rows, no matrices anywhere, promotion or deferred store, got {base}")
+        if base.array or base.deferred or base.atoms != 1:
+            raise ValueError(f"expected up to 192 rows, no matrices anywhere and no deferred store, got {base}")
         if base.accumulator:
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if base.schedule != "cooperative" or base.stream_k:

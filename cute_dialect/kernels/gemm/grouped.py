@@ -33,9 +33,10 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.gemm.grouped_parts import GroupOperand, Groups, GroupTiles, Place
 from cute_dialect.kernels.gemm.hopper import Cooperative, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.parts import Products, Scales
+from cute_dialect.kernels.gemm.parts import Products
 from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
 from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.kernels.gemm.scales import Scales
 from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
@@ -132,10 +133,10 @@ class GroupProducts(Products):
         super().__init__(c, mma, sA, sB, thread, scales)
         self.stages, self.group = (sA, sB), group
 
-    def of_scales(self, place: Any) -> tuple[Any, Any, Any, Any]:
-        """Return the factors of a tile, and its first row and column in them."""
+    def place_in_scales(self, place: Any) -> tuple[Scales, Any, Any]:
+        """Return the scales of a tile, and its first row and column in them."""
         a, b = (x[None, None, place.matrix] if cute.rank(x) == 3 else x for x in self.scales)
-        return a, b, place.row, place.column
+        return Scales(a, b), place.row, place.column
 
     def of_group(self, consumer: Any, steps: Any, place: Place, issued: Any = None) -> None:
         """Multiply all of a tile; of its last step what lies behind the group's end counts as zeros.  ``issued``: is

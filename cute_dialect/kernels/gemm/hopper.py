@@ -46,10 +46,11 @@ from cute_dialect.kernels.gemm.host import (
     with_modes,
 )
 from cute_dialect.kernels.gemm.operands import count_of
-from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Scales, Shared, Tiles
+from cute_dialect.kernels.gemm.parts import Item, Operand, Place, Products, Shared, Tiles
 from cute_dialect.kernels.gemm.pingpong import Pingpong
 from cute_dialect.kernels.gemm.registers import FromRegisters
 from cute_dialect.kernels.gemm.result import BUFFER, Result
+from cute_dialect.kernels.gemm.scales import Scales
 from cute_dialect.kernels.gemm.split import Parts
 from cute_dialect.kernels.gemm.stream import Stream
 from cute_dialect.kernels.gemm_any import any_gemm
@@ -270,12 +271,32 @@ class Cooperative:
         if self.c.deferred and not self.c.promote and not self.result.wide:
             self._deferred(first)
             return
+        if self.c.scaled:
+            self._scaled(first)
+            return
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
             self.products.of_tile(self.consumer, self.k_tiles, place)
             self.result.convert(place)
             self.result.store(place)
         self.result.finish()
+
+    def _scaled(self, first: Any) -> None:
+        """Read the first scales of a tile while the one before is stored."""
+        products, result, tiles = self.products, self.result, self.tiles
+        place = tiles.nowhere()
+        if first < tiles.count():
+            place = tiles.place(first)
+            products.ask(place)
+        for tile in range(first, tiles.count(), tiles.step):
+            products.of_tile(self.consumer, self.k_tiles, place)
+            here, following = place, tile + tiles.step
+            if following < tiles.count():
+                place = tiles.place(following)
+                products.ask(place)
+            result.convert(here)
+            result.store(here)
+        result.finish()
 
     def _deferred(self, first: Any) -> None:
         """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""

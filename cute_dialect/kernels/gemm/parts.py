@@ -13,10 +13,11 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, GemmConfig, part_of
 from cute_dialect.kernels.gemm.elements import number
 from cute_dialect.kernels.gemm.operands import places_of
+from cute_dialect.kernels.gemm.scales import ColumnFactors, Factors, Scales
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["Item", "Operand", "Place", "Products", "Scales", "Shared", "Tiles", "widened"]
+__all__ = ["Item", "Operand", "Place", "Products", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -47,27 +48,6 @@ class Shared(NamedTuple):
     def of_sums(self, c: GemmConfig) -> Any:
         """Return the workspace, whose words may hold sums of integers."""
         return self.workspace if c.sums == "f32" else cute.recast_tensor(self.workspace, number(c.sums))
-
-
-class Scales(NamedTuple):
-    """Factors of blocks of 128 of K: ``a`` (M, K / 128), for each row of A, ``b`` (N / 128, K / 128), for 128 of B, or
-    (N, K / 128), for each.
-    """
-
-    a: Any = None
-    b: Any = None
-
-
-def widened(scale: Any) -> Any:
-    """Return a scale as f32: exponents of e8m0 (OCP Microscaling Formats, 5.4.1) are those of f32; 255 is no number.
-
-    ``x`` of 8 bits is ``2 ** (x - 127)``: its bits belong 23 further up, but for 0, of which f32 has a subnormal.
-    """
-    if scale.dtype is cute.Float32:
-        return scale
-    bits = scale.to(cute.Int32) << 23
-    bits = cute.Int32(0x00400000) if scale == 0 else bits
-    return (cute.Int32(0x7FC00000) if scale == 255 else bits).bitcast(cute.Float32)
 
 
 class Tiles:
@@ -157,19 +137,22 @@ class Products:
         part = mma.get_slice(thread)
         rA, rB = self.fragment(part, sA), mma.make_fragment_B(part.partition_B(sB))
         shape = mma.partition_shape_C(c.tile[:2])
-        acc = mma.make_fragment_C(shape)
-        sums = mma.make_fragment_C(shape) if c.promote else acc
-        self.rA, self.rB, self.acc, self.sums = rA, rB, acc, sums
+        # What the tensor cores add to: one, or two in turn.
+        self.accs = [mma.make_fragment_C(shape) for _ in range(c.accumulators)]
+        self.sums = mma.make_fragment_C(shape) if c.promote else self.accs[0]
+        self.rA, self.rB, self.acc = rA, rB, self.accs[0]
+        self.kind = ColumnFactors if c.scaled_columns else Factors
+        self.registers: Any = self.kind.registers(c, scales) if c.scaled else None
 
     def fragment(self, part: Any, sA: Any) -> Any:
         """Return what instructions are given of A: tiles of shared memory."""
         return self.mma.make_fragment_A(part.partition_A(sA))
 
-    def begin(self, slot: Any, *, accumulate: bool) -> None:
-        """Begin the products of one stage; none are under way."""
+    def begin(self, slot: Any, *, accumulate: bool, to: int = 0) -> None:
+        """Begin the products of one stage, ``to`` one of the accumulators, to which none are under way."""
         warpgroup.fence()
         at = (None, None, None, slot.index)
-        cute.gemm(self.mma, self.acc, self.rA[at], self.rB[at], accumulate=accumulate)
+        cute.gemm(self.mma, self.accs[to], self.rA[at], self.rB[at], accumulate=accumulate)
         warpgroup.commit_group()
 
     def go_on(self, consumer: Any, slot: Any, steps: range) -> Any:
@@ -182,77 +165,90 @@ class Products:
             slot = following
         return slot
 
-    def end(self, slot: Any) -> None:
-        """Wait for the products of the last stage."""
-        warpgroup.wait_group(0, self.acc)
+    def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
+        """Wait for the products of a stage, to one of the accumulators; so many begun later may be under way."""
+        warpgroup.wait_group(under_way, self.accs[of])
         slot.release()
 
-    def of_tile(self, consumer: Any, k_tiles: Any, place: Any = None) -> None:
-        """Multiply all of a tile."""
-        if self.c.scaled:
-            self._in_blocks(consumer, k_tiles, place)
+    def of_tile(self, consumer: Any, steps: Any, place: Any = None, first: Any = 0) -> None:
+        """Multiply so many stages of a tile, ``first`` of K the first; its scales are asked for (:meth:`ask`)."""
+        if self.c.accumulators == 2:
+            self._in_turn(consumer, steps, self.factors(place, first))
         elif self.promote:
-            self._in_two_levels(consumer, k_tiles)
+            self._in_two_levels(consumer, steps, self.factors(place, first))
         else:
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
-            self.end(self.go_on(consumer, slot, range(1, k_tiles)))
+            self.end(self.go_on(consumer, slot, range(1, steps)))
 
-    def _in_two_levels(self, consumer: Any, k_tiles: Any) -> None:
-        """Add up the products of one stage in the tensor cores, those of all stages in registers."""
+    def _in_two_levels(self, consumer: Any, steps: Any, factors: Any) -> None:
+        """Add up the products of one stage in the tensor cores, those of all stages, times their factors, in
+        registers.
+        """
         self.sums.fill(0.0)
-        for _ in range(k_tiles):
+        for k in range(steps):
+            by = self._taken(factors, k)
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
             self.end(slot)
-            for i in range(cute.size(self.acc)):  # registers: the passes unroll it
-                self.sums[i] = self.sums[i] + self.acc[i]
+            self._add(0, factors, by)
 
-    def of_scales(self, place: Place) -> tuple[Any, Any, Any, Any]:
-        """Return the factors of a tile, and its first row and column in them."""
-        return *self.scales, place.row * self.c.tile[0], place.column * self.c.tile[1]
-
-    def _in_blocks(self, consumer: Any, k_tiles: Any, place: Place) -> None:
-        """Add up the products of one stage in the tensor cores, and these, times their factors, in registers."""
-        c, columns = self.c, self.c.tile[1]
-        a, b, row, column = self.of_scales(place)
-        lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
-        rows = []
-        for atom in range(c.atoms):
-            first = row + atom * c.sharers * 64 + self.thread // 2 + warp * 16 + lane // 4
-            rows.append([cute.min(first + 8 * half, a.shape[0] - 1) for half in range(2)])
-        # Of columns that have their own a lane holds every 32nd, and gives it to those that multiply by it.
-        firsts = [column + 32 * i + lane for i in range(-(-columns // 32))] if c.scaled_columns else [column // 128]
-        of_b = [b[cute.min(first, b.shape[0] - 1), None] for first in firsts]
-        self.sums.fill(0.0)
-        for k in range(k_tiles):
-            # On their way while the products are waited for.
-            on_b = [widened(x[k]) for x in of_b]
-            held = [[widened(a[row, k]) for row in of_atom] for of_atom in rows]
-            slot = consumer.wait_and_advance()
-            self.begin(slot, accumulate=False)
-            if c.scaled_columns:
-                self.end(slot)
-                self._add_columns(held, on_b, lane)
-            else:
-                factors = [[x * on_b[0] for x in of_atom] for of_atom in held]
-                self.end(slot)
-                for atom in cute.range_constexpr(c.atoms):
-                    for j in range(columns // 8):  # registers: the passes unroll it
-                        for half in cute.range_constexpr(2):
-                            for e in cute.range_constexpr(2):
-                                i = j * 4 + (atom * (columns // 2) + 2 * half + e)
-                                self.sums[i] = self.acc[i] * factors[atom][half] + self.sums[i]
-
-    def _add_columns(self, on_rows: list[list[Any]], on_columns: list[Any], lane: Any) -> None:
-        """Add the products of a stage, times the factors of their rows, of an atom's halves, and of their columns, of
-        which the lanes of a warp hold one in 32.
+    def _in_turn(self, consumer: Any, steps: Any, factors: Any) -> None:
+        """Do the same with two accumulators: the products of a stage are added up while those of the next one are made,
+        for which no other warp group multiplies.
         """
-        columns = self.c.tile[1]
-        for j in cute.range_constexpr(columns // 8):
-            for e in cute.range_constexpr(2):
-                on_column = cute.arch.shuffle_sync(on_columns[j // 4], j % 4 * 8 + lane % 4 * 2 + e)
-                for atom in cute.range_constexpr(self.c.atoms):
-                    for half in cute.range_constexpr(2):
-                        i = j * 4 + (atom * (columns // 2) + 2 * half + e)
-                        self.sums[i] = self.acc[i] * (on_rows[atom][half] * on_column) + self.sums[i]
+        self.sums.fill(0.0)
+        slot = consumer.wait_and_advance()
+        self.begin(slot, accumulate=False)
+        for pair in range((steps - 1) // 2):
+            for i in cute.range_constexpr(2):
+                by = self._taken(factors, 2 * pair + i)
+                following = consumer.wait_and_advance()
+                self.begin(following, accumulate=False, to=1 - i)
+                self.end(slot, i, under_way=1)
+                self._add(i, factors, by)
+                slot = following
+        by = self._taken(factors, (steps - 1) // 2 * 2)
+        if steps % 2 == 0:
+            following = consumer.wait_and_advance()
+            self.begin(following, accumulate=False, to=1)
+            self.end(slot, 0, under_way=1)
+            self._add(0, factors, by)
+            by = self._taken(factors, steps - 1)
+            self.end(following, 1)
+            self._add(1, factors, by)
+        else:
+            self.end(slot, 0)
+            self._add(0, factors, by)
+
+    def place_in_scales(self, place: Place) -> tuple[Scales, Any, Any]:
+        """Return the scales of a tile, and its first row and column in them."""
+        return self.scales, place.row * self.c.tile[0], place.column * self.c.tile[1]
+
+    def ask(self, place: Any, first: Any = 0) -> None:
+        """Begin to read the scales with which the products of a tile begin, before :meth:`of_tile`; ``first``: its
+        first stage of K.
+        """
+        if self.c.scaled:
+            self.factors(place, first).ask(0)
+
+    def factors(self, place: Any, first: Any) -> Any:
+        """Return what the sums of stages of a tile, from ``first`` of K on, are multiplied by; None without scales."""
+        if not self.c.scaled:
+            return None
+        scales, row, column = self.place_in_scales(place)
+        return self.kind(self.c, scales, self.registers, self.thread, row, column, first)
+
+    @staticmethod
+    def _taken(factors: Any, step: Any) -> Any:
+        """Return the factors of a step."""
+        return None if factors is None else factors.take(step)
+
+    def _add(self, of: int, factors: Any, by: Any) -> None:
+        """Add a stage's products in one of the accumulators, times its factors."""
+        products = self.accs[of]
+        if factors is not None:
+            factors.add(self.sums, products, by)
+        else:
+            for i in range(cute.size(products)):  # registers: the passes unroll it
+                self.sums[i] = self.sums[i] + products[i]

@@ -13,7 +13,8 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.parts import Products, Scales
+from cute_dialect.kernels.gemm.parts import Products
+from cute_dialect.kernels.gemm.scales import Scales
 from cute_dialect.lang.nvgpu import warpgroup
 
 __all__ = ["FromRegisters"]
@@ -37,7 +38,7 @@ class FromRegisters(Products):
         shape = self.mma.partition_shape_A((m, k // _GROUPS))
         return [self.mma.make_fragment_A(shape) for _ in range(_GROUPS)]
 
-    def begin(self, slot: Any, *, accumulate: bool) -> None:
+    def begin(self, slot: Any, *, accumulate: bool, to: int = 0) -> None:
         """Begin the products of one stage; none are under way."""
         for group in cute.range_constexpr(_GROUPS):
             self._multiply(slot, group, accumulate=accumulate or group > 0)
@@ -66,9 +67,9 @@ class FromRegisters(Products):
             slot = following
         return slot
 
-    def end(self, slot: Any) -> None:
+    def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
         """Wait for the products of the last stage."""
-        warpgroup.wait_group(0, self.acc)
+        warpgroup.wait_group(under_way, self.acc)
         self._release(slot)
 
     @staticmethod

@@ -31,6 +31,7 @@ from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
 from cute_dialect.runtime.settings import user_folder
 
 __all__ = [
+    "OF_BLOCKS",
     "Choice",
     "Problem",
     "TableError",
@@ -49,6 +50,10 @@ Entries: TypeAlias = dict[str, dict[str, object]]
 _C = TypeVar("_C", GemmConfig, SkinnyConfig)
 
 
+OF_BLOCKS = ("block", "columns")
+"""Sums of products that have scales of blocks: of 128 columns of B, of each one."""
+
+
 class TableError(ValueError):
     """A table of tuned kernels that cannot be read."""
 
@@ -56,7 +61,7 @@ class TableError(ValueError):
 class Problem(NamedTuple):
     """``C[m,n] = A[m,k] * B[n,k]^T``; elements of A and B, of C; the contiguous modes of A (``k``, ``m``) and B (``k``,
     ``n``); so many ``matrices`` of a batch; ``sums``: how they are added up, ``f16`` in f16, ``two`` in two levels,
-    ``block`` in two levels with scales of blocks, else as is usual.
+    ``block`` in two levels with scales of blocks, ``columns`` with those of single columns of B; else as is usual.
     """
 
     m: int

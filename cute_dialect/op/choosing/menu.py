@@ -25,7 +25,7 @@ from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig
 from cute_dialect.kernels.gemm.elements import swapped as swapped_element
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
-from cute_dialect.op.choosing.choice import Choice, Problem, few_rows, swapped_majors
+from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, Problem, few_rows, swapped_majors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,7 +145,8 @@ def forget() -> None:
 def _menu(element: str, output: str, major_a: str, major_b: str, batch: bool, sms: int, sums: str) -> Menu:
     base = GemmConfig(
         element=element, output=output, major_a=major_a, major_b=major_b, batch=batch, sms=sms,
-        promote=sums in ("two", "block"), accumulator="f16" if sums == "f16" else "", scaled=sums == "block",
+        promote=sums in ("two", *OF_BLOCKS), accumulator="f16" if sums == "f16" else "", scaled=sums in OF_BLOCKS,
+        scaled_columns=sums == "columns",
     )  # fmt: skip
     found: list[Sequence[float]] = []
     for swapped in _orders(base):
@@ -177,7 +178,8 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     """List the ways in which a tile can be used: fields of :class:`Kernel`."""
     found: list[Sequence[float]] = []
     area, wide, consumers = rows * columns, BITS[base.output] == 32, 2 if rows == 256 else rows // 64
-    sums, most = rows // 64 // consumers * columns // 2, 96 if consumers == 3 else 192  # registers
+    most = 96 if consumers == 3 else 176 if base.scaled and rows == 256 else 192  # registers
+    sums = rows // 64 // consumers * columns // 2
     majors = base.major_a, base.major_b
     k_major = [major == "k" for major in (swapped_majors(*majors) if swapped else majors)]
     clusters = [
@@ -186,9 +188,9 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     ]  # fmt: skip
     can_wait = not wide and not base.promote and sums * 3 // 2 <= most
     through = base.bits != 16 and not k_major[0]
-    held = 16 * (rows // 64 // consumers) if through else 0  # A on its way
+    held = 16 * (rows // 64 // consumers) if through else base.of_columns  # A on its way, or scales
     can_wait = can_wait and sums * 3 // 2 + held <= most
-    if (base.promote and sums * 2 + held > most) or (base.scaled and 128 % columns) or sums + held > most:
+    if sums * (2 if base.promote else 1) + held > most:
         return found
     clusters = [c for c in clusters if not through or base.bits == 8 or c[1] <= 4]
 
@@ -209,7 +211,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         for m, n in clusters:
             if m * n <= 4 and max(m, n) <= 2:
                 add(2, TURNS, m, n)
-    if base.batch or base.promote or base.accumulator or rows == 256:
+    if base.batch or base.accumulator or rows == 256:
         return found
     # Two blocks share what is more of the operands; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]

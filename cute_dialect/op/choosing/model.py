@@ -74,6 +74,8 @@ class Costs(NamedTuple):
     ``odd_store``: for the stores of such.  ``sm_bytes``: that one SM reads through the L2 a cycle, however few do.
     ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
     ``through``: cycles more of a step whose A warps read to registers (not measured yet, so rather too many).
+    ``promote``: cycles between two steps of a warp group that adds up what it has multiplied, beside those of the
+    additions.
     """
 
     sms: int = 132
@@ -119,6 +121,7 @@ class Costs(NamedTuple):
     odd_store: float = 1.184
     together: float = 0.4605
     through: float = 60.0
+    promote: float = 150.0
 
 
 COSTS = Costs()
@@ -199,6 +202,12 @@ class _Fixed:
         self.few_together = _at_once(x.sms, x.fours, x.eights, k.parts)
         self.at_once = self.slots * self.cluster
         self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
+        if k.base.promote:
+            # A warp group adds up while the others multiply, or, where it is alone, with two accumulators.
+            groups = np.where(k.rows == 256, 2, k.rows / 64)
+            added = (k.rows / 64 / groups * k.columns / 2 + x.promote) * cycle
+            in_turn = (groups == 1) & (k.columns / 2 * 3 + k.base.of_columns <= 192)
+            self.mma = np.maximum(self.mma, np.where(in_turn, added, self.mma / groups + added))
         self.reads = (k.rows * (1 + k.columns / 64) * x.shared * cycle) ** s
         self.stages = k.stages ** (-s)
         self.narrow = k.columns % 64 != 0

@@ -53,7 +53,7 @@ def kernel_for(problem: Problem, wanted: Wanted, gpu: str = "", sms: int = 132) 
     asked = (problem.element, problem.output, problem.major_a, problem.major_b, problem.matrices > 1)
     if have != asked:
         raise UnsupportedError(f"kernel: expected one for {_told(*asked)}, got {kernel.name} for {_told(*have)}")
-    sums = "block" if c.scaled else "two" if c.promote else c.accumulator
+    sums = "columns" if c.scaled_columns else "block" if c.scaled else "two" if c.promote else c.accumulator
     if sums != problem.sums and (sums, problem.sums) != ("two", ""):  # two levels are as good as one
         raise UnsupportedError(f"kernel: expected sums in {problem.sums or 'f32'}, got those of {kernel.name}")
     if not suits(kernel, problem):

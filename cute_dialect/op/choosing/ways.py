@@ -20,7 +20,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import gpu_here
-from cute_dialect.op.choosing.choice import Choice, Problem, tuned
+from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, Problem, tuned
 from cute_dialect.op.choosing.model import Costs, best, costs_of, ranked, tell_clusters
 from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
@@ -171,7 +171,7 @@ def _read_along_k(
     plain = epilogue is None or not (epilogue.half or epilogue.reduces)
     # The swapped problem reads and writes single elements beside the result, which it has no way to store as bytes.
     swapped = BITS[p.output] > 8 and (epilogue is None or not epilogue.by_elements)
-    may_stay = [name for name in across if plain and p.sums != "block" and (name == "a" or swapped)]
+    may_stay = [name for name in across if plain and p.sums not in OF_BLOCKS and (name == "a" or swapped)]
     kept = max(may_stay, key=lambda name: p.m if name == "a" else p.n, default="")  # the larger one
     copied = [name for name, *_ in wanted if name in copied or (name in across and name != kept)]
     return p._replace(major_a="m" if kept == "a" else "k", major_b="n" if kept == "b" else "k"), copied

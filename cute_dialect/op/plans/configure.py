@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.elements import BITS, FACTORS, factors, outputs_o
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig, deepest
 from cute_dialect.kernels.sgemm import RUNGS
 from cute_dialect.kernels.warp_gemm import WarpConfig
-from cute_dialect.op.choosing.choice import Choice, few_rows
+from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, few_rows
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.generators import Configured, Simt
@@ -27,7 +27,7 @@ __all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_til
 class Asked(NamedTuple):
     """What a kernel is for: elements of A and B, of the sums, of D; layouts of A, B and D; several matrices,
     that lie anywhere? how is multiplied, on GPUs from which capability on.  ``sums``: in two levels (``two``), or of
-    ``block``s that have ``scales``, of f32 or exponents (``ui8``), of 128 columns or (``scaled_columns``) each."""
+    ``block``s that have ``scales``, of f32 or exponents (``ui8``), for 128 columns or (``columns``) each."""
 
     element_a: str
     element_b: str
@@ -42,7 +42,6 @@ class Asked(NamedTuple):
     chip: int = 90
     sums: str = ""
     scales: str = "f32"
-    scaled_columns: bool = False
 
     @property
     def flipped(self) -> bool:
@@ -163,9 +162,9 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         element, asked.output, major_a, major_b, "n" if transposed == asked.flipped else "m", (m, n, k), 4,
         td.cluster_shape[0], td.cluster_shape[1], batch=asked.batch, array=asked.array, deferred=False,
         schedule=td.kernel_schedule or "cooperative", stream_k=td.tile_scheduler == "stream_k",
-        serpentine=td.parts == 1 and asked.sums != "block", accumulator="" if sums == sums_of(element) else sums,
+        serpentine=td.parts == 1 and asked.sums not in OF_BLOCKS, accumulator="" if sums == sums_of(element) else sums,
         saturate=i.math_operation == MathOperation.multiply_add_saturate, promote=asked.sums != "",
-        scaled=asked.sums == "block", scales=asked.scales, scaled_columns=asked.scaled_columns,
+        scaled=asked.sums in OF_BLOCKS, scales=asked.scales, scaled_columns=asked.sums == "columns",
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -240,9 +239,8 @@ def _few_rows(td: TileDescription, element: str, output: str, majors: tuple[str,
 
 def described(choice: Choice, asked: Asked) -> TileDescription:
     """Return the description of a kernel of the menu."""
-    if asked.sums == "block":
-        scales = {"scales": asked.scales, "scaled_columns": asked.scaled_columns}
-        choice = choice._replace(config=choice.config._replace(**scales))
+    if asked.sums in OF_BLOCKS:
+        choice = choice._replace(config=choice.config._replace(scales=asked.scales))
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)

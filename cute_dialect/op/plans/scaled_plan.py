@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.gemm.elements import outputs_of
-from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice
 from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import (
@@ -131,10 +131,10 @@ class ScaledGemm(MatrixPlan):
 
     def asked(self, *, batch: bool = False) -> Asked:
         """Return what its kernels are for."""
-        sums = "block" if self._of_blocks else "" if self.fast else "two"
+        of_blocks = "columns" if self.recipe[1] == "block1x128" else "block"
+        sums = of_blocks if self._of_blocks else "" if self.fast else "two"
         return super().asked(batch=batch)._replace(
             sums=sums, scales="ui8" if self.element_scale == EXPONENTS else "f32",
-            scaled_columns=self.recipe[1] == "block1x128",
         )  # fmt: skip
 
     # --------------------------------------------------------------------------------------------------- operations
@@ -156,7 +156,7 @@ class ScaledGemm(MatrixPlan):
         """Return the tile of a kernel that sums up as it is asked.  Raises UnsupportedError."""
         asked = self.asked()
         found = configured(td, asked, self._swizzle)
-        wanted = (asked.sums != "", asked.sums == "block")
+        wanted = (asked.sums != "", asked.sums in OF_BLOCKS)
         if not isinstance(found, Choice) or (found.config.promote, found.config.scaled) != wanted:
             raise UnsupportedError(
                 f"{self.call}: expected a tile of wgmma for {' and '.join(dict.fromkeys(self.recipe))} scales, as "

@@ -167,11 +167,41 @@ SCALED = GemmConfig(
         ({"scaled_columns": True}, (300, 272, 400)),
         ({"scaled_columns": True, "tile": (256, 64, 128), "cluster_m": 1, "stages": 3}, (264, 144, 272)),
         ({"scaled_columns": True, "tile": (192, 16, 128), "cluster_m": 1}, (200, 40, 144)),
+        # Tiles that have parts of two or three blocks of columns.
+        ({"tile": (128, 176, 128), "cluster_m": 1, "sms": 2}, (260, 724, 688)),
+        ({"tile": (128, 160, 128), "stages": 5, "sms": 4}, (140, 500, 272)),
+        ({"tile": (64, 48, 128), "cluster_m": 1, "cluster_n": 2, "sms": 4}, (70, 436, 1168)),
+        ({"tile": (64, 80, 128), "cluster_m": 1}, (60, 244, 656)),
+        # Two accumulators in turn, of one step, two, and more; scales of single columns with them, and without.
+        ({"tile": (64, 96, 128), "cluster_m": 1}, (64, 100, 112)),
+        ({"tile": (64, 96, 128), "cluster_m": 1}, (50, 196, 256)),
+        ({"scaled_columns": True, "tile": (64, 96, 128), "cluster_m": 1, "sms": 2}, (70, 196, 912)),
+        ({"scaled_columns": True, "tile": (64, 112, 128), "cluster_m": 1}, (64, 116, 400)),
     ],
 )
 def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) -> None:
     """Factors that are powers of two, of each row and 128 of K, and of 128 columns and 128 of K: sums are exact."""
-    c, (m, n, k) = SCALED._replace(**changed), shape
+    check_scales(SCALED._replace(**changed), *shape)
+
+
+@pytest.mark.parametrize(
+    ("tile", "changed", "parts", "shape"),
+    [
+        ((64, 64, 128), {}, 4, (60, 100, 1104)),
+        ((64, 96, 128), {"output": "bf16"}, 2, (64, 216, 704)),
+        ((128, 80, 128), {"cluster_n": 2}, 3, (130, 324, 1312)),
+        ((64, 64, 128), {"scaled_columns": True}, 2, (33, 136, 656)),
+    ],
+)
+def test_blocks_share_k_of_scaled_products(
+    tile: tuple[int, int, int], changed: dict[str, Any], parts: int, shape: tuple[int, int, int]
+) -> None:  # fmt: skip
+    check_scales(SplitConfig(SCALED._replace(tile=tile, cluster_m=1, **changed), parts), *shape)
+
+
+def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> None:
+    """Check a kernel against f64."""
+    c = config.base if isinstance(config, SplitConfig) else config
     rng, blocks = np.random.default_rng(m), -(-k // 128)
     (of_a, of_b), out = factors(c.element), np.full((m, n), 99, DTYPES[c.output])
     a, b = (rng.integers(-2, 3, (rows, k)).astype(DTYPES[t]) for rows, t in ((m, of_a), (n, of_b)))
@@ -180,7 +210,12 @@ def test_scales_of_blocks(changed: dict[str, Any], shape: tuple[int, int, int]) 
         for rows in (m, n if c.scaled_columns else -(-n // 128))
     )
     bias = rng.integers(-3, 4, n).astype(np.float32)
-    run(c, a, b, out, sa, np.asfortranarray(sb), *([bias] if c.epilogue.active else []))
+    shared: list[np.ndarray] = []
+    if isinstance(config, SplitConfig):
+        floats, counters = Choice(c, config.parts).workspace(m, n)
+        shared = [np.full(floats, np.nan, np.float32), np.zeros(counters, np.int32)]
+    run(config, a, b, out, *shared, sa, np.asfortranarray(sb), *([bias] if c.epilogue.active else []))
+    assert not any(x.any() for x in shared[1:])
     exact = sum(
         (a[:, i : i + 128].astype(np.float64) @ b[:, i : i + 128].astype(np.float64).T)
         * sa[:, i // 128, None] * (sb[:, i // 128] if c.scaled_columns else np.repeat(sb[:, i // 128], 128)[:n])
