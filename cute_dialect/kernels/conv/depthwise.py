@@ -1,9 +1,14 @@
 """Depthwise convolution: each channel has a filter of its own; memory-bound, without tensor cores.
 
-A thread computes 16 bytes of channels of four pixels that follow each other: what their taps share comes from L1.  The
-filter is given as (C, taps), contiguous along C.
+A thread computes four channels of a tile of pixels.  It walks down the lines of the image that the tile sees: a line is
+loaded while the one before is used, made f32 once, and added to all sums that it belongs to, so that an element is read
+from L1 as often as tiles overlap, not once a tap.  The filters of a block's channels lie in shared memory; those of few
+taps stay in registers.
 
     launch(x, f, y, config=DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))))
+
+The gradient of an image is the same walk over the result's gradient: which taps reach a pixel is known for each one of a
+tile, as tiles are whole strides.
 """
 
 # Operators and attributes are those of values in a trace.
@@ -20,37 +25,86 @@ from cute_dialect.kernels.printed import printed
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
-THREADS = 256
-PIXELS = 4
-"""Pixels of a row that a thread computes."""
+CHANNELS = 4
+"""Channels of a thread."""
+HELD = 16
+"""Taps of filters that stay in registers."""
+AT_ONCE = 6
+"""Elements of filters that a thread has on the way to shared memory."""
+SHARED = 32768
+"""Bytes of filters that a block may keep."""
+
+
+class Hit(NamedTuple):
+    """A tap that reaches a pixel of a tile, and what it reads there: pixels from the tile's first one on."""
+
+    pixel: int
+    tap: int
+    at: int
 
 
 class DepthwiseConfig(NamedTuple):
-    """The configuration of a kernel: types of the image and of the result, two dimensions of a window, and what becomes
-    of the sums, of each element alone.
+    """The configuration of a kernel: types of the image and of the result, two dimensions of a window, what becomes of
+    the sums, of each element alone.
+
+    ``gradient``: of an image, of a result's gradient; ``tile``: rows and columns of pixels that a thread computes, of a
+    gradient multiples of the strides; ``ahead``: lines that are loaded before they are used.
     """
 
     element: str
     output: str
     window: Window
     epilogue: Epilogue = Epilogue()
+    gradient: bool = False
+    tile: tuple[int, int] = (8, 4)
+    ahead: int = 2
+    threads: int = 128
+    blocks: int = 3
 
     @property
-    def channels(self) -> int:
-        """Channels of a thread: 16 bytes of the image's."""
-        return 128 // number(self.element).width
+    def lanes(self) -> int:
+        """Threads that lie beside each other along the channels, the most that a block has."""
+        rows, columns = self.window.taps
+        return max(1, min(64, SHARED // (rows * columns * CHANNELS * number(self.element).width // 8)))
 
     @property
     def name(self) -> str:
         """Names the kernel."""
+        kind = "dgrad-" * self.gradient
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
-        return f"depthwise-{self.element}-{self.output}-{self.window.name}{more}"
+        tile = f"-{self.tile[0]}x{self.tile[1]}" + f"a{self.ahead}" * (self.ahead != 2)
+        return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
+
+    def hits(self, i: int) -> list[Hit]:
+        """Return which taps reach the pixels of a tile along dimension ``i``.
+
+        >>> DepthwiseConfig("f16", "f16", Window((1, 3), (0, 1), (0, 1)), gradient=True, tile=(1, 2)).hits(1)[:3]
+        [Hit(pixel=0, tap=0, at=1), Hit(pixel=0, tap=1, at=0), Hit(pixel=0, tap=2, at=-1)]
+        """
+        w = self.window
+        before, u, d = w.before[i], w.strides[i], w.dilations[i]
+        found = list[Hit]()
+        for pixel in range(self.tile[i]):
+            for t in range(w.taps[i]):
+                tap = w.taps[i] - 1 - t if w.flip else t
+                if not self.gradient:
+                    found.append(Hit(pixel, tap, pixel * u - before + t * d))
+                elif (pixel + before - t * d) % u == 0:
+                    found.append(Hit(pixel, tap, (pixel + before - t * d) // u))
+        return found
+
+    def step(self, i: int) -> int:
+        """Return how far what tiles read lies apart along dimension ``i``."""
+        u = self.window.strides[i]
+        return self.tile[i] // u if self.gradient else self.tile[i] * u
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         self.epilogue.check()
         if not of_elements(self.epilogue):
             raise ValueError("expected an epilogue of single elements, got one of rows or columns")
+        if self.gradient and any(n % u for n, u in zip(self.tile, self.window.strides)):
+            raise ValueError(f"expected a tile of whole strides {self.window.strides}, got {self.tile}")
 
 
 @cute.jit
@@ -59,22 +113,26 @@ def launch(
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
     operands: Any = None, config: cute.Constexpr[Any] = None,
 ):  # fmt: skip
-    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C, taps), ``result`` (C, Q, P, N); what stands behind is
+    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C, S, R), ``result`` (C, Q, P, N); what stands behind is
     for epilogues that want it, of matrices with a row for each pixel.
     """
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
     channels, _, _, images = image.shape
-    assert channels % config.channels == 0, "channels must be whole vectors"
-    assert filter.shape[0] == channels, "the filter must have as many channels"
+    assert channels % CHANNELS == 0, "channels must be whole vectors"
+    assert filter.shape == (channels, *config.window.taps[::-1]), "the filter must have as many channels and taps"
     assert result.shape[0] == channels, "the result must have as many channels"
     assert result.shape[3] == images, "the result must have as many images"
     _, q, p, _ = result.shape
-    strips = cute.ceil_div(q, PIXELS)
-    total = cute.assume(channels // config.channels * strips * p * images, range=(0, None))
+    vectors = channels // CHANNELS
+    chunks = cute.ceil_div(vectors, config.lanes)
+    lanes = cute.ceil_div(vectors, cute.max(chunks, 1))
+    at_once = config.threads // cute.max(lanes, 1)
+    strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
+    tiles = cute.assume(strips * bands * images, range=(0, None))
     config.epilogue.check_extents(q * p * images, channels, addends)
-    kernel = depthwise(image, filter, result, total, strips, addends, config)
-    kernel.launch(grid=cute.ceil_div(total, THREADS), block=THREADS)
+    kernel = depthwise(image, filter, result, (lanes, at_once, strips, bands, tiles), addends, config)
+    kernel.launch(grid=(cute.ceil_div(tiles, at_once), chunks, 1), block=config.threads, min_blocks_per_mp=config.blocks)
 
 
 class _Elements:
@@ -82,12 +140,12 @@ class _Elements:
     pixels that there are not.
     """
 
-    def __init__(self, vector: int, row: Any, column: Any, pixels: Any):
-        self.vector, self.row, self.column, self.pixels = vector, row, column, pixels
+    def __init__(self, row: Any, column: Any, pixels: Any):
+        self.row, self.column, self.pixels = row, column, pixels
 
     def __getitem__(self, i: Any) -> tuple[Any, Any]:
-        pixel = i // self.vector
-        return _row(self.row, pixel, self.pixels), self.column + i % self.vector
+        pixel = i // CHANNELS
+        return _row(self.row, pixel, self.pixels), self.column + i % CHANNELS
 
 
 @cute.jit
@@ -97,61 +155,182 @@ def _row(first: Any, pixel: Any, pixels: Any) -> Any:  # an operator's method is
 
 @cute.kernel
 def depthwise(
-    image: Any, filter: Any, result: Any, total: cute.Int32, strips: cute.Int32, addends: Addends,
-    config: cute.Constexpr[Any],
+    image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
-    """Compute 16 bytes of channels of four pixels."""
-    w, vector, kind = config.window, config.channels, image.element_type
-    (before_h, before_w), (u, v), (dh, dw) = w.before, w.strides, w.dilations
-    channels, width, height, _ = image.shape
-    index = cute.arch.block_idx().x * THREADS + cute.arch.thread_idx().x
-    if index < total:
-        rest, lane = divmod(index, channels // vector)
-        rest, strip = divmod(rest, strips)
-        n, p = divmod(rest, result.shape[2])
-        c, first = lane * vector, strip * PIXELS
-        load = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=128)
-        sums = cute.make_rmem_tensor(cute.make_layout((vector, PIXELS)), cute.Float32)
-        sums.fill(0.0)
-        row = cute.make_layout(vector)
-        seen, factor = cute.make_rmem_tensor(row, kind), cute.make_rmem_tensor(row, kind)
-        for r in cute.range_constexpr(w.taps[0]):
-            h = p * u - before_h + r * dh
-            if (h >= 0) & (h < height):
-                for s in cute.range_constexpr(w.taps[1]):
-                    tap = (w.taps[0] - 1 - r) * w.taps[1] + (w.taps[1] - 1 - s) if w.flip else r * w.taps[1] + s
-                    at = (filter[None, tap].iterator + c).align(16)
-                    cute.copy(load, cute.make_tensor(at, row), factor)
-                    for i in cute.range_constexpr(PIXELS):
-                        x = (first + i) * v - before_w + s * dw
-                        if (x >= 0) & (x < width):
-                            at = (image[None, x, h, n].iterator + c).align(16)
-                            cute.copy(load, cute.make_tensor(at, row), seen)
-                            for j in cute.range_constexpr(vector):
-                                product = seen[j].to(cute.Float32) * factor[j].to(cute.Float32)
-                                sums[j, i] = sums[j, i] + product
-        if config.epilogue.active:
-            _, q, p_all, _ = result.shape
-            places = _Elements(vector, (n * p_all + p) * q + first, c, q - first)
-            Fused(config.epilogue, addends, pairs=False).apply_each(sums, places)
-        for i in cute.range_constexpr(PIXELS):
-            if first + i < result.shape[1]:
-                out = cute.make_rmem_tensor(row, result.element_type)
-                for j in cute.range_constexpr(vector):
-                    out[j] = sums[j, i].to(result.element_type)
-                at = (result[None, first + i, p, n].iterator + c).align(16)
-                cute.autovec_copy(out, cute.make_tensor(at, row))
+    """Compute four channels of a tile of pixels a thread."""
+    lanes, at_once, strips, bands, tiles = sizes
+    thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
+    group, lane = divmod(thread, lanes)
+    tile, first = block * at_once + group, chunk * lanes * CHANNELS
+    rest, strip = divmod(tile, strips)
+    n, band = divmod(rest, bands)
+    c = first + lane * CHANNELS
+    there = (group < at_once) & (c < image.shape[0]) & (tile < tiles)
+    walk = _Walk(config, image, result, (c, strip, band, n))
+    if there:
+        for i in cute.range_constexpr(config.ahead):
+            walk.load(i)
+    filters = _shared(filter, first, lanes * CHANNELS, config)
+    cute.arch.sync_threads()
+    if there:
+        fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
+        filters = cute.make_tensor(filters.iterator + lane * CHANNELS, filters.layout)
+        walk.walk(_Factors(config, filters), fused)
+
+
+def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
+    """Copy filters of some channels to shared memory, (C, S, R): by all threads, several elements of each on the way."""
+    rows, columns = config.window.taps
+    # A line of a tap behind the other, a vector apart: neighbouring taps of a channel lie in different banks.
+    line, taps = config.lanes * CHANNELS + CHANNELS, rows * columns
+    filters = cute.smem_tensor(
+        filter.element_type, cute.make_layout((line, columns, rows), stride=(1, line, line * columns)), 16
+    )
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), filter.element_type)
+    one, total = cute.make_layout(1), channels * taps
+    for start in range(cute.arch.thread_idx().x, total, config.threads * AT_ONCE):
+        held = cute.make_rmem_tensor((1, AT_ONCE), filter.element_type)
+        flags = cute.make_rmem_tensor((1, AT_ONCE), cute.Boolean)
+        places = []
+        for i in cute.range_constexpr(AT_ONCE):
+            c, tap = divmod(start + i * config.threads, taps)
+            r, s = divmod(tap, columns)
+            places.append((c, s, r))
+            flags[0, i] = (c < channels) & (first + c < filter.shape[0])
+            at = filter[None, s, r].iterator + (first + c) * filter.stride[0]
+            cute.copy(atom, cute.make_tensor(at, one), held[None, i], pred=flags[None, i])
+        for i in cute.range_constexpr(AT_ONCE):
+            at = filters[None, places[i][1], places[i][2]].iterator + places[i][0]
+            cute.copy(atom, held[None, i], cute.make_tensor(at, one), pred=flags[None, i])
+    return filters
+
+
+class _Factors:
+    """The filters of a thread's channels, (C, S, R); those of few taps stay in registers."""
+
+    def __init__(self, config: DepthwiseConfig, filter: Any):
+        self.filter = filter
+        rows, columns = config.window.taps
+        self.held = {}
+        if rows * columns <= HELD:
+            self.held = {(r, s): self._loaded(r, s) for r in range(rows) for s in range(columns)}
+
+    def of_tap(self, r: int, s: int) -> list[Any]:
+        """Return a tap's factors of the channels."""
+        return self.held.get((r, s)) or self._loaded(r, s)
+
+    def _loaded(self, r: int, s: int) -> list[Any]:
+        kind, vector = self.filter.element_type, cute.make_layout(CHANNELS)
+        values = cute.make_rmem_tensor(vector, kind)
+        at = self.filter[None, s, r].iterator.align(CHANNELS * kind.width // 8)
+        cute.autovec_copy(cute.make_tensor(at, vector), values)
+        return [values[j].to(cute.Float32) for j in range(CHANNELS)]
+
+
+class _Walk:
+    """The walk of a thread down its tile: ``lines`` of the image that it sees, from the tile's first pixel on."""
+
+    def __init__(self, config: Any, image: Any, result: Any, place: Any):
+        self.config, self.image, self.result = config, image, result
+        self.c, self.strip, self.band, self.n = place
+        self.kind, width = image.element_type, CHANNELS * image.element_type.width
+        self.down, self.across = config.hits(0), config.hits(1)
+        self.lines = sorted({hit.at for hit in self.down})
+        self.columns = sorted({hit.at for hit in self.across})
+        self.x, self.y = self.strip * config.step(1), self.band * config.step(0)
+        self.start = image[None, self.x, self.y, self.n].iterator + self.c
+        self.words = cute.make_layout(width // 32)
+        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Int32, num_bits_per_copy=width)
+        # What lies outside of the image is never loaded, and remains zero.
+        self.ring = cute.make_rmem_tensor((width // 32, len(self.columns), config.ahead + 1), cute.Int32)
+        self.ring.fill(0)
+        self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
+        for i, at in enumerate(self.columns):
+            self.inside[0, i] = (self.x + at >= 0) & (self.x + at < image.shape[1])
+        self.sums = cute.make_rmem_tensor((CHANNELS, *config.tile[::-1]), cute.Float32)
+        self.sums.fill(0.0)
+
+    def load(self, i: int) -> None:
+        """Load what the tile sees of a line."""
+        _load(self, self.y + self.lines[i], self.start + self.lines[i] * self.image.stride[2], i)
+
+    def walk(self, factors: "_Factors", fused: Any) -> None:
+        """Compute a tile, after the first lines were loaded."""
+        last = {hit.pixel: hit.at for hit in sorted(self.down, key=lambda hit: hit.at)}
+        for i, at in enumerate(self.lines):
+            if i + self.config.ahead < len(self.lines):
+                self.load(i + self.config.ahead)
+            _add(self, factors, self.y + at, i)
+            for pixel in range(self.config.tile[0]):
+                if last.get(pixel) == at:
+                    self.store(pixel, fused)
+        for pixel in range(self.config.tile[0]):
+            if pixel not in last:  # no tap reaches it
+                self.store(pixel, fused)
+
+    def add(self, factors: "_Factors", i: int) -> None:
+        """Add a line to all sums that it belongs to."""
+        held = self.ring[None, None, i % (self.config.ahead + 1)]
+        seen = dict[int, list[Any]]()
+        for k, column in enumerate(self.columns):
+            values = held[None, k].load().bitcast(self.kind)
+            seen[column] = [values[j].to(cute.Float32) for j in range(CHANNELS)]
+        for hit in self.down:
+            for s in sorted({x.tap for x in self.across}) if hit.at == self.lines[i] else ():
+                factor = factors.of_tap(hit.tap, s)
+                for beside in [x for x in self.across if x.tap == s]:
+                    for j, value in enumerate(seen[beside.at]):
+                        total = self.sums[j, beside.pixel, hit.pixel]
+                        self.sums[j, beside.pixel, hit.pixel] = cute.math.fma(value, factor[j], total)
+
+    def store(self, pixel: int, fused: Any) -> None:
+        """Store a row of the tile."""
+        rows, width = self.config.tile
+        _store(self, fused, self.sums[None, None, pixel], self.band * rows + pixel, self.strip * width)
+
+
+def _load(walk: Any, y: Any, start: Any, i: Any) -> None:
+    """Load a line that there is."""
+    if (y >= 0) & (y < walk.image.shape[2]):
+        for k in cute.range_constexpr(len(walk.columns)):
+            at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.words.shape * 4)
+            source = cute.make_tensor(cute.recast_ptr(at, dtype=cute.Int32), walk.words)
+            target = walk.ring[None, k, i % (walk.config.ahead + 1)]
+            cute.copy(walk.atom, source, target, pred=walk.inside[None, k])
+
+
+def _add(walk: Any, factors: Any, y: Any, i: Any) -> None:
+    """Add a line that there is."""
+    if (y >= 0) & (y < walk.image.shape[2]):
+        walk.add(factors, i)
+
+
+def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
+    """Store the pixels of a row that there are."""
+    result = walk.result
+    _, q, p, _ = result.shape
+    if row < p:
+        if fused is not None:
+            places = _Elements((walk.n * p + row) * q + first, walk.c, q - first)
+            fused.apply_each(sums, places)
+        width = CHANNELS * result.element_type.width
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), result.element_type, num_bits_per_copy=width)
+        line, vector = result[None, first, row, walk.n].iterator + walk.c, cute.make_layout(CHANNELS)
+        for i in cute.range_constexpr(walk.config.tile[1]):
+            out, flag = cute.make_rmem_tensor(vector, result.element_type), cute.make_rmem_tensor(1, cute.Boolean)
+            out.store(sums[None, i].load().to(result.element_type))
+            flag[0] = first + i < q
+            cute.copy(atom, out, cute.make_tensor((line + i * result.stride[1]).align(width // 8), vector), pred=flag)
 
 
 @printed
 def depthwise_text(config: DepthwiseConfig) -> cute.Compiled:
     """Return the kernel ``@depthwise`` and its host function ``@launch`` as text."""
     kind, out = number(config.element), number(config.output)
-    d, e = (f"?{{div={config.channels}}}", f"?{{div={max(config.channels, 128 // out.width)}}}")
     tensors = [
-        cute.Tensor[kind, f"(?,?,?,?):(1,{d},{d},{d})", "align<16>"],
-        cute.Tensor[kind, f"(?,?):(1,{d})", "align<16>"],
-        cute.Tensor[out, f"(?,?,?,?):(1,{e},{e},{e})", "align<16>"],
+        cute.Tensor[kind, f"(?,?,?,?):(1,?{{div={CHANNELS}}},?{{div={CHANNELS}}},?{{div={CHANNELS}}})", "align<16>"],
+        cute.Tensor[kind, "(?,?,?):(?,?,?)"],
+        cute.Tensor[out, f"(?,?,?,?):(1,?{{div={CHANNELS}}},?{{div={CHANNELS}}},?{{div={CHANNELS}}})", "align<16>"],
     ]
     behind = config.epilogue.arguments(config.output)
     return cute.trace(launch, *tensors, **behind, config=config)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, Window
+from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
@@ -19,46 +19,46 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["depthwise", "depthwise_config"]
 
 _TYPES = ("f16", "bf16", "f32")
+_ROWS, _COLUMNS = 8, 4
+_MULTIPLICATIONS = 1024
+"""Of a channel of a thread, written out: the rows of its tile are as many."""
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
-    """Return the kernel of a depthwise convolution of two dimensions; None for other convolutions, for the gradient of
-    an image with a stride, and where channels are no whole 16 bytes.
+    """Return the kernel of a depthwise convolution of two dimensions, or of its gradient of the image; None for other
+    convolutions, and where channels are no whole 16 bytes.
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
-    'depthwise-f16-f16-3x3-p1x1'
+    'depthwise-f16-f16-3x3-p1x1-8x4'
     """
     w, element = g.window, "f32" if element == "tf32" else element
     one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
-    if not one or g.groups == 1 or element not in _TYPES or output not in _TYPES:
+    if not one or g.groups % 8 or g.kind not in (FPROP, DGRAD) or element not in _TYPES or output not in _TYPES:
         return None
-    if g.kind == DGRAD:  # the same of the result's gradient, the filter backwards
-        if set(w.strides) != {1}:
-            return None
-        reach = [(t - 1) * d for t, d in zip(w.taps, w.dilations)]
-        before, after = (tuple([r - p for r, p in zip(reach, side)]) for side in (w.before, w.after))
-        w = Window(w.taps, before, after, w.strides, w.dilations, (), not w.flip)
-    config = DepthwiseConfig(element, output, w)
-    return config if g.kind in (FPROP, DGRAD) and g.groups % 8 == 0 and g.groups % config.channels == 0 else None
+    units = w.strides if g.kind == DGRAD else (1, 1)
+    columns = -(-_COLUMNS // units[1]) * units[1]
+    most = max(1, min(_ROWS, _MULTIPLICATIONS // (g.taps * columns)))
+    whole = -(-g.output[1] // most)  # as many tiles, none of them mostly empty
+    rows = -(-(-(-g.output[1] // whole)) // units[0]) * units[0]
+    window = w._replace(left=())
+    return DepthwiseConfig(element, output, window, gradient=g.kind == DGRAD, tile=(rows, columns))
 
 
 def depthwise(
     call: Call, ready: Prepared, rows: ArrayView, config: DepthwiseConfig, operands: Sequence[Any] = ()
 ) -> None:  # fmt: skip
     """Compute a depthwise convolution to a matrix of rows; ``operands``: what its epilogue takes."""
-    g, library, channels = ready.geometry, call.where.library, config.channels
+    g, library = ready.geometry, call.where.library
     image = ready.image if lines_suit(ready.image) else dense(library, ready.image)
-    axes = (1, 2, 0)  # taps, then channels
-    other = ready.other._replace(
-        shape=tuple([ready.other.shape[i] for i in axes]), strides=tuple([ready.other.strides[i] for i in axes])
-    )
-    taps = dense(library, other)._replace(shape=(g.taps, g.groups), strides=(g.groups, 1))
     steps = strides_of(g.output)
     step = rows.strides[0]
     result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
-    given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, channels)))
-    filters = taps._replace(shape=taps.shape[::-1], strides=(1, g.groups))
+    given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, 16)))
+    axes = (0, 2, 1)  # channels, then the taps of a row
+    filters = ready.other._replace(
+        shape=tuple([ready.other.shape[i] for i in axes]), strides=tuple([ready.other.strides[i] for i in axes])
+    )
     call.told(kernel_of(config, call.where.cpu)(given, filters, result, *operands, **call.options))
 
 
