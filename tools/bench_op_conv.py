@@ -21,6 +21,7 @@ from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.choice import Asked, chosen
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry, geometry
+from cute_dialect.op.conv.narrow import narrow
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
 
@@ -84,11 +85,13 @@ class Conv(NamedTuple):
             forward = self.kind == "fprop"
             extras, bias = (Extras(c=added, activation="relu"), (self.k,)) if forward else (Extras(c=added), None)
             asked = asked._replace(epilogue=epilogue_of("conv2d", extras, *g.matrix, bias, "f16", "f16"))
-        config = chosen(asked, GPU)
-        if config is not None:
-            return {config.name: partial(conv_text, config)}
+        left = narrow(asked, GPU)
+        config = chosen(asked if left is None else asked._replace(geometry=left), GPU)
         unfold = UnfoldConfig(8 * gcd(8, 2 * self.c), self.kind == "dgrad")
-        return {unfold.name: partial(unfold_text, unfold), **self._product(g)}
+        written = {unfold.name: partial(unfold_text, unfold)}
+        if config is not None:
+            return {config.name: partial(conv_text, config), **(written if left is not None else {})}
+        return {**written, **self._product(g)}
 
     def _product(self, g: Geometry) -> Mapping[str, Callable[[], str]]:
         """Return the kernel of a convolution of one tap, or of columns."""

@@ -7,8 +7,8 @@ taps stay in registers.
 
     launch(x, f, y, config=DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))))
 
-The gradient of an image is the same walk over the result's gradient: which taps reach a pixel is known for each one of a
-tile, as tiles are whole strides.
+The gradient of an image is the same walk over the result's gradient: which taps reach a pixel is known for each one of
+a tile, as tiles are whole strides.
 """
 
 # Operators and attributes are those of values in a trace.
@@ -66,6 +66,17 @@ class DepthwiseConfig(NamedTuple):
         """Threads that lie beside each other along the channels, the most that a block has."""
         rows, columns = self.window.taps
         return max(1, min(64, SHARED // (rows * columns * CHANNELS * number(self.element).width // 8)))
+
+    @property
+    def registers(self) -> int:
+        """Registers of lines, of sums that are not done, and of taps."""
+        taps, (rows, columns) = self.window.taps, self.tile
+        line = len({hit.at for hit in self.hits(1)}) * CHANNELS * number(self.element).width // 32
+        places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
+        ats = {at for of_row in places for at in of_row}
+        begun = [sum(min(of_row) <= at <= max(of_row) for of_row in places if of_row) for at in ats]
+        held = taps[0] * taps[1] if taps[0] * taps[1] <= HELD else taps[1]
+        return line * (self.ahead + 1) + CHANNELS * (columns * max(begun, default=0) + held)
 
     @property
     def name(self) -> str:
@@ -132,7 +143,8 @@ def launch(
     tiles = cute.assume(strips * bands * images, range=(0, None))
     config.epilogue.check_extents(q * p * images, channels, addends)
     kernel = depthwise(image, filter, result, (lanes, at_once, strips, bands, tiles), addends, config)
-    kernel.launch(grid=(cute.ceil_div(tiles, at_once), chunks, 1), block=config.threads, min_blocks_per_mp=config.blocks)
+    grid = cute.ceil_div(tiles, at_once), chunks, 1
+    kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
 
 
 class _Elements:
@@ -179,7 +191,7 @@ def depthwise(
 
 
 def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
-    """Copy filters of some channels to shared memory, (C, S, R): by all threads, several elements of each on the way."""
+    """Copy filters of some channels to shared memory, (C, S, R): by all threads, some elements of each on the way."""
     rows, columns = config.window.taps
     # A line of a tap behind the other, a vector apart: neighbouring taps of a channel lie in different banks.
     line, taps = config.lanes * CHANNELS + CHANNELS, rows * columns

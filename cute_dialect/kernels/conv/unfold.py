@@ -5,6 +5,10 @@ filters.  Elements are moved as words of 1 to 8 bytes, whatever they are; all of
 there is one kernel for each size of words.
 
     columns[row, ((group * taps + tap) * channels + channel)] = image[n, pixel(row, tap), group * channels + channel]
+
+Columns behind the last tap are zero.  A thread writes the same 16 bytes of many rows: which taps and channels they are
+is computed once.  Where lines of columns are no whole 16 bytes, it writes
+word by word.
 """
 
 # Operators and attributes are those of values in a trace.
@@ -13,12 +17,11 @@ there is one kernel for each size of words.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.printed import printed
 
 __all__ = ["Sizes", "UnfoldConfig", "unfold_text"]
 
 THREADS = 256
-BLOCKS = 132 * 8
+BLOCKS = 132 * 3
 
 
 class UnfoldConfig(NamedTuple):
@@ -65,59 +68,112 @@ def launch(
     """
     rows, across = columns.shape
     sizes = Sizes(channels, groups, Along(*w), Along(*h), Along(*d))
+    used = groups * channels * (sizes.w.taps * sizes.h.taps * sizes.d.taps)
     assert rows == image.shape[4] * (sizes.w.rows * sizes.h.rows * sizes.d.rows), "a row for each pixel"
-    assert across == groups * channels * (sizes.w.taps * sizes.h.taps * sizes.d.taps), "a column for each tap"
-    total = cute.assume(rows * across, range=(0, None))
-    grid = cute.min(cute.ceil_div(total, THREADS), BLOCKS)
-    unfold(image, columns, total, sizes, gradient).launch(grid=grid, block=THREADS)
+    assert across >= used, "a column for each tap"
+    piece = 128 // image.element_type.width
+    pieces = cute.ceil_div(across, piece)
+    chunks = cute.max(cute.ceil_div(pieces, THREADS), 1)
+    lanes = cute.max(cute.ceil_div(pieces, chunks), 1)
+    at_once = THREADS // lanes
+    down = cute.max(cute.min(cute.ceil_div(rows, at_once), cute.ceil_div(BLOCKS, chunks)), 1)
+    wide = cute.promise(columns, f"(?,?{{div={piece}}}):(?{{div={piece}}},1)", align=16)
+    unfold(image, wide, sizes, (lanes, at_once), gradient, True).launch(
+        grid=(down, chunks, 1), block=THREADS, fallback=unfold(image, columns, sizes, (lanes, at_once), gradient, False)
+    )
 
 
-@cute.kernel
-def unfold(image: Any, columns: Any, total: cute.Int32, sizes: Sizes, gradient: cute.Constexpr[bool]):
-    """Write every n-th element, n the number of threads."""
-    channels, groups, w, h, d = sizes
-    by = [
-        cute.fast_divmod_create_divisor(cute.max(n, 1))
-        for n in (channels, w.taps, h.taps, d.taps, groups, w.rows, h.rows, d.rows)
-    ]
-    across = cute.fast_divmod_create_divisor(cute.max(columns.shape[1], 1))
-    first = cute.arch.block_idx().x * THREADS + cute.arch.thread_idx().x
-    for element in range(first, total, cute.arch.grid_dim().x * THREADS):
-        row, column = divmod(element, across)
-        rest, channel = divmod(column, by[0])
-        rest, s = divmod(rest, by[1])
-        rest, r = divmod(rest, by[2])
-        group, t = divmod(rest, by[3])
-        pixel, q = divmod(row, by[5])
-        pixel, p = divmod(pixel, by[6])
-        n, o = divmod(pixel, by[7])
-        places = [
-            _place(x, place, tap, extent, gradient)
-            for x, place, tap, extent in zip((w, h, d), (q, p, o), (s, r, t), image.shape[1:4])
+@cute.kernel(max_threads=THREADS, min_blocks=3)
+def unfold(
+    image: Any, columns: Any, sizes: Sizes, shape: Any, gradient: cute.Constexpr[bool], whole: cute.Constexpr[bool]
+):  # fmt: skip
+    """Write a piece of every n-th row, n the rows that all blocks write at once; ``whole``: pieces are vectors."""
+    piece = 128 // image.element_type.width
+    (lanes, at_once), (rows, across) = shape, columns.shape
+    w, h, d = sizes[2:]
+    by = [cute.fast_divmod_create_divisor(cute.max(n, 1)) for n in (w.rows, h.rows, d.rows)]
+    thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
+    line, lane = divmod(thread, lanes)
+    first = (chunk * lanes + lane) * piece
+    if (line < at_once) & (first < across):
+        words = _words(image, sizes, first, gradient, piece)
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), image.element_type)
+        for row in range(block * at_once + line, rows, cute.arch.grid_dim().x * at_once):
+            pixel, q = divmod(row, by[0])
+            pixel, p = divmod(pixel, by[1])
+            n, o = divmod(pixel, by[2])
+            held, flags = cute.make_rmem_tensor((1, piece), image.element_type), cute.make_rmem_tensor(1, cute.Boolean)
+            held.fill(0)
+            for i in cute.range_constexpr(piece):
+                at, flags[0] = words[i].read(image, (q, p, o), n)
+                cute.copy(atom, cute.make_tensor(at, cute.make_layout(1)), held[None, i], pred=flags)
+            at = columns[row, None].iterator + first
+            if whole:
+                cute.autovec_copy(held, cute.make_tensor(at.align(16), held.layout))
+            else:
+                for i in cute.range_constexpr(piece):
+                    flags[0] = first + i < across
+                    cute.copy(atom, held[None, i], cute.make_tensor(at + i, cute.make_layout(1)), pred=flags)
+
+
+class _Word:
+    """What a column is of: its channel, and how far its tap lies from a row's pixel along W, H and D, in an image.
+
+    Of a result's gradient that is the pixel times the stride, before it is divided by that.
+    """
+
+    def __init__(self, image: Any, sizes: Sizes, channel: Any, taps: list[Any], there: Any, gradient: bool):
+        self.gradient, self.channel, self.along = gradient, channel, sizes[2:]
+        apart = [tap * x.dilation - x.before for tap, x in zip(taps, self.along)]
+        self.apart = [-n for n in apart] if gradient else apart
+        if not gradient:  # from a row's pixel on
+            steps = [cute.Int64(n) * step for n, step in zip((channel, *apart), image.stride)]
+            self.offset = cute.arch.opaque(sum(steps[1:], steps[0]))  # one number
+        # Far outside where there is no such column.
+        self.apart[0] = cute.where(there, self.apart[0], -(1 << 30))
+
+    def read(self, image: Any, pixel: Any, n: Any) -> tuple[Any, Any]:
+        """Return where what the column has of a pixel lies, and whether that is in the image."""
+        if not self.gradient:
+            places = [at * x.stride + far for at, x, far in zip(pixel, self.along, self.apart)]
+            inside = [x.to(cute.Uint32) < extent.to(cute.Uint32) for x, extent in zip(places, image.shape[1:4])]
+            corner = [at * x.stride for at, x in zip(pixel, self.along)]
+            return image[None, *corner, n].iterator + self.offset, inside[0] & inside[1] & inside[2]
+        far = [at + more for at, more in zip(pixel, self.apart)]
+        places = [cute.max(x, 0) // along.stride for x, along in zip(far, self.along)]
+        flags = [
+            (x >= 0) & (place * along.stride == x) & (place < extent)
+            for x, place, along, extent in zip(far, places, self.along, image.shape[1:4])
         ]
-        inside = places[0][1] & places[1][1] & places[2][1]
-        value = image.element_type(0)
-        if inside:
-            value = image[group * channels + channel, places[0][0], places[1][0], places[2][0], n]
-        columns[row, column] = value
+        return image[None, *places, n].iterator + self.channel * image.stride[0], flags[0] & flags[1] & flags[2]
 
 
-def _place(x: Along, place: Any, tap: Any, extent: Any, gradient: bool) -> tuple[Any, Any]:
-    """Return where along a dimension a tap reads, and whether that lies in the image."""
-    if not gradient:
-        at = place * x.stride - x.before + tap * x.dilation
-        return at, (at >= 0) & (at < extent)
-    far = place + x.before - tap * x.dilation
-    at = cute.max(far, 0) // x.stride
-    return at, (far >= 0) & (at * x.stride == far) & (at < extent)
+def _words(image: Any, sizes: Sizes, first: Any, gradient: bool, piece: int) -> list[_Word]:
+    """Return what columns are of, from one on."""
+    channels, groups, w, h, d = sizes
+    extents = [cute.max(n, 1) for n in (channels, w.taps, h.taps, d.taps)]
+    rest, digits = first, list[Any]()
+    for n in extents:
+        rest, digit = divmod(rest, n)
+        digits.append(digit)
+    found = list[_Word]()
+    for _ in range(piece):
+        channel, *taps = digits
+        found.append(_Word(image, sizes, rest * channels + channel, taps, rest < groups, gradient))
+        more = cute.Int32(1)  # the next column: of the next channel, or tap, or group
+        for i, n in enumerate(extents):
+            digit = digits[i] + more
+            more = cute.where(digit < n, 0, 1)
+            digits[i] = cute.where(digit < n, digit, 0)
+        rest = rest + more
+    return found
 
 
-@printed
-def unfold_text(config: UnfoldConfig) -> cute.Compiled:
+def unfold_text(config: UnfoldConfig) -> str:
     """Return the kernel ``@unfold`` and its host function as text."""
     word = {8: cute.Int8, 16: cute.Int16, 32: cute.Int32, 64: cute.Int64}[config.bits]
     five = cute.Tensor[word, "(?,?,?,?,?):(?,?,?,?,?)"]
     matrix = cute.Tensor[word, "(?,?):(?,1)"]
     numbers = (cute.Int32(0),) * 5
     given = (five, matrix, cute.Int32(0), cute.Int32(0), numbers, numbers, numbers)
-    return cute.trace(launch, *given, gradient=config.gradient)
+    return cute.trace(launch, *given, gradient=config.gradient).mlir(aliases=True, comments=True)

@@ -21,6 +21,7 @@ from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.narrow import narrow, narrowed, of_taps
 from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
 from cute_dialect.op.conv.order import dense, first, last, strides_of, turned, views_last
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
@@ -203,6 +204,10 @@ def _launch(
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
         asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
+        left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
+        if left is not None:
+            _few_channels(call, ready, rows, given, extras, found, left)
+            return None
         if apart:
             asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
         if given.kernel is not None:
@@ -236,6 +241,28 @@ def _launch(
         if all(x.pointer == y.pointer for x, y in pairs):
             return kernel.prepared(image, other, taken, *operands)
     return None
+
+
+def _few_channels(
+    call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None, left: Geometry
+) -> None:  # fmt: skip
+    """Launch the kernels of a convolution of few channels."""
+    library, g = call.where.library, ready.geometry
+    narrower = narrowed(call, ready, left)
+    if g.kind != WGRAD:
+        _launch(call, narrower, rows, given, extras, found)
+        return
+    simple = found is None and ready.c is None and not extras.activation
+    like = rows if simple else sums_for(library, ready, rows)  # a line of taps and channels each, and zeros
+    wide = library.strided(left.matrix, (left.matrix[1], 1), like.dtype, like)
+    plain = narrower._replace(output=wide.dtype, c=None, bias=None)
+    _launch(call, plain, wide, given, extras if simple else extras.of_sums(), None)
+    back = of_taps(wide._replace(shape=left.filter, strides=strides_of(left.filter)), g)
+    library.native(like._replace(shape=g.filter, strides=(like.strides[0], *strides_of(g.filter)[1:])))[...] = (
+        library.native(back)
+    )
+    if not simple:
+        finish(library, ready, like, rows, extras, found)
 
 
 def _sums(arithmetic: str) -> str:

@@ -20,8 +20,10 @@ __all__ = ["depthwise", "depthwise_config"]
 
 _TYPES = ("f16", "bf16", "f32")
 _ROWS, _COLUMNS = 8, 4
-_MULTIPLICATIONS = 1024
+_MULTIPLICATIONS = 640
 """Of a channel of a thread, written out: the rows of its tile are as many."""
+_REGISTERS = 125
+"""With as many, lines are loaded two ahead of their use, else one."""
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
@@ -39,10 +41,11 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
     units = w.strides if g.kind == DGRAD else (1, 1)
     columns = -(-_COLUMNS // units[1]) * units[1]
     most = max(1, min(_ROWS, _MULTIPLICATIONS // (g.taps * columns)))
-    whole = -(-g.output[1] // most)  # as many tiles, none of them mostly empty
-    rows = -(-(-(-g.output[1] // whole)) // units[0]) * units[0]
-    window = w._replace(left=())
-    return DepthwiseConfig(element, output, window, gradient=g.kind == DGRAD, tile=(rows, columns))
+    tiles = -(-g.output[1] // most)
+    rows = -(-g.output[1] // tiles)  # as many tiles, none of them mostly empty
+    rows = -(-rows // units[0]) * units[0]
+    config = DepthwiseConfig(element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=(rows, columns))
+    return config if config.registers <= _REGISTERS else config._replace(ahead=1)
 
 
 def depthwise(

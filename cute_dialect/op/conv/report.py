@@ -27,6 +27,7 @@ from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, p
 from cute_dialect.op.conv.compiled import ConvKernel
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.narrow import narrow, written
 from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
 from cute_dialect.op.conv.unfolded import extents_of, writing
 from cute_dialect.op.dtypes import element_name
@@ -129,9 +130,11 @@ def explained(
         of_bias = (None, "") if ready.bias is None else (ready.bias.shape, ready.bias.dtype)
         added = None if ready.c is None else extras.c
         made = epilogue_of(name, extras._replace(c=added), *g.matrix, *of_bias, ready.output)
-    fits = has_epilogue(g, made)
-    asked = asked._replace(epilogue=made if fits else Epilogue())
-    found = None if ready.arithmetic == "3xtf32" or g.is_product else chosen_with_time(asked, gpu, sms)
+    left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
+    fits = has_epilogue(g, made) and (left is None or kind == FPROP or not made.active)
+    asked = asked._replace(geometry=left or g, epilogue=made if fits else Epilogue())
+    product = (left or g).is_product
+    found = None if ready.arithmetic == "3xtf32" or product else chosen_with_time(asked, gpu, sms)
     apart = not fits
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
@@ -149,6 +152,11 @@ def explained(
         kernel, why = config.name, "predicted to be the fastest"
         if asked.key in tuned(gpu):
             why = "measured to be the fastest"
+        if left is not None:
+            why, copied = f"the taps of a row become channels, {left.filter[-1]} of them; {why}", ["columns"]
+            sizes["columns"] = prod(left.image) * numpy_dtype(ready.image.dtype).itemsize
+            wide = ready.image._replace(shape=left.image, strides=strides_of(left.image))
+            other = written(g, left, ready.image, wide).config
     elif g.is_product:
         time, config, kernel, why, copied = 0.0, None, "a product of matrices", "there is one tap, see op.mm", []
     else:
@@ -159,6 +167,7 @@ def explained(
         made = image._replace(shape=(rows, 0), strides=(extents_of(g, image)[1], 1))
         other = writing(g, image, made).config
         why = "no im2col load and wgmma serve its types, channels and window"
+        why = why if left is None else "the taps of a row become channels, and there is one row"
     return ConvExplanation(
         name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
         apart, g.flops, moved, other,

@@ -168,7 +168,7 @@ def writing(g: Geometry, image: ArrayView, made: ArrayView) -> Writing:
     gradient = g.kind == DGRAD
     extents = g.extents if gradient else g.result[1:-1]
     per = channels // g.groups
-    across, item = g.taps * per, numpy_dtype(image.dtype).itemsize
+    item = numpy_dtype(image.dtype).itemsize
     steps = image.strides[:-1]
     last = image.strides[-1] == 1 or channels == 1
     size = gcd(8, per * item, image.pointer, *[s * item for s in steps]) if last else item
@@ -182,7 +182,7 @@ def writing(g: Geometry, image: ArrayView, made: ArrayView) -> Writing:
     shape, strides = (image.shape[0], *(1,) * more, *image.shape[1:]), (steps[0], *(0,) * more, *image.strides[1:])
     given = word(image, shape, strides)
     given = given._replace(shape=given.shape[::-1], strides=given.strides[::-1])
-    matrix = word(made, (made.shape[0], across * g.groups), (line, 1))
+    matrix = word(made, (made.shape[0], line), (line, 1))  # with zeros behind the last tap
     along = list(zip(w.taps, extents, w.before, w.strides, w.dilations))
     if w.flip:  # the last tap first: it is the first one, and taps go back
         along = [(t, n, before - (t - 1) * d, u, -d) for t, n, before, u, d in along]

@@ -266,7 +266,8 @@ def _factor(g: Geometry, x: Operands, found: list[Step]) -> ArrayView:
         shape=(channels, per, g.taps, g.groups, 1), strides=(f.strides[-1], row, tap, per * row, 0), dtype=word
     )
     numbers = (channels, 1, *[n for extent in (per, g.taps, g.groups) for n in (1, extent, 0, 1, 1)])
-    found.append(_unfold(UnfoldConfig(8 * SIZES[f.dtype]), seen, made._replace(dtype=word), numbers))
+    written = made._replace(dtype=word, shape=(count, line))
+    found.append(_unfold(UnfoldConfig(8 * SIZES[f.dtype]), seen, written, numbers))
     return made
 
 

@@ -1,0 +1,90 @@
+"""Convolutions of few channels, on the interpreter: the taps of a row become channels."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conv_reference import How, forward, gradients, how, small
+
+from cute_dialect import op
+
+CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
+CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
+    "first layer": ((1, 9, 11, 3), (16, 7, 7, 3), how(3, 2), np.float16, "fw"),
+    "uneven, dilated, backwards": (
+        (2, 6, 7, 5), (8, 2, 4, 5), How((1, 0), (0, 3), (2, 1), (1, 2), 1, True), np.float16, "fw"
+    ),
+    "8 channels": ((1, 5, 6, 8), (24, 3, 3, 8), how(), np.float16, "fw"),
+    "one dimension": ((2, 23, 2), (8, 9, 2), how(4, 1, rank=1), np.float16, ""),
+    "three dimensions": ((1, 3, 4, 5, 1), (8, 3, 3, 3, 1), how(1, 1, rank=3), np.float16, "f"),
+    "tf32": ((1, 5, 6, 3), (12, 3, 3, 3), how(1, 2), np.float32, "f"),
+}  # fmt: skip
+"""Images, filters, how; type; which have im2col loads then: forward, the gradient of ``f`` (w); a row is a product."""
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels with im2col loads that are launched, on a chip of two multiprocessors."""
+    from cute_dialect.op.conv import compute
+
+    found: list[str] = []
+    given = compute.conv_runner
+    monkeypatch.setattr(compute, "here", lambda: ("NVIDIA H200", 2))
+    monkeypatch.setattr(compute, "conv_runner", lambda c, cpu=False: found.append(c.name) or given(c, cpu))
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_and_gradient(name: str, launched: list[str]) -> None:
+    of_x, of_f, h, dtype, kinds = CASES[name]
+    rng = np.random.default_rng(3)
+    x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape, dtype=dtype)
+    how_ = {**h.arguments, **CHECKS, "math": "tf32" if dtype is np.float32 else "default"}
+    function = getattr(op, f"conv{len(of_x) - 2}d"), getattr(op, f"conv{len(of_x) - 2}d_weight")
+    assert (function[0](x, f, **how_) == want).all()
+    assert (function[1](x, f.shape, y, **how_) == gradients(x, f, y, h)[1]).all()
+    taps = "x".join(map(str, (*of_f[1:-2], 1)))
+    assert [n.split("-")[0][0] for n in launched if f"-{taps}-" in n + "-"] == list(kinds)
+
+
+def test_what_becomes_of_the_sums(launched: list[str]) -> None:
+    """Bias, an activation, c; of filters what is added, an epilogue; tensors with channels first."""
+    rng, h = np.random.default_rng(4), how(1, 2)
+    x, f = small(rng, 1, 7, 6, 6), small(rng, 8, 3, 3, 6)
+    sums, bias = forward(x, f, h), np.arange(8, dtype=np.float32) - 4
+    y, c, d = small(rng, *sums.shape), small(rng, *sums.shape), small(rng, *f.shape)
+    got = op.conv2d(x, f, bias, **h.arguments, c=c, activation="relu", **CHECKS)
+    assert (got == np.maximum(sums + bias + c, 0)).all()
+    df = gradients(x, f, y, h)[1]
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, alpha=2.0, **CHECKS) == 2 * df).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, c=d, beta=2.0, **CHECKS) == df + 2 * d).all()
+
+    def twice(accum: Any) -> Any:
+        D = accum
+        double = 2 * accum
+        return D, double
+
+    one, double = op.conv2d_weight(x, f.shape, y, **h.arguments, epilogue=twice, **CHECKS)
+    assert (one == df).all() and (double == 2 * df).all()
+    assert [name.split("-")[0] for name in launched] == ["fprop", "wgrad", "wgrad", "wgrad"]
+    torch = pytest.importorskip("torch")
+    given = [torch.from_numpy(np.ascontiguousarray(t.transpose(0, 3, 1, 2))) for t in (x, f)]
+    got = op.conv2d(*given, stride=2, padding=1, **CHECKS)
+    assert (got.permute(0, 2, 3, 1).numpy() == sums).all()
+
+
+def test_explained() -> None:
+    """The kernel of what is left, and what is written before."""
+    found = op.explain(op.conv2d, (32, 224, 224, 3), (64, 7, 7, 3), stride=2, padding=3)
+    assert found.kernel.startswith("fprop-f16-f16-7x1-p3x0-s2x1-") and found.why.startswith("the taps of a row become")
+    assert found.copies == (("columns", 32 * 224 * 112 * 32 * 2),) and [k.name for k in found.kernels][1] == "unfold-16"
+    wide = op.explain(op.conv2d, (32, 56, 56, 64), (64, 3, 3, 64), padding=1)
+    assert "3x3" in wide.kernel and not wide.copies
+    line = op.explain(op.conv1d, (2, 23, 2), (8, 9, 2))
+    assert line.kernel == "columns, and a product of matrices" and line.why.endswith("there is one row")
