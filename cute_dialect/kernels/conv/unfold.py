@@ -17,6 +17,7 @@ word by word.
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["Sizes", "UnfoldConfig", "unfold_text"]
 
@@ -169,11 +170,12 @@ def _words(image: Any, sizes: Sizes, first: Any, gradient: bool, piece: int) -> 
     return found
 
 
-def unfold_text(config: UnfoldConfig) -> str:
+@printed
+def unfold_text(config: UnfoldConfig) -> cute.Compiled:
     """Return the kernel ``@unfold`` and its host function as text."""
     word = {8: cute.Int8, 16: cute.Int16, 32: cute.Int32, 64: cute.Int64}[config.bits]
     five = cute.Tensor[word, "(?,?,?,?,?):(?,?,?,?,?)"]
     matrix = cute.Tensor[word, "(?,?):(?,1)"]
     numbers = (cute.Int32(0),) * 5
     given = (five, matrix, cute.Int32(0), cute.Int32(0), numbers, numbers, numbers)
-    return cute.trace(launch, *given, gradient=config.gradient).mlir(aliases=True, comments=True)
+    return cute.trace(launch, *given, gradient=config.gradient)
