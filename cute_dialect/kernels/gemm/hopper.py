@@ -26,6 +26,7 @@ True
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cute_dialect.lang as cute
@@ -268,11 +269,11 @@ class Cooperative:
 
     def whole(self, first: Any) -> None:
         """Multiply and store this block's tiles from ``first`` on."""
-        if self.c.deferred and not self.c.promote and not self.result.wide:
-            self._deferred(first)
+        if self.c.scaled or (self.c.promote and self.c.deferred):
+            self._promoted(first)
             return
-        if self.c.scaled:
-            self._scaled(first)
+        if self.c.deferred and not self.result.wide:
+            self._deferred(first)
             return
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
@@ -281,22 +282,33 @@ class Cooperative:
             self.result.store(place)
         self.result.finish()
 
-    def _scaled(self, first: Any) -> None:
-        """Read the first scales of a tile while the one before is stored."""
-        products, result, tiles = self.products, self.result, self.tiles
-        place = tiles.nowhere()
+    def _promoted(self, first: Any) -> None:
+        """Read the first scales of a tile before the one before is stored, which may be while it is multiplied."""
+        products, result, tiles, deferred = self.products, self.result, self.tiles, self.c.deferred
+        place = before = tiles.nowhere()
         if first < tiles.count():
             place = tiles.place(first)
             products.ask(place)
         for tile in range(first, tiles.count(), tiles.step):
-            products.of_tile(self.consumer, self.k_tiles, place)
+            meanwhile = partial(self._store_if, tile != first, before) if deferred else None
+            products.of_tile(self.consumer, self.k_tiles, place, meanwhile=meanwhile)
             here, following = place, tile + tiles.step
             if following < tiles.count():
                 place = tiles.place(following)
                 products.ask(place)
             result.convert(here)
-            result.store(here)
+            if deferred:
+                before = here
+            else:
+                result.store(here)
+        if deferred and first < tiles.count():
+            result.store(before)
         result.finish()
+
+    def _store_if(self, there: Any, place: Any) -> None:
+        """Store a tile if there is one."""
+        if there:
+            self.result.store(place)
 
     def _deferred(self, first: Any) -> None:
         """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""

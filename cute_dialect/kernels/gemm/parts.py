@@ -7,6 +7,7 @@ Each is written in the language, and knows its own registers and shared memory; 
 # Operators and attributes are those of values in a trace.
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -170,36 +171,49 @@ class Products:
         warpgroup.wait_group(under_way, self.accs[of])
         slot.release()
 
-    def of_tile(self, consumer: Any, steps: Any, place: Any = None, first: Any = 0) -> None:
-        """Multiply so many stages of a tile, ``first`` of K the first; its scales are asked for (:meth:`ask`)."""
+    def of_tile(
+        self, consumer: Any, steps: Any, place: Any = None, first: Any = 0, meanwhile: Callable[[], None] | None = None
+    ) -> None:  # fmt: skip
+        """Multiply so many stages of a tile, ``first`` of K the first; its scales are asked for (:meth:`ask`);
+        ``meanwhile``: what of promoted sums is done while the first stage is multiplied.
+        """
         if self.c.accumulators == 2:
-            self._in_turn(consumer, steps, self.factors(place, first))
+            self._in_turn(consumer, steps, self.factors(place, first), meanwhile)
         elif self.promote:
-            self._in_two_levels(consumer, steps, self.factors(place, first))
+            self._in_two_levels(consumer, steps, self.factors(place, first), meanwhile)
         else:
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
             self.end(self.go_on(consumer, slot, range(1, steps)))
 
-    def _in_two_levels(self, consumer: Any, steps: Any, factors: Any) -> None:
+    def _in_two_levels(self, consumer: Any, steps: Any, factors: Any, meanwhile: Callable[[], None] | None) -> None:
         """Add up the products of one stage in the tensor cores, those of all stages, times their factors, in
         registers.
         """
         self.sums.fill(0.0)
-        for k in range(steps):
+        if meanwhile is not None:
+            by = self._taken(factors, 0)
+            slot = consumer.wait_and_advance()
+            self.begin(slot, accumulate=False)
+            meanwhile()
+            self.end(slot)
+            self._add(0, factors, by)
+        for k in range(0 if meanwhile is None else 1, steps):
             by = self._taken(factors, k)
             slot = consumer.wait_and_advance()
             self.begin(slot, accumulate=False)
             self.end(slot)
             self._add(0, factors, by)
 
-    def _in_turn(self, consumer: Any, steps: Any, factors: Any) -> None:
+    def _in_turn(self, consumer: Any, steps: Any, factors: Any, meanwhile: Callable[[], None] | None) -> None:
         """Do the same with two accumulators: the products of a stage are added up while those of the next one are made,
         for which no other warp group multiplies.
         """
         self.sums.fill(0.0)
         slot = consumer.wait_and_advance()
         self.begin(slot, accumulate=False)
+        if meanwhile is not None:
+            meanwhile()
         for pair in range((steps - 1) // 2):
             for i in cute.range_constexpr(2):
                 by = self._taken(factors, 2 * pair + i)

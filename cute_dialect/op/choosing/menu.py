@@ -186,11 +186,12 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         (m, n) for m, n in (*_CLUSTERS, *_LARGER * (area <= 128 * 192))
         if (not k_major[1] or columns % (8 * m) == 0) and (not k_major[0] or rows % (8 * n) == 0)
     ]  # fmt: skip
-    can_wait = not wide and not base.promote and sums * 3 // 2 <= most
     through = base.bits != 16 and not k_major[0]
     held = 16 * (rows // 64 // consumers) if through else base.of_columns  # A on its way, or scales
-    can_wait = can_wait and sums * 3 // 2 + held <= most
-    if sums * (2 if base.promote else 1) + held > most:
+    in_turn = consumers == 1 and not through and sums * 3 + held <= most
+    levels = 1 if not base.promote else 3 if in_turn else 2
+    can_wait = not wide and sums * levels + sums // 2 + held <= most
+    if sums * levels + held > most:
         return found
     clusters = [c for c in clusters if not through or base.bits == 8 or c[1] <= 4]
 

@@ -172,6 +172,9 @@ SCALED = GemmConfig(
         ({"tile": (128, 160, 128), "stages": 5, "sms": 4}, (140, 500, 272)),
         ({"tile": (64, 48, 128), "cluster_m": 1, "cluster_n": 2, "sms": 4}, (70, 436, 1168)),
         ({"tile": (64, 80, 128), "cluster_m": 1}, (60, 244, 656)),
+        # Tiles that are stored while the next ones are multiplied.
+        ({"tile": (64, 48, 128), "cluster_m": 1, "sms": 2, "output": "bf16", "deferred": True}, (70, 248, 272)),
+        ({"tile": (128, 80, 128), "cluster_m": 1, "sms": 2, "output": "bf16", "deferred": True}, (270, 248, 144)),
         # Two accumulators in turn, of one step, two, and more; scales of single columns with them, and without.
         ({"tile": (64, 96, 128), "cluster_m": 1}, (64, 100, 112)),
         ({"tile": (64, 96, 128), "cluster_m": 1}, (50, 196, 256)),

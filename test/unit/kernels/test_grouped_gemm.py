@@ -73,23 +73,26 @@ def test_groups_of_rows(base: GemmConfig) -> None:
     assert np.array_equal(found, want, equal_nan=True)
 
 
-@pytest.mark.parametrize("tile", [(64, 80, 128), (128, 176, 128)])
-def test_groups_with_scales(tile: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(("tile", "deferred"), [((64, 80, 128), True), ((128, 176, 128), False)])
+def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
     """Tiles that have parts of two or three blocks of columns; scales beside a group are NaN."""
     ends, parts = stretches(SIZES)
-    n, k = 244, 656
+    n, k = 248, 656
     rng, rows = np.random.default_rng(n), ends[-1] + 12
     a, b = (rng.integers(-2, 3, shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((rows, k), (len(SIZES), n, k)))
     sa, sb = (np.exp2(rng.integers(-2, 3, shape)).astype(np.float32) for shape in ((rows, 6), (len(SIZES), 2, 6)))
     a[ends[-1] :], sa[ends[-1] :] = np.nan, np.nan
-    found = np.full((rows, n), np.nan, np.float32)
+    output = ml_dtypes.bfloat16 if deferred else np.float32
+    found = np.full((rows, n), np.nan, output)
     want = wide(found)
     for g, part in enumerate(parts):
         of_b = sb[g].repeat(128, 0)[:n].repeat(128, 1)[:, :k]
         want[part] = (wide(a[part]) * sa[part].repeat(128, 1)[:, :k]) @ (wide(b[g]) * of_b).T
-    base = BASE._replace(element="f8E4M3FN", output="f32", tile=tile, promote=True, scaled=True)
+    base = BASE._replace(
+        element="f8E4M3FN", output="bf16" if deferred else "f32", tile=tile, promote=True, scaled=True, deferred=deferred
+    )  # fmt: skip
     run(GroupedConfig(base), a, b.transpose(1, 2, 0), found, ends, sa, sb.transpose(1, 2, 0))
-    assert np.array_equal(found, want, equal_nan=True)
+    assert np.array_equal(wide(found), wide(want.astype(output)), equal_nan=True)
 
 
 def test_more_groups_than_the_table_has() -> None:
