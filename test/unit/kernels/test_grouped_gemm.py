@@ -89,7 +89,8 @@ def test_groups_with_scales(tile: tuple[int, int, int], deferred: bool) -> None:
         of_b = sb[g].repeat(128, 0)[:n].repeat(128, 1)[:, :k]
         want[part] = (wide(a[part]) * sa[part].repeat(128, 1)[:, :k]) @ (wide(b[g]) * of_b).T
     base = BASE._replace(
-        element="f8E4M3FN", output="bf16" if deferred else "f32", tile=tile, promote=True, scaled=True, deferred=deferred
+        element="f8E4M3FN", output="bf16" if deferred else "f32", tile=tile, promote=True, scaled=True,
+        deferred=deferred,
     )  # fmt: skip
     run(GroupedConfig(base), a, b.transpose(1, 2, 0), found, ends, sa, sb.transpose(1, 2, 0))
     assert np.array_equal(wide(found), wide(want.astype(output)), equal_nan=True)
