@@ -7,13 +7,14 @@ The last, perhaps incomplete part of K is taken first; so the loop has no flags 
 # pyright: basic
 
 from collections.abc import Callable
+from math import gcd
 from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
 __all__ = [
-    "BlocksOfK", "Staged", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy",
+    "BlocksOfK", "Staged", "TileStore", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy",
     "tile_layout",
 ]  # fmt: skip
 
@@ -175,11 +176,18 @@ class BlocksOfK:
     def add_up(self, acc: Any) -> Any:
         """Write this block's sums; returns whether it is the last one, which has the sums of all then."""
         kind, size = acc.element_type, cute.size(acc)
-        values = cute.make_layout((size, self.parts), stride=(self.threads, size * self.threads))
+        vector = gcd(size, 128 // kind.width)
+        runs = size // vector
+        # Vectors of 16 bytes of neighbouring threads lie side by side.
+        values = cute.make_layout(
+            (vector, runs, self.parts), stride=(1, vector * self.threads, size * self.threads)
+        )
         start = cute.recast_ptr(self.workspace.iterator, dtype=kind)
-        sums = cute.make_tensor(start + (self.tile * (size * self.threads * self.parts) + self.thread), values)
-        for i in range(size):  # registers: the passes unroll it
-            sums[i, self.part] = acc[i]
+        first = self.tile * (size * self.threads * self.parts) + self.thread * vector
+        sums = cute.make_tensor(start + first, values)
+        atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=vector * kind.width)
+        held = cute.make_tensor(acc.iterator, cute.make_layout((vector, runs)))
+        cute.copy(atom, held, sums[None, None, self.part])
         come = cute.smem_tensor(cute.Int32, cute.make_layout(1), 4)
         cute.arch.sync_threads()
         if self.thread == 0:
@@ -194,10 +202,78 @@ class BlocksOfK:
         if last:
             cute.arch.fence_acq_rel_gpu()
             acc.fill(0)
-            for part in range(self.parts):
+            # Unrolled, so that the sums of a part are on their way while those of another are added.
+            for part in cute.range_constexpr(self.parts):
+                other = cute.make_rmem_tensor((vector, runs), kind)
+                cute.copy(atom, sums[None, None, part], other)
                 for i in range(size):  # registers: the passes unroll it
-                    acc[i] = acc[i] + sums[i, part]
+                    acc[i] = acc[i] + other[i]
         return last
+
+
+class TileStore:
+    """Writes a tile of C: some rows at a time through shared memory, so that neighbouring threads write neighbouring
+    elements, wherever rows begin.
+
+    ``where``: row and column of the tile; ``part``: this thread's slice of the tiled multiplication, whose instructions
+    of all warps cover ``rows`` rows; ``memory``: of :meth:`size` bytes, which nobody needs any more.
+    """
+
+    def __init__(
+        self, C: Any, tile: tuple[int, int], where: tuple[Any, Any], part: Any, rows: int, memory: Any, thread: Any,
+        threads: int,
+    ):  # fmt: skip
+        self.kind, self.times = C.element_type, tile[0] // rows
+        layout = cute.make_layout((rows, tile[1]), stride=(tile[1] + self._PAD, 1))
+        staged = cute.make_tensor(cute.recast_ptr(memory, dtype=self.kind), layout)
+        self.part = part.partition_C(staged)
+        # Threads lie side by side along the row, as far as it is a power of two.
+        along = min(tile[1] & -tile[1], threads)
+        across = gcd(rows, threads // along)
+        self.idle = threads > along * across  # some of them
+        self.works = thread < along * across
+        copy = cute.make_tiled_copy_tv(
+            cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.kind),
+            cute.make_layout((across, along), stride=(along, 1)), cute.make_layout((1, 1)),
+        ).get_slice(thread % (along * across) if self.idle else thread)  # fmt: skip
+        self.source = copy.partition_S(staged)[0, None, None]
+        self.target = copy.partition_D(cute.local_tile(C, tile, where))[0, None, None]
+        self.ids = copy.partition_S(cute.make_identity_tensor(tile))[0, None, None]
+        self.left = [extent - i * n for extent, i, n in zip(plain_shape(C), where, tile)]
+
+    _PAD = 8
+    """Elements between rows: pairs that a warp's threads write hit all banks once."""
+
+    @classmethod
+    def size(cls, kind: Any, rows: int, columns: int) -> int:
+        """Return bytes of shared memory for so many rows."""
+        return rows * (columns + cls._PAD) * kind.width // 8
+
+    def write(self, out: Any, mine: Any = True) -> None:
+        """Write the tile of which this thread has elements ``out``, if they are to be ``mine``; all threads call it."""
+        # The two neighbours in a row that an instruction of the tensor cores gives a thread, else one element.
+        neighbours = 2 if cute.size(out, mode=[0]) > 1 else 1
+        atom = cute.make_copy_atom(
+            cute.nvgpu.CopyUniversalOp(), self.kind, num_bits_per_copy=neighbours * self.kind.width
+        )
+        down, wide = cute.shape(self.source)
+        for i in cute.range_constexpr(self.times):
+            cute.arch.sync_threads()
+            if mine:
+                cute.copy(atom, out[None, i, None], self.part[None, 0, None])
+            cute.arch.sync_threads()
+            held = cute.make_rmem_tensor((down, wide), self.kind)
+            for row in cute.range_constexpr(down):
+                for column in cute.range_constexpr(wide):
+                    held[row, column] = self.source[row, column]
+            for row in cute.range_constexpr(down):
+                for column in cute.range_constexpr(wide):
+                    at = self.ids[i * down + row, column]
+                    inside = (at[0] < self.left[0]) & (at[1] < self.left[1])
+                    if self.idle:
+                        inside = inside & self.works
+                    if inside:
+                        self.target[i * down + row, column] = held[row, column]
 
 
 def plain_shape(matrix: Any) -> Any:

@@ -32,7 +32,9 @@ from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, 
 from cute_dialect.kernels.gemm.parts import Shared
 from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.split_tf32 import parts_of
-from cute_dialect.kernels.staged import BlocksOfK, Staged, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape
+from cute_dialect.kernels.staged import (
+    BlocksOfK, Staged, TileStore, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape,
+)  # fmt: skip
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
@@ -92,6 +94,11 @@ class WarpConfig(NamedTuple):
     def depth(self) -> int:
         """K of a stage: 128 bytes where it is not said."""
         return self.k or 1024 // BITS[self.element]
+
+    @property
+    def store_rows(self) -> int:
+        """Rows of C that are in shared memory at a time, on their way out: those of an instruction of all warps."""
+        return self.warps[0] * (8 if self.simt else 16)
 
     @property
     def name(self) -> str:
@@ -409,7 +416,8 @@ def compute_tile(
     first = -(-sizes[0] // 128) * 128
     acc = mma.make_fragment_C(mma.partition_shape_C((m, n)))
     sums = m * n * acc.element_type.width // 8 if c.warps_k > 1 else 0
-    memory = cute.smem_tensor(cute.Uint8, max(first + sizes[1], sums), 128).iterator
+    stored = TileStore.size(number(c.output), c.store_rows, n)
+    memory = cute.smem_tensor(cute.Uint8, max(first + sizes[1], sums, stored), 128).iterator
     a, b = (
         ring(x, (rows, depth), tile, memory + at, c.stages, vector, thread, c.threads)
         for (x, rows, tile), at in zip(given, (0, first))
@@ -422,17 +430,19 @@ def compute_tile(
     from_a, from_b = part.partition_A(a.ring), part.partition_B(b.ring)
     acc.fill(0)
 
-    def fragments() -> tuple[Any, Any]:
-        k = instruction.depth
-        return mma.make_fragment_A(mma.partition_shape_A((m, k))), mma.make_fragment_B(mma.partition_shape_B((n, k)))
+    # As they are in memory: only loads depend on whether there is a next tile.
+    k = instruction.depth
+    of_a, of_b = mma.partition_shape_A((m, k)), mma.partition_shape_B((n, k))
 
     def fetch(stage: Any, step: int, i: int) -> None:
-        rA, rB = held[i]
-        a.fragment(from_a[None, None, step, stage], rA[None, None, 0], instruction.kinds[0])
-        b.fragment(from_b[None, None, step, stage], rB[None, None, 0], instruction.kinds[1])
+        for x, part, to in zip((a, b), (from_a, from_b), held[i]):
+            cute.copy(x.matrices, part[None, None, step, stage], to[None, None, 0])
 
     def multiply_held(i: int) -> None:
-        rA, rB = held[i]
+        factors = mma.make_fragment_A(of_a), mma.make_fragment_B(of_b)
+        for x, to, kind in zip(held[i], factors, instruction.kinds):
+            to.store(x.load().to(kind))
+        rA, rB = factors
         cute.gemm(mma, acc, rA[None, None, 0], rB[None, None, 0], accumulate=True)
 
     def multiply(read: Any) -> None:
@@ -452,7 +462,8 @@ def compute_tile(
 
     steps = depth // instruction.depth
     if c.ahead and steps % 2 == 0:
-        held = [fragments() for _ in range(2)]
+        like = mma.make_fragment_A(of_a), mma.make_fragment_B(of_b)
+        held = [[cute.make_rmem_tensor_like(x, y.kind) for x, y in zip(like, (a, b))] for _ in range(2)]
         over_k_ahead(a, b, extent, depth, c.stages, steps, fetch, multiply_held)
     else:
         over_k(a, b, extent, depth, c.stages, multiply)
@@ -460,7 +471,6 @@ def compute_tile(
     leads = of_k.leads if blocks is None else blocks.add_up(acc)
     kind = number(c.output)
     ids = part.partition_C(cute.local_tile(cute.make_identity_tensor(plain_shape(C)), (m, n), (row, column)))
-    target = part.partition_C(cute.local_tile(C, (m, n), (row, column)))
     if c.epilogue.active:
         whole = acc.element_type.is_integer and kind.is_integer
         fused = Fused(c.epilogue, addends, pairs=False, whole=whole, wide=c.element == "f64")
@@ -469,10 +479,11 @@ def compute_tile(
             fused.apply_each(acc, ids if seen is None else seen(ids), matrix)
     out = cute.make_rmem_tensor_like(acc, kind)
     out.store(rounded(acc, kind))
-    if leads:
-        for i in range(cute.size(acc)):  # registers: the passes unroll it
-            if cute.elem_less(ids[i], plain_shape(C)):
-                target[i] = out[i]
+    store = TileStore(C, c.tile, (row, column), part, c.store_rows, memory, thread, c.threads)
+    if blocks is None:
+        store.write(out, of_k.leads)
+    elif leads:
+        store.write(out)
 
 
 @printed
