@@ -3,12 +3,12 @@
 Any strides with a contiguous mode, any extents, batches, the epilogues of the Hopper GEMM
 (:mod:`cute_dialect.kernels.gemm.epilogue`).  Where A is contiguous along K, B along N, and TMA can read both, the
 kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else elements come one by one, by
-``cp.async``, which also transposes.
+``cp.async``, which also transposes.  For few tiles there are ``small`` ones, of which blocks may share K.
 
     launch(a, b, c)                                              # arrays; compiled at the first call of a kind
 
->>> ExactConfig(major_b="k", batch=True).name
-'f32-f32-kk-exact-b'
+>>> ExactConfig(major_b="k", batch=True).name, ExactConfig(small=True, parts=3).name
+('f32-f32-kk-exact-b', 'f32-f32-kn-exact-64x64-p3')
 """
 
 # Operators and attributes are those of values in a trace.
@@ -21,14 +21,22 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents, count_of, layouts_of, of_matrix, places_of
+from cute_dialect.kernels.gemm.parts import Shared
 from cute_dialect.kernels.printed import printed
-from cute_dialect.kernels.sgemm import RUNGS, Product, multiply_stages
+from cute_dialect.kernels.sgemm import RUNGS, Product, Rung, multiply_stages
 from cute_dialect.kernels.sgemm_pipelined import Slots, load_maps, multiply_ahead
+from cute_dialect.kernels.staged import BlocksOfK, TileStore
 from cute_dialect.lang import utils
 
-__all__ = ["THREADS", "TILE", "ExactConfig", "compute_tile", "exact_gemm_text", "launch"]
+__all__ = ["SMALL", "THREADS", "TILE", "ExactConfig", "compute_tile", "exact_gemm_text", "launch"]
 
 _FAST, _ANY = RUNGS["pipelined"], RUNGS["warptile"]
+SMALL = Rung(
+    "4 warps have tiles of 32 x 32, their lanes 8 x 4 elements; six stages in flight by cp.async",
+    (64, 64, 16), 128, "((4,2),(8,2),1):((8,64),(1,32),0)", ("(4,2,8):(1,32,4)", "(8,2,4):(4,32,1)"),
+    "(64,16,6):(16,1,1024)", 4, True, 6,
+)  # fmt: skip
+"""The kernel for few tiles."""
 TILE, THREADS = _ANY.tile, _ANY.threads
 """The tile of a block, and its threads, where matrices are of any strides."""
 
@@ -38,7 +46,9 @@ class ExactConfig(NamedTuple):
 
     ``major_a``: ``k`` or ``m``, the contiguous mode of A, ``major_b``: ``k`` or ``n``; ``batch``: A, B and C have a
     third mode, of matrices; that of A or B may be 1, for all; ``epilogue``: what becomes of the sums;
-    ``array``: of a ``batch``, whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).
+    ``array``: of a ``batch``, whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`);
+    ``small``: a block has a tile of 64 x 64, else of 128 x 128; ``parts``: blocks that share the K of a ``small`` tile,
+    whose launch takes a workspace of :meth:`workspace` behind C.
     """
 
     major_a: str = "k"
@@ -46,11 +56,32 @@ class ExactConfig(NamedTuple):
     batch: bool = False
     epilogue: Epilogue = Epilogue()
     array: bool = False
+    small: bool = False
+    parts: int = 1
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a block."""
+        return (SMALL if self.small else _FAST).tile[:2]
+
+    def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
+        """Return floats and counters that the blocks of a problem share; none unless they share K."""
+        if self.parts == 1:
+            return 0, 0
+        tiles = -(-m // self.tile[0]) * -(-n // self.tile[1]) * matrices
+        return tiles * self.parts * self.tile[0] * self.tile[1], tiles
+
+    def check(self) -> None:
+        """Raise ValueError unless there is such a kernel."""
+        if self.parts < 1 or (self.parts > 1 and not self.small):
+            raise ValueError(f"expected small tiles where blocks share K, got {self.parts} parts")
+        self.epilogue.check()
 
     @property
     def name(self) -> str:
         """Names the kernel."""
         more = "-b" * self.batch + "-v" * self.array + (f"-{self.epilogue.name}" if self.epilogue.active else "")
+        more = "-64x64" * self.small + f"-p{self.parts}" * (self.parts > 1) + more
         return f"f32-f32-{self.major_a}{self.major_b}-exact{more}"
 
 
@@ -59,12 +90,15 @@ DEFAULT = ExactConfig()
 
 @cute.jit
 def launch(
-    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, workspace: cute.Tensor | None = None,
+    counters: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
     alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
     places: cute.Tensor | None = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block a tile of C; what stands behind C are the arguments of the epilogue."""
+    """Launch a block a tile of C, or a part of its K; behind C stands what blocks share, then the arguments of the
+    epilogue.
+    """
     for x in (A, B, C):
         if x.element_type is not cute.Float32:
             raise TypeError(f"expected matrices of Float32, got {x}")
@@ -73,8 +107,16 @@ def launch(
     matrices = check_extents(A, B, C, places=places)
     addends = Addends(source, bias, alpha, beta, operands)
     config.epilogue.check_shapes(C, addends, pairs=False, array=config.array, groups=count_of(places))
-    (bm, bn, _) = _FAST.tile
-    raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (bm, bn)), matrices=matrices)
+    raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], config.tile), matrices=matrices)
+    if config.small:
+        shared, sizes = Shared(workspace, counters), {"grid": raster.count() * config.parts, "block": SMALL.threads}
+        any_small = exact_small(A, B, C, raster, addends, places, shared, config)
+        if (A.leading_dim, B.leading_dim) == (1, 0):
+            vA, vB = (cute.promise_vectors(x, 4) for x in (A, B))
+            exact_small_v(vA, vB, C, raster, addends, places, shared, config).launch(**sizes, fallback=any_small)
+        else:
+            any_small.launch(**sizes)
+        return
     other, sizes = exact_any(A, B, C, raster, addends, places, config), {"grid": raster.count(), "block": _ANY.threads}
     if (A.leading_dim, B.leading_dim) == (1, 0):
         by_rows, by_columns = layouts_of(batch=config.batch, array=config.array, div=4)
@@ -118,6 +160,51 @@ def exact_any(
     compute_tile(config, A, B, C, addends, (row, column), matrix[0] if matrix else None)
 
 
+@cute.kernel(name="gemm_small_v", min_blocks=3)
+def exact_small_v(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
+    shared: Shared, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute a small tile of C, or a part of its K, of matrices of whole vectors of 16 bytes."""
+    _compute_small(config, A, B, C, raster, addends, places, shared, vectors=True)
+
+
+@cute.kernel(name="gemm_small", min_blocks=3)
+def exact_small(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, raster: utils.GroupedRaster, addends: Addends, places: Any,
+    shared: Shared, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute a small tile of C, or a part of its K, of matrices of any strides."""
+    _compute_small(config, A, B, C, raster, addends, places, shared, vectors=False)
+
+
+def _compute_small(
+    config: ExactConfig, A: Any, B: Any, C: Any, raster: Any, addends: Addends, places: Any, shared: Shared, *,
+    vectors: bool,
+) -> None:  # fmt: skip
+    tile, thread, blocks, some = cute.arch.block_idx().x, cute.arch.thread_idx().x, None, None
+    if config.parts > 1:
+        tile, mine = tile // config.parts, tile % config.parts
+        blocks = BlocksOfK(shared.workspace, shared.flags, config.parts, tile, mine, thread, SMALL.threads)
+    row, column, *matrix = raster.place(tile)
+    A, B, C, addends = of_matrix(A, B, C, addends, matrix, places)
+    if blocks is not None:
+        first, extent = blocks.begin(A.shape[1], SMALL.tile[2])
+        some = first, cute.ceil_div(extent, SMALL.tile[2])
+    k_fast = A.leading_dim == 1, B.leading_dim == 1
+    product = multiply_stages(
+        A, cute.select(B, [1, 0]), C, SMALL, place=(row, column), k_fast=k_fast, vectors=vectors, some=some
+    )
+    size = TileStore.size(cute.Float32, config.tile[0], config.tile[1])
+    store = TileStore(
+        C, config.tile, (row, column), product.part, config.tile[0],
+        cute.smem_tensor(cute.Uint8, size, 128).iterator, thread, SMALL.threads,
+    )  # fmt: skip
+    if True if blocks is None else blocks.add_up(product.acc):
+        _fuse(config, addends, product, product.acc, matrix[0] if matrix else None)
+        store.write(product.acc)
+
+
 def compute_tile(
     config: ExactConfig, A: Any, B: Any, C: Any, addends: Addends, where: tuple[Any, Any], matrix: Any = None,
     seen: Callable[[Any], Any] | None = None, *, vectors: bool = False,
@@ -151,12 +238,16 @@ def _fuse(
 def exact_gemm_text(config: ExactConfig | None = None) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(A, B, C)``, then the arguments of the epilogue."""
     c = config or DEFAULT
-    c.epilogue.check()
+    c.check()
     rows, columns = layouts_of(batch=c.batch, array=c.array)
 
     def matrix(row_major: bool) -> Any:
         return cute.Tensor[cute.Float32, rows if row_major else columns]
 
-    behind = c.epilogue.arguments("f32", batch=c.batch, vectors=False, array=c.array)
+    behind: dict[str, Any] = {}
+    if c.parts > 1:
+        behind["workspace"] = cute.Tensor[cute.Float32, "?:1", "align<16>"]
+        behind["counters"] = cute.Tensor[cute.Int32, "?:1"]
+    behind |= c.epilogue.arguments("f32", batch=c.batch, vectors=False, array=c.array)
     behind |= {"places": PLACES} if c.array else {}
     return cute.trace(launch, matrix(c.major_a == "k"), matrix(c.major_b == "k"), matrix(True), **behind, config=c)

@@ -265,10 +265,10 @@ def multiply_tiles(mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung
 
 def multiply_stages(
     mA: cute.Tensor, mB: cute.Tensor, mC: cute.Tensor, rung: Rung, *, vectors: bool = False, place: Any = None,
-    k_fast: tuple[bool, bool] = (True, False),
+    k_fast: tuple[bool, bool] = (True, False), some: tuple[Any, Any] | None = None,
 ) -> Product:  # fmt: skip
     """Multiply tiles that come by ``cp.async`` while others are multiplied; returns the sums.  ``place``, ``k_fast``:
-    see :func:`setup`.
+    see :func:`setup`; ``some``: the first tile of K, and how many, where these are not all.
     """
     _, bn, bk = rung.tile
     stages = rung.stages
@@ -276,16 +276,23 @@ def multiply_stages(
     sA = cute.smem_tensor(cute.Float32, cute.layout(rung.smem_a), swizzle=cute.make_swizzle(2, 4, 3))
     sB = cute.smem_tensor(cute.Float32, (bn, bk, stages))
 
-    def fetch(tile: Any, stage: Any):
+    def move(tile: Any, stage: Any):
         for load, smem in ((load_a, sA), (load_b, sB)):
             part, inside = load.source(tile)
             cute.copy(load.atom, part, load.destination(smem[None, None, stage]), pred=inside)
+
+    def fetch(tile: Any, stage: Any):
+        if some is None:  # a tile beyond the last one is zeros
+            move(tile, stage)
+        else:
+            first, count = some
+            if tile < count:
+                move(first + tile, stage)
         cute.arch.cp_async_commit_group()
 
-    # The first tiles; a tile beyond the last one is zeros.
     for i in cute.range_constexpr(stages - 1):
         fetch(i, i)
-    for tile in range(cute.ceil_div(mA.shape[1], bk)):
+    for tile in range(cute.ceil_div(mA.shape[1], bk) if some is None else some[1]):
         # Wait for this tile, and for all to be done with the last one; ask for another in its place.
         cute.arch.cp_async_wait_group(stages - 2)
         cute.arch.sync_threads()

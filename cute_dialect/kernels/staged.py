@@ -14,8 +14,8 @@ import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
 __all__ = [
-    "BlocksOfK", "Staged", "TileStore", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape", "tile_copy",
-    "tile_layout",
+    "BlocksOfK", "Staged", "TileStore", "WarpsOfK", "contiguous_mode", "over_k", "over_k_ahead", "plain_shape",
+    "tile_copy", "tile_layout",
 ]  # fmt: skip
 
 
@@ -179,9 +179,7 @@ class BlocksOfK:
         vector = gcd(size, 128 // kind.width)
         runs = size // vector
         # Vectors of 16 bytes of neighbouring threads lie side by side.
-        values = cute.make_layout(
-            (vector, runs, self.parts), stride=(1, vector * self.threads, size * self.threads)
-        )
+        values = cute.make_layout((vector, runs, self.parts), stride=(1, vector * self.threads, size * self.threads))
         start = cute.recast_ptr(self.workspace.iterator, dtype=kind)
         first = self.tile * (size * self.threads * self.parts) + self.thread * vector
         sums = cute.make_tensor(start + first, values)
@@ -216,7 +214,8 @@ class TileStore:
     elements, wherever rows begin.
 
     ``where``: row and column of the tile; ``part``: this thread's slice of the tiled multiplication, whose instructions
-    of all warps cover ``rows`` rows; ``memory``: of :meth:`size` bytes, which nobody needs any more.
+    of all warps cover ``rows`` rows (those of the whole tile, if these are all); ``memory``: of :meth:`size` bytes,
+    which nobody needs any more.
     """
 
     def __init__(
@@ -260,7 +259,10 @@ class TileStore:
         for i in cute.range_constexpr(self.times):
             cute.arch.sync_threads()
             if mine:
-                cute.copy(atom, out[None, i, None], self.part[None, 0, None])
+                if self.times == 1:
+                    cute.copy(atom, out, self.part)
+                else:
+                    cute.copy(atom, out[None, i, None], self.part[None, 0, None])
             cute.arch.sync_threads()
             held = cute.make_rmem_tensor((down, wide), self.kind)
             for row in cute.range_constexpr(down):

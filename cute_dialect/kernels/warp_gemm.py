@@ -33,12 +33,19 @@ from cute_dialect.kernels.gemm.parts import Shared
 from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.split_tf32 import parts_of
 from cute_dialect.kernels.staged import (
-    BlocksOfK, Staged, TileStore, WarpsOfK, contiguous_mode, over_k, over_k_ahead, plain_shape,
+    BlocksOfK,
+    Staged,
+    TileStore,
+    WarpsOfK,
+    contiguous_mode,
+    over_k,
+    over_k_ahead,
+    plain_shape,
 )  # fmt: skip
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import warp
 
-__all__ = ["WarpConfig", "compute_tile", "launch", "tile_for", "warp_gemm_text"]
+__all__ = ["WarpConfig", "compute_tile", "launch", "warp_gemm_text"]
 
 
 class WarpConfig(NamedTuple):
@@ -163,46 +170,6 @@ class WarpConfig(NamedTuple):
 
 
 DEFAULT = WarpConfig()
-
-TILES = (((128, 128), (4, 2)), ((64, 128), (2, 2)), ((64, 64), (2, 2)))
-"""Tiles, and the warps of each."""
-
-
-_PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
-
-
-class Taken(NamedTuple):
-    """How a problem is cut: a tile, its warps, blocks that share its K."""
-
-    tile: tuple[int, int]
-    warps: tuple[int, int]
-    parts: int = 1
-
-
-def tile_for(m: int, n: int, steps: int = 1, matrices: int = 1, sms: int = 132) -> Taken:
-    """Return the tile of a problem, its warps, and how many blocks share its K, ``steps`` of stages: what keeps all
-    multiprocessors busy the shortest.
-
-    A step of a tile takes as long as its elements, and what a tile of 32 x 64 takes more (a guess: what waits for loads
-    and barriers does not depend on the tile).  Where blocks share K they take a quarter of what those of the Hopper
-    GEMM do, counted in such steps, which take four times as long: ``split``, ``split_tile``, ``split_add`` of
-    :class:`cute_dialect.op.choosing.model.Costs`; tf32 along M and N takes 0.55 us a step of 64 x 64 on an H200,
-    2026-11-23.
-
-    >>> tile_for(513, 513), tile_for(4096, 4096, 64)
-    (Taken(tile=(64, 64), warps=(2, 2), parts=1), Taken(tile=(128, 128), warps=(4, 2), parts=1))
-    >>> tile_for(128, 128, 256).parts
-    16
-    """
-
-    def time(taken: Taken) -> float:
-        area = taken.tile[0] * taken.tile[1]
-        blocks = -(-m // taken.tile[0]) * -(-n // taken.tile[1]) * matrices * taken.parts
-        meet = 23000 + (0.77 + 0.6 * taken.parts) * area if taken.parts > 1 else 0.0
-        return -(-blocks // sms) * (-(-steps // taken.parts) * (area + 2048.0) + meet)
-
-    # Of as many steps each block has two or more.
-    return min((Taken(*x, parts) for x in TILES for parts in _PARTS if parts == 1 or 2 * parts <= steps), key=time)
 
 
 @cute.jit

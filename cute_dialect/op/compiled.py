@@ -18,6 +18,7 @@ from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import BITS, SplitConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.choosing.warps import Cut
 from cute_dialect.op.kept import compiled_text
 from cute_dialect.op.known import Prepared
 from cute_dialect.op.memory import pool_of
@@ -262,29 +263,27 @@ AnyConfig: TypeAlias = "AmpereConfig | ExactConfig | WarpConfig"
 
 
 def any_config(
-    element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue,
-    size: tuple[int, int, int, int] | None = None, sms: int = 132,
+    element: str, output: str, majors: tuple[str, str], batch: bool, epilogue: Epilogue, cut: Cut | None = None,
 ) -> AnyConfig:  # fmt: skip
-    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads; ``size``:
-    M, N, K and matrices, for which its tile is good, and as many blocks as share its K, on ``sms`` multiprocessors.
+    """Return the kernel for any rows: of f32 by FMAs, of 16 bits by ``ldmatrix``, of others by plain loads; ``cut``:
+    how a problem is cut, of f32 to small tiles; not of 16 bits.
     """
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.exact_gemm import ExactConfig
-    from cute_dialect.kernels.warp_gemm import WarpConfig, tile_for
+    from cute_dialect.kernels.warp_gemm import WarpConfig
 
     if element == "f32":
-        return ExactConfig(*majors, batch, epilogue)
+        return ExactConfig(*majors, batch, epilogue, small=cut is not None, parts=1 if cut is None else cut.parts)
     of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
     if BITS[element] == 16:
         output = "" if output == element or not epilogue.active else output
         return AmpereConfig(element, majors=of_any, batch=batch, output=output, epilogue=epilogue)
-    # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
-    usual = WarpConfig(element, output, of_any, batch, ahead=element == "f64")
-    if size is None:
+    # A block may have a multiprocessor to itself, so that nothing else hides what fragments wait for.  Of 8 bits those
+    # would need a register for each byte.
+    usual = WarpConfig(element, output, of_any, batch, ahead=element in ("f64", "tf32"))
+    if cut is None:
         return usual
-    m, n, k, matrices = size
-    taken = tile_for(m, n, -(-k // usual.depth), matrices, sms)
-    return usual._replace(tile=taken.tile, warps=taken.warps, parts=taken.parts)
+    return usual._replace(tile=cut.tile, warps=cut.warps, parts=cut.parts, stages=cut.stages)
 
 
 def any_text(config: AnyConfig) -> str:
@@ -308,9 +307,9 @@ def any_rows(config: AnyConfig, cpu: bool = False) -> Kernel | RunKernel:
 
 def run_any(config: AnyConfig, module: CompiledModule) -> Kernel | RunKernel:
     """Return a compiled kernel without TMA, with the memory that its blocks share where they do."""
-    from cute_dialect.kernels.warp_gemm import WarpConfig
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
-    if isinstance(config, WarpConfig) and config.parts > 1:
+    if not isinstance(config, AmpereConfig) and config.parts > 1:
         return RunKernel(module, config.workspace, config.epilogue)
     return module.kernel("launch")
 

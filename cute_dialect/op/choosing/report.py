@@ -300,9 +300,9 @@ def explained_way(
 
 def _in_parts(config: AnyConfig | None) -> str:
     """Return what is told of a kernel without TMA whose blocks share K."""
-    from cute_dialect.kernels.warp_gemm import WarpConfig
+    from cute_dialect.kernels.ampere_gemm import AmpereConfig
 
-    parts = config.parts if isinstance(config, WarpConfig) else 1
+    parts = 1 if config is None or isinstance(config, AmpereConfig) else config.parts
     return f", K in {parts} parts" if parts > 1 else ""
 
 

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,8 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, Problem, tuned
-from cute_dialect.op.choosing.model import Costs, best, costs_of, ranked, tell_clusters
+from cute_dialect.op.choosing.model import Costs, best, costs_of, predict, ranked, tell_clusters
+from cute_dialect.op.choosing.warps import copies, cut_for, predict_cut, predict_exact
 from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
 from cute_dialect.op.dtypes import OUTPUTS, check_types, element_of, listed
 from cute_dialect.op.errors import DtypeError, OpError, UnsupportedError
@@ -98,10 +100,6 @@ class Way(NamedTuple):
         return any_rows(self.other, cpu)
 
 
-_SMALL = 2**29
-"""Products of so few multiplications take less time by ``mma.sync`` than copies of their factors take."""
-
-
 @lru_cache(maxsize=4096)
 def way_of(
     a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
@@ -128,7 +126,7 @@ def way_of(
     sums = "two" if parts else "" if arithmetic in ("tf32", "exact") else arithmetic
     problem = Problem(m, n, k, element, output, *majors, matrices, sums)
     if element in ("f32", "f64"):
-        return _without_tma(problem, a, b, out, epilogue, folded, sms)
+        return _without_tma(problem, a, b, out, epilogue, folded, costs_of(gpu, sms))
     copied: list[str] = []
     if BITS[element] == 16:
         copied = [name for name, x in (("a", a), ("b", b), ("out", out)) if not x.suits_tma()]
@@ -137,10 +135,10 @@ def way_of(
     else:  # all can be copied
         readable = True
         problem, copied = _read_along_k(problem, a, b, out, epilogue)
-        if copied not in ([], ["out"]) and epilogue is None and not sums and m * n * k * matrices <= _SMALL:
-            return _without_tma(
-                problem._replace(major_a=majors[0], major_b=majors[1]), a, b, out, epilogue, folded, sms
-            )
+        lying = problem._replace(major_a=majors[0], major_b=majors[1])
+        factors = {name: x for name, x in (("a", a), ("b", b)) if name in copied}
+        if factors and epilogue is None and not sums and _warps_sooner(lying, problem, a, b, factors, gpu, sms):
+            return _without_tma(lying, a, b, out, epilogue, folded, costs_of(gpu, sms))
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
         inside = Epilogue()
@@ -177,21 +175,44 @@ def _read_along_k(
     return p._replace(major_a="m" if kept == "a" else "k", major_b="n" if kept == "b" else "k"), copied
 
 
+def _warps_sooner(
+    lying: Problem, copied: Problem, a: Matrix, b: Matrix, factors: Mapping[str, Matrix], gpu: str, sms: int
+) -> bool:
+    """Tell whether a product is predicted to take less time by ``mma.sync``, as its factors are ``lying``, than by
+    wgmma after copies of some, which make it the problem ``copied``.
+    """
+    costs, single = costs_of(gpu, sms), _single(a, b)
+    turned = (lying.major_a, lying.major_b) != (copied.major_a, copied.major_b)
+    by_copies = copies(_bytes(factors.values()), transposed=turned) + predict(choose(copied, sms, gpu), copied, costs)
+    return predict_cut(cut_for(lying, costs, single=single), lying, costs, single=single) < by_copies
+
+
+def _bytes(of: Iterable[Matrix]) -> list[int]:
+    """Return how much each matrix is, all of its batch."""
+    return [x.shape[0] * x.shape[1] * x.item * (x.matrices if x.step else 1) for x in of]
+
+
+def _single(a: Matrix, b: Matrix) -> bool:
+    """Tell whether lines of factors begin elsewhere than at multiples of 4 bytes."""
+    return any(n % 4 for x in (a, b) for n in (x.address, x.stride[1 - x.contiguous] * x.item, x.step * x.item))
+
+
 def _without_tma(
-    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, sms: int
+    p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, costs: Costs
 ) -> Way:
     """Return how a product is computed without wgmma: of f32 exactly, of f64, or a small one."""
     by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
     by_torch |= p.element == "f32" and p.output != "f32"  # what is left is to round
     copied: list[str] = []
-    if p.element == "f32" and p.m * p.n * p.k * p.matrices > _SMALL:  # its fast kernel reads A along K, B along N
-        wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
-        copied = [name for name, x, mode in wanted if not (x.along(mode) and x.suits_tma())]
-        p = p._replace(major_a="k", major_b="n")
+    cut = cut_for(p, costs, single=_single(a, b))
+    if p.element == "f32":  # its kernel of large tiles reads A along K, B along N
+        wanted = {name: x for name, x in (("a", a), ("b", b), ("out", out)) if not (x.along(1) and x.suits_tma())}
+        turned = any(not x.along(1) for x in wanted.values())
+        by_copies = copies(_bytes(wanted.values()), transposed=turned) + predict_exact(p, costs)
+        if predict_cut(cut, p, costs) > by_copies:
+            copied, cut, p = [*wanted], None, p._replace(major_a="k", major_b="n")
     inside = Epilogue() if epilogue is None or by_torch else epilogue
-    config = any_config(
-        p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, (p.m, p.n, p.k, p.matrices), sms
-    )
+    config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, cut)
     return Way(p, None, tuple(copied), folded, by_torch, config)
 
 

@@ -17,9 +17,11 @@ from cute_dialect.kernels.gemm.elements import sums_of
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.group_problems import ProblemsConfig
 from cute_dialect.kernels.listed_gemm import COLUMNS, Base, ListedConfig
-from cute_dialect.kernels.warp_gemm import WarpConfig, tile_for
+from cute_dialect.kernels.warp_gemm import WarpConfig
 from cute_dialect.op.arrays import Library
 from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.model import COSTS
+from cute_dialect.op.choosing.warps import cut_for
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
 from cute_dialect.op.plans.configure import Asked, configured
@@ -59,9 +61,9 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
         found = ExactConfig(*majors)
     else:
         # Of f64 a block has one multiprocessor to itself, so that nothing else hides what fragments wait for.
-        tile, warps, _ = tile_for(p.m, p.n, 1, p.matrices, sms)  # no blocks share K
+        cut = cut_for(p, COSTS._replace(sms=sms), share=False)
         found = WarpConfig(
-            p.element, p.output, of_any, tile=tile, warps=warps, ahead=p.element == "f64", math=p.sums
+            p.element, p.output, of_any, tile=cut.tile, warps=cut.warps, ahead=p.element == "f64", math=p.sums
         )  # fmt: skip
     found = found._replace(epilogue=epilogue)
     try:

@@ -87,3 +87,56 @@ def test_what_becomes_of_the_sums(shape: tuple[int, int, int]) -> None:
     kernel(a[0], with_major(b, False)[0], c, source, bias, 0.5, 2.0, device="cpu", checks=CHECKS)
     exact = a[0].astype(np.float64) @ b[0].astype(np.float64).T
     assert (c == np.maximum(0.5 * exact + 2 * source + bias, 0)).all()
+
+
+@cache
+def small(major_a: str, major_b: str, parts: int) -> CompiledModule:
+    """Return the kernel of small tiles, for the GPU."""
+    return compile(exact_gemm_text(ExactConfig(major_a, major_b, small=True, parts=parts)))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("major_a", "major_b", "shape", "kernel"),
+    [
+        ("k", "n", (68, 140, 36), "gemm_small_v"), ("k", "n", (37, 41, 99), "gemm_small"),
+        ("k", "k", (70, 66, 50), "gemm_small"), ("m", "n", (65, 67, 33), "gemm_small"),
+        ("m", "k", (66, 7, 1), "gemm_small"),
+    ],
+)  # fmt: skip
+def test_small_tiles(major_a: str, major_b: str, shape: tuple[int, int, int], kernel: str, parts: int) -> None:
+    """Also those of which blocks share K, of fewer tiles of it than blocks; runs alike."""
+    module = small(major_a, major_b, parts)
+    assert module.report.count("0 bytes spilled, 0 bytes stack") == (2 if (major_a, major_b) == ("k", "n") else 1)
+    a, b = data(*shape)
+    size, counters = ExactConfig(small=True, parts=parts).workspace(*shape[:2])
+    memory = [np.full(size, np.nan, np.float32), np.zeros(counters, np.int32)] if parts > 1 else []
+    found = set[bytes]()
+    for seed in range(2):
+        c = np.full(shape[:2], np.nan, np.float32)
+        given = with_major(a, major_a == "k")[0], with_major(b, major_b == "k")[0], c, *memory
+        launch = module.kernel("launch")
+        launch(*given, device="cpu", checks=CHECKS, schedule="random", seed=seed)
+        assert near(c[None], a, b) and launch.plan(*given).kernel == kernel
+        found.add(c.tobytes())
+    assert len(found) == 1 and (parts == 1 or not memory[1].any())
+
+
+def test_small_tiles_of_a_batch_with_an_epilogue() -> None:
+    m, n, k = 39, 70, 100
+    config = ExactConfig(batch=True, epilogue=Epilogue(alpha="arg", bias="n", activation="relu"), small=True, parts=2)
+    a, b = (np.round(x * 2) for x in data(m, n, k, 3))
+    bias = np.random.default_rng(1).integers(-9, 9, (n,)).astype(np.float32)
+    size, counters = config.workspace(m, n, 3)
+    c = np.full((3, m, n), np.nan, np.float32)
+    compiled(config).kernel("launch")(
+        a.transpose(1, 2, 0), with_major(b, False).transpose(1, 2, 0), c.transpose(1, 2, 0),
+        np.full(size, np.nan, np.float32), np.zeros(counters, np.int32), bias, 0.5, device="cpu", checks=CHECKS,
+    )  # fmt: skip
+    exact = a.astype(np.float64) @ b.astype(np.float64).transpose(0, 2, 1)
+    assert (c == np.maximum(0.5 * exact + bias, 0)).all()
+
+
+def test_what_there_is_not() -> None:
+    with pytest.raises(ValueError, match="expected small tiles where blocks share K, got 2 parts"):
+        exact_gemm_text(ExactConfig(parts=2))

@@ -1,0 +1,94 @@
+"""How products without wgmma are cut, and whether they are sooner than copies."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from cute_dialect.kernels.gemm.config import BITS
+from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.warp_gemm import WarpConfig
+from cute_dialect.op.choosing.choice import Problem
+from cute_dialect.op.choosing.warps import Cut, copies, cut_for, predict_cut
+from cute_dialect.op.choosing.ways import Way, way_of
+from cute_dialect.op.compiled import any_config
+from cute_dialect.op.fused import Matrix
+
+ELEMENTS = (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("ui8_i8", "i32"), ("f8E4M3FN", "bf16"))
+SHARED = 227 * 1024
+
+
+def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple[Matrix, Matrix]:
+    """A and B of some majors, whose lines are ``pad`` elements longer than they need be."""
+    a = Matrix((m, k), (k + pad, 1) if majors[0] == "k" else (1, m + pad), item, 0)
+    return a, Matrix((k, n), (1, k + pad) if majors[1] == "k" else (n + pad, 1), item, 0)
+
+
+def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> Way:
+    """How ``mm`` computes a product on an H200."""
+    item, output = (4, "f32") if dtype == "f32" else (1, "i32" if dtype == "i8" else "bf16")
+    out = Matrix((m, n), (n + pad, 1), 4 if output != "bf16" else 2, 0)
+    return way_of(*lying(m, n, k, majors, item, pad), out, dtype, output, arithmetic="tf32" if dtype == "f32" else "")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_cut_is_a_kernel(seed: int) -> None:
+    """Of drawn problems: what a block needs of shared memory is there, and blocks that share K have steps of it."""
+    rng = random.Random(seed)
+    for element, output in ELEMENTS:
+        m, n, k = (round(2 ** rng.uniform(0, 14)) for _ in range(3))
+        p = Problem(m, n, k, element, output, rng.choice("km"), rng.choice("kn"), rng.choice((1, 1, 7)))
+        cut = cut_for(p)
+        config = any_config(element, output, (p.major_a, p.major_b), p.matrices > 1, Epilogue(), cut)
+        assert isinstance(config, WarpConfig)
+        config.check()
+        assert (config.tile, config.parts, config.stages) == (cut.tile, cut.parts, cut.stages)
+        item = BITS[element] // 8
+        pads = [(32 if item == 8 or (major == "mn" and item == 4) else 16) // item for major in config.majors]
+        lines = [
+            rows * (config.depth + pad) if major == "k" else (rows + pad) * config.depth
+            for rows, pad, major in zip(cut.tile, pads, config.majors)
+        ]
+        assert sum(lines) * item * cut.stages <= SHARED and sum(lines) * item <= cut.stage(p)
+        assert cut.parts == 1 or 2 * cut.parts <= -(-k // config.depth)
+
+
+def test_blocks_that_share_k() -> None:
+    of_few = cut_for(Problem(64, 64, 8192, "tf32", "f32", "m", "n"))
+    assert of_few.parts > 4 and cut_for(Problem(64, 64, 8192, "tf32", "f32"), share=False).parts == 1
+    assert cut_for(Problem(64, 64, 64, "tf32", "f32")).parts == 1
+    many = Problem(4096, 4096, 2048, "f64", "f64")
+    assert cut_for(many).parts == 1 and cut_for(many).tile == (128, 128)
+
+
+def test_predictions_follow_what_there_is_to_do() -> None:
+    p = Problem(512, 512, 512, "f8E4M3FN", "bf16")
+    cut = Cut((64, 64), (2, 2))
+    least = predict_cut(cut, p)
+    for more in (p._replace(k=4096), p._replace(m=8192), p._replace(matrices=64), p._replace(major_a="m", k=2048)):
+        assert predict_cut(cut, more) > least
+    assert predict_cut(cut, p._replace(k=4096), single=True) > predict_cut(cut, p._replace(k=4096))
+    assert predict_cut(cut._replace(stages=8), p._replace(k=4096, element="i8", output="i32")) < predict_cut(
+        cut, p._replace(k=4096, element="i8", output="i32")
+    )
+    assert copies([1000, 2000], transposed=True) > copies([3000], transposed=True) > copies([3000], transposed=False)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f8E4M3FN"])
+def test_small_products_are_not_copied(dtype: str) -> None:
+    small, large = way(320, 192, 96, dtype), way(4096, 8192, 2048, dtype)
+    assert small.choice is None and isinstance(small.other, WarpConfig) and not small.copied
+    assert large.choice is not None and len(large.copied) == 1
+
+
+def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
+    """Of 8-bit floats across K fragments are single bytes: wgmma after a copy takes less even for little K."""
+    assert way(960, 3776, 80, "f8E4M3FN").copied == ("a",)
+    assert way(64, 64, 64, "f8E4M3FN").copied == ()
+
+
+def test_lines_that_tma_cannot_read() -> None:
+    """Padded by one launch, or multiplied as they are."""
+    assert way(2049, 2049, 2049, "i8", "kk", 0).copied == ("a", "b")
+    assert way(65, 65, 65, "f32", "kn", 0).copied == ()
