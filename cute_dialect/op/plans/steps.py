@@ -5,6 +5,7 @@ Parts are of whole steps of K, 128 bytes, all of as many but the last one; they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -177,17 +178,50 @@ def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) ->
     workspace = _workspace(operation, x, whole + (rest > 0))._replace(asked=parts)
     sums = operation.partial()
     found: list[Step] = []
+    turned = operation.D.layout == "column"
+
+    def part_of(first: int, many: int, length: int) -> Operands:
+        return Operands(
+            _along_k(x.a, -1, first * each, many, length), _along_k(x.b, -2, first * each, many, length),
+            _part(workspace.memory, x.d, first, many, turned=turned),
+        )  # fmt: skip
+
     pieces = [(0, whole, each), (whole, 1 if rest else 0, rest)]
     if len(x.d.shape) == 3:  # each part a batch
-        pieces = [*[(i, 1, each) for i in range(whole)], *pieces[1:]]
+        together = _joined([y for i in range(whole) for y in _each_matrix(part_of(i, 1, each))]) if whole > 1 else None
+        if together is not None:
+            found.append(Step(sums.variant_for(together, array=True), together))
+        pieces = [*[(i, 1, each) for i in range(whole) if together is None], *pieces[1:]]
     for first, many, length in pieces:
         if many:
-            part = Operands(
-                _along_k(x.a, -1, first * each, many, length), _along_k(x.b, -2, first * each, many, length),
-                _part(workspace.memory, x.d, first, many, turned=operation.D.layout == "column"),
-            )  # fmt: skip
+            part = part_of(first, many, length)
             found.append(Step(sums.variant_for(part), part))
     return workspace, found
+
+
+def _each_matrix(x: Operands) -> list[Operands]:
+    """Return the products of a batch."""
+
+    def matrix(view: ArrayView, i: int) -> ArrayView:
+        if len(view.shape) == 2:
+            return view
+        at = i * view.strides[0] * SIZES.get(view.dtype, 1) if view.shape[0] > 1 else 0
+        return view._replace(pointer=view.pointer + at, shape=view.shape[1:], strides=view.strides[1:])
+
+    return [Operands(matrix(x.a, i), matrix(x.b, i), matrix(x.d, i)) for i in range(x.d.shape[0])]
+
+
+def _joined(found: Sequence[Operands]) -> Operands | None:
+    """Return products whose matrices lie in one array each as those of one launch; None where they are too far apart,
+    or not at whole 16 bytes from each other.
+    """
+    from cute_dialect.op.plans.together import joined, one_view
+
+    for name in ("a", "b", "d"):
+        one = one_view([getattr(x, name) for x in found])
+        if one is None or (len(found) > 1 and one[0].strides[0] * SIZES.get(one[0].dtype, 1) % 16):
+            return None
+    return joined(found)
 
 
 def _division(x: Operands, parts: int) -> tuple[int, int, int]:

@@ -226,6 +226,8 @@ class Together(Arguments):
 
 def joined(found: Sequence[Operands]) -> Operands:
     """Return products as those of one batch, with the table of their places."""
+    import numpy as np
+
     rows: list[list[int]] = []
     made: dict[str, ArrayView] = {}
     for name in "abdc":
@@ -236,16 +238,17 @@ def joined(found: Sequence[Operands]) -> Operands:
         both = one_view(views)
         assert both is not None  # apart() has asked
         view, places = both
-        if view.device < 0:
-            memory, (start, size) = views[0].keep, span(view)
+        memory = views[0].keep
+        if isinstance(memory, np.ndarray) and memory.dtype == np.uint8 and memory.ndim == 1:  # of Copies
+            start, size = span(view)
             at = start - memory.ctypes.data
             view = view._replace(keep=memory[at : at + size])
+        elif view.device < 0:  # matrices of one array
+            view = view._replace(keep=memory)
         made[name] = view
         rows.append(places)
     # Kernels of D^T = B^T A^T have another order: A is B^T.
     a, b, d, c = rows
-    import numpy as np
-
     return found[0]._replace(**made, places=table_like(np.array((a, b, d, c, b, a, d, c), np.int32), found[0].d))
 
 

@@ -214,7 +214,21 @@ def test_batches_share_k(split: Any, layout: str) -> None:
     plan = op.Gemm(element="f16", layout="row", layout_C=layout, beta=0.5)
     done = plan.run(a, b, c, device="cpu", split_k=split, checks=["race", "uninit"])
     np.testing.assert_array_equal(done.D, plan.reference(a, b, c))
-    assert len(done.launched) == (1 if split[0] == "serial" else 4)
+    # Equal parts of all matrices are one launch, the last part is shorter.
+    assert len(done.launched) == (1 if split[0] == "serial" else 3)
+
+
+def test_equal_parts_of_a_batch_are_one_launch() -> None:
+    """Of rows between which others lie; torch's as numpy's."""
+    torch = pytest.importorskip("torch")
+    a, b = flat("f16", 3 * 40 * 300).reshape(3, 40, 300), flat("f16", 3 * 256 * 48).reshape(3, 256, 48)
+    plan = op.Gemm(element="f16", layout="row")
+    wanted = plan.reference(a[:, :, 8:264], b)
+    for library in (np.asarray, torch.from_numpy):
+        x, y, z = library(a)[:, :, 8:264], library(b), library(np.zeros((3, 40, 48), np.float16))
+        done = plan.run(x, y, None, z, device="cpu", split_k=("parallel", 4), checks=["race", "uninit", "oob"])
+        np.testing.assert_array_equal(np.asarray(z), wanted)
+        assert [v.name.endswith("reduce-b") for v, _ in done.launched] == [False, True]
 
 
 def test_parts_that_are_fewer_are_told_of() -> None:
