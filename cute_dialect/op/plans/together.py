@@ -238,8 +238,8 @@ def joined(found: Sequence[Operands]) -> Operands:
         both = one_view(views)
         assert both is not None  # apart() has asked
         view, places = both
-        memory = views[0].keep
-        if isinstance(memory, np.ndarray) and memory.dtype == np.uint8 and memory.ndim == 1:  # of Copies
+        memory: Any = views[0].keep
+        if view.device < 0 and getattr(memory, "ndim", 0) == 1 and memory.dtype == "uint8":  # bytes of Copies
             start, size = span(view)
             at = start - memory.ctypes.data
             view = view._replace(keep=memory[at : at + size])
