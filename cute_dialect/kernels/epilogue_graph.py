@@ -280,7 +280,8 @@ class Builder:
         self.kept: tuple[int, ...] = ()
         self._found: dict[Node, int] = {}
 
-    def _add(self, node: Node) -> int:
+    def add(self, node: Node) -> int:
+        """Return the number of a node."""
         found = self._found.get(node)
         if found is None:
             found = self._found[node] = len(self.nodes)
@@ -289,55 +290,55 @@ class Builder:
 
     def accum(self) -> int:
         """Return the sums."""
-        return self._add(Node("accum"))
+        return self.add(Node("accum"))
 
     def constant(self, value: bool | int | float) -> int:
         """Return a constant; integers stay integers."""
         if isinstance(value, bool):
-            return self._add(Node("constant", (), value))
-        return self._add(Node("constant", (), value if isinstance(value, int) else exact(value)))
+            return self.add(Node("constant", (), value))
+        return self.add(Node("constant", (), value if isinstance(value, int) else exact(value)))
 
     def load(self, input: Input) -> int:
         """Return a new input's values."""
         self.inputs.append(input)
-        return self._add(Node("load", (), len(self.inputs) - 1))
+        return self.add(Node("load", (), len(self.inputs) - 1))
 
     def place(self, index: str) -> int:
         """Return the ``row``, ``column`` or ``matrix`` of the element."""
-        return self._add(Node(index))
+        return self.add(Node(index))
 
     def pair(self, x: int) -> tuple[int, int]:
         """Return the first and the second of two neighbours of a row."""
-        return self._add(Node("even", (x,))), self._add(Node("odd", (x,)))
+        return self.add(Node("even", (x,))), self.add(Node("odd", (x,)))
 
     def whole(self, operation: str, x: int) -> int:
         """Return what becomes of each row: ``sum``, ``max`` or ``min``."""
-        return self._add(Node("whole", (x,), operation))
+        return self.add(Node("whole", (x,), operation))
 
     def block(self, x: int, width: int) -> int:
         """Return the greatest of each ``width`` columns of a row."""
-        return self._add(Node("block", (x,), width))
+        return self.add(Node("block", (x,), width))
 
     def random(self, seed: int, offset: int, half: bool = False) -> int:
         """Return a number of [0, 1) of each element; ``half``: of those of (M, N / 2)."""
-        return self._add(Node("random", (seed, offset), "half" if half else ""))
+        return self.add(Node("random", (seed, offset), "half" if half else ""))
 
     def interleave(self, x: int, y: int) -> int:
         """Return the value whose even and odd columns two others are."""
-        return self._add(Node("interleave", (x, y)))
+        return self.add(Node("interleave", (x, y)))
 
     def call(self, name: str, *operands: int) -> int:
         """Return a function's value."""
         assert name in FUNCTIONS and len(operands) == FUNCTIONS[name].arity, name
-        return self._add(Node(name, operands))
+        return self.add(Node(name, operands))
 
     def cast(self, x: int, element: str) -> int:
         """Return a value rounded to another type."""
-        return self._add(Node("cast", (x,), element))
+        return self.add(Node("cast", (x,), element))
 
     def hook(self, function: Callable[..., Any], x: int) -> int:
         """Return the value of a function in the language, of a value, its row and its column."""
-        return self._add(Node("hook", (x, self.place("row"), self.place("column")), function))
+        return self.add(Node("hook", (x, self.place("row"), self.place("column")), function))
 
     def graph(self, outputs: Sequence[Output]) -> Graph:
         """Return the graph of some results: of the nodes and inputs those that they need, in the order in which these

@@ -206,10 +206,12 @@ def _backward_of(call: str) -> Any:
 
 def factor_gradients(
     call: str, a: torch.Tensor, b: torch.Tensor, grad: torch.Tensor, needed: Sequence[bool], alpha: float,
-    options: Mapping[str, Any],
+    options: Mapping[str, Any], products: Any = torch.ops.cute,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
-    """Return the gradients of the factors of a product, those of them that are needed, from that of its sums."""
-    product = getattr(torch.ops.cute, call)
+    """Return the gradients of the factors of a product, those of them that are needed, from that of its sums;
+    ``products``: where ``mm`` and ``bmm`` are.
+    """
+    product = getattr(products, call)
     g = grad.to(a.dtype)
     g = g if g.stride(-1) == 1 or g.stride(-2) == 1 else g.contiguous()
     of_a = of_b = None
@@ -220,7 +222,7 @@ def factor_gradients(
     if needed[1]:
         if call == "bmm" and b.shape[0] == 1:  # the sum over the batch is one over rows
             x, y = (torch.broadcast_to(t, (g.shape[0], *t.shape[1:])).flatten(0, 1) for t in (a, g))
-            of_b = torch.ops.cute.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
+            of_b = products.mm(x.t(), y, alpha=alpha, dtype=b.dtype, **options)[None]
         else:
             of_b = product(a.mT, g, alpha=alpha, dtype=b.dtype, **options)
     return of_a, of_b

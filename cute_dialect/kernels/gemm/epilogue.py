@@ -200,7 +200,7 @@ class Epilogue(NamedTuple):
         lie anywhere.
         """
         if self.graph is not None:
-            operands = tuple([_annotation(x) for x in (*self.graph.inputs, *self.graph.outputs[1:])])
+            operands = tuple([annotation(x) for x in (*self.graph.inputs, *self.graph.outputs[1:])])
             return {"operands": operands} if operands else {}
         found: dict[str, Any] = {}
         if self.beta != 0.0:
@@ -284,7 +284,7 @@ def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
     return Graph(tuple(make.nodes), tuple(make.inputs), (Output(x),))
 
 
-def _annotation(x: Input | Output) -> Any:
+def annotation(x: Input | Output) -> Any:
     """Return the annotation of a graph's input, or of one of its results."""
     kind = number(x.element)
     if x.split:

@@ -1,7 +1,9 @@
 """Gradients through traced epilogues, for tensors of torch: ``op.mm(a, b, epilogue=f, args={…})`` where one learns.
 
-Kept are the factors and the arguments, neither sums nor results: the sums are computed again, by one product whose
-epilogue is the derivative (:mod:`cute_dialect.op.epilogue.differentiate`); two more give the gradients of the factors.
+Kept are the factors, the arguments and at most one value of the graph, or a result (:mod:`.keeping`), in the type of D:
+of that one kernel computes the gradient of the sums and those of the arguments (:mod:`.slopes`), and two products those
+of the factors.  Where there is no such value, and where gradients have gradients, a product whose epilogue is the
+derivative (:mod:`.differentiate`) makes the sums again.
 """
 
 # torch is not there where the types are checked.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -19,8 +22,10 @@ import torch
 from cute_dialect.op import gemm
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import traced_of
-from cute_dialect.op.epilogue.differentiate import given_name, gradient_of
+from cute_dialect.op.epilogue.differentiate import given_name, gradient_of, structure_of
+from cute_dialect.op.epilogue.keeping import Kept, kept_name, kept_of, slope_of
 from cute_dialect.op.epilogue.modes import as_argument
+from cute_dialect.op.epilogue.slopes import SlopeCall
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.operands import check_product
@@ -31,16 +36,19 @@ __all__ = ["product_with_gradients"]
 
 
 class _Call(NamedTuple):
-    """A product with an epilogue: ``call``: mm or bmm; ``names``: of the tensors among its arguments; ``numbers``: the
-    other arguments; ``more``: how it is called; ``how``: what of that its gradients are computed by, too.
+    """A product with an epilogue: ``call``: mm or bmm; ``sums``: their shape; ``names``: of the tensors among its
+    arguments; ``numbers``: the other arguments; ``more``: how it is called; ``how``: what of that its gradients are
+    computed by, too; ``kept``: what they are computed of, None for the sums.
     """
 
     call: str
     traced: Traced
+    sums: tuple[int, ...]
     names: tuple[str, ...]
     numbers: dict[str, Any]
     more: dict[str, Any]
     how: dict[str, Any]
+    kept: Kept | None
 
 
 class _Product(torch.autograd.Function):
@@ -48,55 +56,82 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
-        """Compute the product, and keep its operands."""
+        """Compute the product, and keep its operands, and what else its gradients are computed of."""
         args = of.numbers | dict(zip(of.names, tensors))
-        found = getattr(gemm, of.call)(a, b, epilogue=of.traced, args=args, **of.more)
+        traced = of.traced if of.kept is None else of.kept.forward
+        found = getattr(gemm, of.call)(a, b, epilogue=traced, args=args, **of.more)
         ctx.of = of
-        ctx.save_for_backward(a, b, *tensors)
-        ctx.set_materialize_grads(False)
         given = found if isinstance(found, dict | tuple) else (found,)
-        by_name = given if isinstance(given, dict) else dict(zip(of.traced.returned, given))
+        by_name = given if isinstance(given, dict) else dict(zip(traced.returned, given))
+        kept = () if of.kept is None or not of.kept.name else (by_name[of.kept.name],)
+        ctx.save_for_backward(a, b, *tensors, *kept)
+        ctx.set_materialize_grads(False)
         return tuple([by_name[n] for n in of.traced.results])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute the sums again, and with them what each operand gets."""
+        """Compute the gradient of the sums, and with it what each operand gets."""
         of: _Call = ctx.of
         a, b, *tensors = ctx.saved_tensors
+        tensors, kept = tensors[: len(of.names)], tensors[len(of.names) :]
         given = {n: g for n, g in zip(of.traced.results, grads) if g is not None}
-        learning = [n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed]
+        learning = tuple([n for n, needed in zip(of.names, ctx.needs_input_grad[3:]) if needed])
         if not given or not any(ctx.needs_input_grad):
             return (None, *[None for _ in range(2 + len(tensors))])
         args = of.numbers | dict(zip(of.names, tensors))
-        slope, found = _slopes(of, a, b, args, learning, given)
-        of_a, of_b = factor_gradients(of.call, a, b, slope, ctx.needs_input_grad[1:3], 1.0, of.how)
-        sums = check_product(of.call, a.dim(), view_of(a), view_of(b))
-        named = zip(of.names, tensors)
-        of_args = [_as_given(of.traced, n, found[n], t, sums) if n in found else None for n, t in named]
+        factors = any(ctx.needs_input_grad[1:3])
+        read = {x.name for x in of.traced.arguments}
+        wanted = tuple([n for n in learning if n in read])
+        # Of create_graph=True it is a product like any other, through which the gradients' own gradients go.
+        call = None
+        if of.kept is not None and not torch.is_grad_enabled():
+            kinds = tuple([(n, element_name(args[n].dtype)) for n in wanted])
+            call = _slope_call(of.traced, of.sums, kinds, tuple(given), factors, of.kept.node, element_name(a.dtype))
+        inputs = args | {given_name(of.traced, n): g for n, g in given.items()}
+        inputs |= {kept_name(of.traced): t for t in kept}
+        found = _by_product(of, a, b, inputs, wanted, given) if call is None else call(inputs, of.how.get("device"))
+        of_a = of_b = None
+        if factors:
+            of_a, of_b = factor_gradients(of.call, a, b, found["D"], ctx.needs_input_grad[1:3], 1.0, of.how, gemm)
+        named = dict(zip(of.names, tensors))
+        of_args = [
+            None if n not in wanted else _as_given(of.traced, n, found[f"d_{n}"], t, of.sums) if f"d_{n}" in found
+            else torch.zeros_like(t) for n, t in named.items()
+        ]  # fmt: skip
         return (None, of_a, of_b, *of_args)
 
 
-def _slopes(
-    of: _Call, a: torch.Tensor, b: torch.Tensor, args: Mapping[str, Any], learning: list[str],
+@lru_cache(maxsize=256)
+def _slope_call(
+    traced: Traced, sums: tuple[int, ...], wanted: tuple[tuple[str, str], ...], given: tuple[str, ...], factors: bool,
+    kept: int, element: str,
+) -> SlopeCall | None:  # fmt: skip
+    """Return what computes gradients of a kept node; None where the sums are needed after all."""
+    kinds = {f"d_{n}": kind for n, kind in wanted} | {"D": element}
+    try:
+        slope = slope_of(traced, sums, tuple([n for n, _ in wanted]), given, factors, None if kept < 0 else kept)
+    except EpilogueError:
+        return None
+    return SlopeCall(slope, sums, kinds)
+
+
+def _by_product(
+    of: _Call, a: torch.Tensor, b: torch.Tensor, args: Mapping[str, Any], wanted: tuple[str, ...],
     given: Mapping[str, torch.Tensor],
-) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:  # fmt: skip
-    """Return the gradient of the sums, in the type of the factors, and those of arguments before they are summed up."""
-    sums = check_product(of.call, a.dim(), view_of(a), view_of(b))
-    read = {x.name for x in of.traced.arguments}
-    wanted = [n for n in learning if n in read]
-    traced = gradient_of(of.traced, sums, wanted, list(given))
-    inputs: dict[str, Any] = {n: args[n] for n in read} | {given_name(of.traced, n): g for n, g in given.items()}
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """Return the gradient of the sums, in the type of the factors, and those of arguments before they are summed up,
+    by a product that makes the sums again.
+    """
+    traced = gradient_of(of.traced, of.sums, wanted, list(given))
     inputs = {n: t.view(torch.uint8) if isinstance(t, torch.Tensor) and t.dtype == torch.bool else t
-              for n, t in inputs.items() if n in traced.parameters}  # fmt: skip
-    # Results of an element each are of the type of the argument; but of create_graph=True this is a product with an
-    # epilogue like any other, through which the gradients' own gradients go, and makes its results itself.
+              for n, t in args.items() if n in traced.parameters}  # fmt: skip
+    # Results of an element each are of the type of the argument; but where they have gradients it makes them itself.
     for n in wanted if not torch.is_grad_enabled() else ():
-        shape = traced.shape_of(sums, f"d_{n}")
+        shape = traced.shape_of(of.sums, f"d_{n}")
         reduced = traced.graph.outputs[traced.results.index(f"d_{n}")].reduce
         kind = torch.float32 if reduced or args[n].shape != shape else args[n].dtype
         inputs[f"d_{n}"] = torch.empty(shape, dtype=kind, device=a.device)
-    found = getattr(gemm, of.call)(a, b, epilogue=traced, args=inputs, dtype=a.dtype, **of.how)
-    return found["D"], {n: found[f"d_{n}"] for n in wanted}
+    return getattr(gemm, of.call)(a, b, epilogue=traced, args=inputs, dtype=a.dtype, **of.how)
 
 
 def _as_given(traced: Traced, name: str, g: torch.Tensor, t: torch.Tensor, sums: tuple[int, ...]) -> torch.Tensor:
@@ -129,16 +164,23 @@ def product_with_gradients(
             raise DtypeError(f"{call}: there are no gradients of {element_name(t.dtype)} ({name})")
     if element_name(a.dtype)[:2] == "f8" and any(t.requires_grad for t in (a, b, *(args[n] for n in names))):
         raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
-    # What has no derivative is refused now, not in the backward pass.
-    sums = [n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce in ("", "sum")]
-    learning = [x.name for x in traced.arguments if x.name in names and args[x.name].requires_grad]
+    traced = structure_of(traced)
+    learning = tuple([x.name for x in traced.arguments if x.name in names and args[x.name].requires_grad])
     try:
-        gradient_of(traced, shape, learning, sums)
+        keeps = _kept_of(traced, shape, learning, a.requires_grad or b.requires_grad)
     except EpilogueError as e:
         raise EpilogueError(f"{call}: {e}: torch.no_grad(), or arguments without requires_grad") from None
     kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
     numbers = {n: v for n, v in args.items() if n not in names}
-    of = _Call(call, traced, names, numbers, {"dtype": dtype, **kept, **others}, kept)
+    of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         found = _Product.apply(of, a, b, *[args[n] for n in names])
     return traced.formed(dict(zip(traced.results, found)))
+
+
+@lru_cache(maxsize=256)
+def _kept_of(traced: Traced, sums: tuple[int, ...], learning: tuple[str, ...], factors: bool) -> Kept | None:
+    """Return what is kept for gradients.  Raises EpilogueError for what has no derivative: now, not backwards."""
+    given = tuple([n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce in ("", "sum")])
+    gradient_of(traced, sums, learning, given)
+    return kept_of(traced, sums, learning, given, factors)

@@ -210,7 +210,7 @@ def bound(
     inputs: list[Input] = []
     arrays: list[Any] = []
     for argument, x in zip(traced.arguments, traced.graph.inputs):
-        read, array = _input(traced, argument, x, args[argument.name], tuple(sums), d)
+        read, array = read_as(traced, argument, x, args[argument.name], tuple(sums), d)
         inputs.append(read)
         arrays.append(array)
     reads = [argument.name for argument in traced.arguments]
@@ -232,7 +232,7 @@ def bound(
             if x.element == "f32" != element:
                 raise EpilogueError(f"epilogue {traced.name}: expected a result {name} of f32, got {element}")
             outputs.append(x._replace(element=element, batch=batch))
-            stored.append(_view(bits, (batch, True, True)))
+            stored.append(matrix_view(bits, (batch, True, True)))
             continue
         element = element_name(t.dtype)
         _of_type(traced, name, x, t)
@@ -257,7 +257,7 @@ def bound(
             stored.append(array)
             continue
         batch = len(shape) == 3 and shape[0] > 1
-        view = _view(t, (batch, True, True))
+        view = matrix_view(t, (batch, True, True))
         order, pairs = _order(view, "aux")
         outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs))
         stored.append(view)
@@ -349,7 +349,7 @@ def _numpy_type(element: str) -> Any:
 _SHAPES = {"aux": "(M, N)", "row": "(1, N)", "column": "(M, 1)", "scalar": "one element", "matrix": "(L, 1, 1)"}
 
 
-def _input(
+def read_as(
     traced: Traced, argument: Argument, x: Input, value: Any, shape: tuple[int, ...], d: Any
 ) -> tuple[Input, Any]:
     """Return how an argument is read, and the array as the kernel takes it."""
@@ -381,7 +381,7 @@ def _input(
         raise EpilogueError(
             f"{what}: {argument.name} is {_SHAPES[found[0]]} here and {_SHAPES[x.kind]} in the trace: trace again"
         )
-    value = _as_bytes(value)
+    value = as_bytes(value)
     element = element_name(value.dtype)
     if x.kind in ("scalar", "matrix"):
         flat = value.reshape(-1)
@@ -392,7 +392,7 @@ def _input(
         return Input(x.kind, element, order="n" if _strides(flat)[0] == 1 else ""), flat
     batch = full[0] > 1
     kept = {"aux": (True, True), "row": (False, True), "column": (True, False)}[x.kind]
-    view = _view(value, (batch, *kept))
+    view = matrix_view(value, (batch, *kept))
     order, pairs = _order(view, x.kind)
     return Input(x.kind, element, False, batch, order, pairs and not x.half, x.half), view
 
@@ -406,7 +406,7 @@ def _arranged(
         wanted = view.shape(base)
         if tuple(value.shape) != wanted:
             raise ValueError(f"expected {argument.name} of shape {wanted}, got {tuple(value.shape)}")
-        value = _as_bytes(value)
+        value = as_bytes(value)
         array, split = _laid(view_of(value), view, base)
     except ValueError as e:
         raise EpilogueError(f"{what}: {e}") from None
@@ -506,7 +506,7 @@ def _order_of_digits(array: ArrayView, split: str, modes: str) -> tuple[str, boo
     return "", False
 
 
-def _view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
+def matrix_view(t: Any, kept: tuple[bool, bool, bool]) -> Any:
     """Return an array without the modes that are not kept, of (L, M, N), and that of matrices the last."""
     view = t[tuple([slice(None) if keep else 0 for keep in kept])[3 - len(t.shape) :]]
     if not kept[0]:
@@ -541,7 +541,7 @@ def _on_device(traced: Traced, name: str, t: Any, d: Any) -> None:
         )
 
 
-def _as_bytes(t: Any) -> Any:
+def as_bytes(t: Any) -> Any:
     """Return truths as bytes, and what else there is as it is."""
     if element_name(t.dtype) != "i1":
         return t

@@ -2,8 +2,9 @@
 
     D = f(accum, x, …)   ->   {"D": of accum, "d_x": of x, …} = g(accum, x, …, grad_D, …)
 
-A product with it computes the sums again and all gradients of elements in one kernel; what was one a row, a column or
-for all is added up there.  Backwards through the graph, each function's derivative by its rule in :data:`RULES`.
+What was one a row, a column or for all is added up in the kernel that computes it: a product, which makes the sums
+again, or, of a value that the product before has kept (:mod:`cute_dialect.op.epilogue.keeping`), one that reads that.
+Backwards through the graph, each function's derivative by its rule in :data:`RULES`.
 """
 
 # Values are stand-ins of a trace.
@@ -25,7 +26,7 @@ from cute_dialect.op.epilogue.proxy import Proxy, call, interleaved
 from cute_dialect.op.epilogue.tracing import FakeTensor, Placed, Traced, shape_in_sums, trace
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["given_name", "gradient_of"]
+__all__ = ["WITHOUT", "given_name", "gradient_of", "kept_name", "structure_of"]
 
 _where, _exp = functions.where, functions.exp
 _LN_2 = math.log(2.0)
@@ -47,6 +48,7 @@ RULES: Mapping[str, Callable[..., Sequence[Any]]] = {
     "abs": lambda g, r, x: (_where(x > 0.0, g, _where(x < 0.0, -g, 0.0)),),
     "sqrt": lambda g, r, x: (0.5 * g / r,),
     "rsqrt": lambda g, r, x: (-0.5 * g * r / x,),
+    "relu": lambda g, r, x: (_where(r > 0.0, g, 0.0),),
     "exp": lambda g, r, x: (g * r,),
     "exp2": lambda g, r, x: (g * r * _LN_2,),
     "log": lambda g, r, x: (g / x,),
@@ -97,24 +99,27 @@ SECOND: Mapping[str, Callable[..., Sequence[Any]]] = {
 }  # fmt: skip
 """Rules of the derivatives of activations, as in :data:`RULES`, for gradients of gradients."""
 
-_WITHOUT = {
+WITHOUT = {
     "floor_divide", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
     "logical_not", "row", "column", "matrix", "constant", "random",
 }  # fmt: skip
 """What changes by steps, or not at all."""
 
 
-def gradient_of(traced: Traced, sums: Sequence[int], wanted: Sequence[str], given: Sequence[str]) -> Traced:
+def gradient_of(
+    traced: Traced, sums: Sequence[int], wanted: Sequence[str], given: Sequence[str], kept: int | None = None
+) -> Traced:  # fmt: skip
     """Return the gradients of ``wanted`` arguments and, as D, of the sums, of results whose gradients are ``given``.
 
     Its arguments are those of ``traced``, and ``grad_NAME``, of the shape of the result NAME, for each of ``given``;
     its results are D and ``d_NAME`` for each of ``wanted``: as many elements as the argument has where all is summed up
-    in the kernel, else one for each element of the sums (or of pairs of them), in their order.  Raises EpilogueError
-    where there is no derivative.
+    in the kernel, else one for each element of the sums (or of pairs of them), in their order.  ``kept``: the node of
+    ``traced`` whose values are another argument, :func:`kept_name`, of which what follows from it is computed; then
+    results that are 0 are left out, but D.  Raises EpilogueError where there is no derivative.
     """
     if traced.graph.block:
         raise EpilogueError(f"epilogue {traced.name}: expected functions with a derivative, got quantize")
-    return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given))
+    return _gradient(_Key(traced), tuple(sums), tuple(wanted), tuple(given), kept)
 
 
 def given_name(traced: Traced, result: str) -> str:
@@ -125,13 +130,27 @@ def given_name(traced: Traced, result: str) -> str:
     return name
 
 
+def kept_name(traced: Traced) -> str:
+    """Return the name of the kept values among the arguments: ``kept``, but where the function has that."""
+    name = "kept"
+    while name in (*traced.parameters, *traced.results):
+        name = f"{name}_"
+    return name
+
+
+def structure_of(traced: Traced) -> Traced:
+    """Return the first epilogue of its structure, which computes the same: a plain function is traced at each call."""
+    return _first(_Key(traced))
+
+
 class _Key:
     """A traced epilogue by its structure: what two of one are differentiated as once."""
 
     def __init__(self, traced: Traced):
         self.traced = traced
-        views = tuple(traced.views.items())
-        self.key = (traced.graph, traced.arguments, traced.results, traced.parameters, views)
+        views, fixed = tuple(traced.views.items()), tuple([(n, repr(x)) for n, x in traced.fixed.items()])
+        self.key = (traced.graph, traced.arguments, traced.results, traced.parameters, views, fixed)
+        self.key += (traced.form, traced.returned)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -141,18 +160,28 @@ class _Key:
 
 
 @lru_cache(maxsize=256)
-def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...]) -> Traced:
+def _first(key: _Key) -> Traced:
+    return key.traced
+
+
+@lru_cache(maxsize=256)
+def _gradient(
+    key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], kept: int | None
+) -> Traced:  # fmt: skip
     traced = key.traced
     names = ["accum", *(a.name for a in traced.arguments), *(given_name(traced, n) for n in given)]
+    names += [] if kept is None else [kept_name(traced)]
 
     def backward(**values: Any) -> dict[str, Any]:
-        found = _backward(traced, wanted, given, values)
+        found = _backward(traced, wanted, given, values, kept)
         zero = _where(values["accum"] == values["accum"], 0.0, 0.0)
-        return {n: zero if x is None else x for n, x in found.items()}
+        return {n: zero if x is None else x for n, x in found.items() if x is not None or kept is None or n == "D"}
 
     backward.__name__ = f"gradient of {traced.name}"
     backward.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
     examples: dict[str, Any] = {"accum": FakeTensor("f32", sums)}
+    if kept is not None:
+        examples[kept_name(traced)] = FakeTensor("f32", traced.base_of(sums, kept))
     placed: dict[str, Placed] = {}
     for a, x in zip(traced.arguments, traced.graph.inputs):
         element = "ui8" if x.element == "i1" else x.element
@@ -172,11 +201,11 @@ def _gradient(key: _Key, sums: tuple[int, ...], wanted: tuple[str, ...], given: 
 
 
 def _backward(
-    traced: Traced, wanted: Sequence[str], given: Sequence[str], values: Mapping[str, Any]
+    traced: Traced, wanted: Sequence[str], given: Sequence[str], values: Mapping[str, Any], kept: int | None
 ) -> dict[str, Any]:  # fmt: skip
     """Return the gradients, of stand-ins."""
     graph, what = traced.graph, f"epilogue {traced.name}"
-    forward = _forward(traced, values)
+    forward = _forward(traced, values, kept)
     halves = graph.halves
     number = {a.name: a.number for a in traced.arguments}
     loads = {node.value: i for i, node in enumerate(graph.nodes) if node.op == "load"}
@@ -202,7 +231,7 @@ def _backward(
             if even_or_odd is not None:
                 push(i, interleaved(*[0.0 if x is None else x for x in even_or_odd]), False)
         g = gradients[i]
-        if g is None or node.op in _WITHOUT or node.op in ("accum", "load"):
+        if g is None or node.op in WITHOUT or node.op in ("accum", "load"):
             continue
         operands = [forward[k] for k in node.operands]
         if node.op in ("even", "odd"):
@@ -242,17 +271,19 @@ def _needed(graph: Graph, inputs: set[int]) -> list[bool]:
     found: list[bool] = []
     for node in graph.nodes:
         own = node.op == "accum" or (node.op == "load" and node.value in inputs)
-        found.append(own or (node.op not in _WITHOUT and any(found[i] for i in node.operands)))
+        found.append(own or (node.op not in WITHOUT and any(found[i] for i in node.operands)))
     return found
 
 
-def _forward(traced: Traced, values: Mapping[str, Any]) -> list[Any]:
-    """Return the value of each node."""
+def _forward(traced: Traced, values: Mapping[str, Any], kept: int | None) -> list[Any]:
+    """Return the value of each node; of one that is ``kept`` what is given."""
     names = {a.number: a.name for a in traced.arguments}
     found: list[Any] = []
-    for node in traced.graph.nodes:
+    for i, node in enumerate(traced.graph.nodes):
         operands = [found[i] for i in node.operands]
-        if node.op == "accum":
+        if i == kept:
+            found.append(values[kept_name(traced)])
+        elif node.op == "accum":
             found.append(values["accum"])
         elif node.op == "constant":
             found.append(constant_of(node))
