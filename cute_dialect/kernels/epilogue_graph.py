@@ -101,7 +101,8 @@ class Output(NamedTuple):
     :class:`Input`.  ``split``: of D, too, whose ``order`` is n then where TMA can store it.  ``reduce``: what becomes
     of values along ``axis`` (n: of a row, m: of a column): ``sum``, ``max`` or ``min``; a kernel stores those of some
     columns or rows, f32 (parts, M) or (parts, N), L behind them.  ``block``: a value is stored of each
-    so many columns, (M, N / block), of ``ui8`` the exponents of powers of two.
+    so many columns, (M, N / block), of ``ui8`` the exponents of powers of two.  ``tma``: TMA can store it: rows of n,
+    addresses and distances of whole 16 bytes.
     """
 
     node: int
@@ -113,12 +114,13 @@ class Output(NamedTuple):
     axis: str = ""
     split: str = ""
     block: int = 0
+    tma: bool = False
 
     def transposed(self) -> Output:
         """Return how the transposed result is stored."""
         other = {"n": "m", "m": "n"}
         order, axis = other.get(self.order, ""), other.get(self.axis, "")
-        return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split))
+        return self._replace(order=order, pairs=False, axis=axis, split=_turned(self.split), tma=False)
 
 
 class Graph(NamedTuple):

@@ -3,7 +3,9 @@ the functions.  Importing this module registers them, which the functions do whe
 
 ``mm`` and ``bmm`` are operators with shapes (for tensors without memory) and gradients, which are products again;
 ``mm_out`` and ``bmm_out`` write memory of yours; ``addmm``, ``baddbmm``, ``linear`` and ``matmul`` are made of them.
-The derivative of an activation is one more product, whose epilogue multiplies by it: the sums are not kept.
+``mm_kept`` and ``bmm_kept`` also give what an activation is of, which its gradient needs (but that of relu, which needs
+the result): functions call them where something learns; where ``mm`` itself was called it is computed again.
+``mm_slope`` and ``bmm_slope`` multiply a gradient by the derivative of the activation, and add up its columns.
 """
 
 # torch is not there where the types are checked.
@@ -14,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,7 +26,9 @@ from cute_dialect.op import functions, gemm
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
-from cute_dialect.op.vmaps import differentiates, maps_of
+from cute_dialect.op.operands import check_addends
+from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
+from cute_dialect.runtime.arrays import view_of
 
 __all__ = ["by_operator", "factor_gradients", "slope_of", "summed"]
 
@@ -60,6 +65,9 @@ def by_operator(
     more |= {"device": "" if device is None else str(device), "math": extras.math}
     more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
+        learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, *given)])
+        if out is None and learning and extras.activation not in ("", "relu"):
+            return getattr(torch.ops.cute, f"{call}_kept")(a, b, *given, **more)[0]
         if out is None:
             return getattr(torch.ops.cute, call)(a, b, *given, **more)
         if torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, out, *given)]):
@@ -119,25 +127,119 @@ def _define(call: str) -> None:
     writing = torch.library.custom_op(f"cute::{call}_out", write, mutates_args=("out",), schema=schema)
     writing.register_fake(lambda a, b, *_, **__: _shape(call, a, b) and None)
 
-    def slope(
-        grad: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: Any, bias: Any, *, alpha: float, beta: float,
-        activation: str, **how: str,
-    ) -> torch.Tensor:  # fmt: skip
-        args = {"grad": grad, "alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
-        args |= {} if bias is None else {"bias": bias}
-        graph = slope_of(activation, c is not None, bias is not None)
-        return function(a, b, epilogue=graph, args=args, dtype=grad.dtype, **_given(how))
+    _define_activations(call)
 
-    more = "float alpha, float beta, str activation, str device, str math, str accumulator"
-    schema = f"(Tensor grad, Tensor a, Tensor b, Tensor? c, Tensor? bias, *, {more}) -> Tensor"
+
+def _define_activations(call: str) -> None:
+    """Register the product that keeps what an activation is of, and the derivative."""
+    function: Any = getattr(gemm, call)
+
+    def compute(
+        a: torch.Tensor, b: torch.Tensor, c: Any = None, bias: Any = None, *, alpha: float = 1.0, beta: float = 1.0,
+        activation: str = "", dtype: Any = None, **how: str,
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        shape = tuple(_shape(call, a, b))
+        views = {n: view_of(t.detach()) for n, t in (("c", c), ("bias", bias)) if t is not None}
+        check_addends(call, views, shape, {"alpha": alpha, "beta": beta})
+        args = {"alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
+        args |= {} if bias is None else {"bias": bias}
+        kind = _kept_type(a, dtype)
+        args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a.device)}
+        epilogue = _keeping(activation, shape, *[None if t is None else _like(t) for t in (c, bias)])
+        found = function(a, b, epilogue=epilogue, args=args, dtype=dtype, **_given(how))
+        return found["D"], found["sums"]
+
+    def shaped(
+        a: torch.Tensor, b: torch.Tensor, c: Any = None, bias: Any = None, *, dtype: Any = None, **_: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        dtype = dtype or getattr(torch, torch_name(result_of(element_name(a.dtype))))
+        made = a.new_empty(_shape(call, a, b), dtype=dtype)
+        return made, torch.empty_like(made, dtype=_kept_type(a, dtype))
+
+    schema = f"(Tensor a, Tensor b, {_MORE}) -> (Tensor, Tensor)"
+    made = torch.library.custom_op(f"cute::{call}_kept", compute, mutates_args=(), schema=schema)
+    made.register_fake(shaped)
+    made.register_autograd(_backward_of(call), setup_context=_keep_of(call))
+    made.register_vmap(maps_of(call, kept=True))
+
+    def slope(
+        grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        found = _slope_call(activation, tuple(grad.shape), element_name(grad.dtype))
+        found = found({"grad": grad, "sums": sums}, device or None)
+        return found["D"], found["columns"]
+
+    def slope_shape(grad: torch.Tensor, sums: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        *matrices, _, columns = grad.shape
+        return grad.new_empty(grad.shape), grad.new_empty((*matrices, 1, columns), dtype=torch.float32)
+
+    schema = "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)"
     slopes = torch.library.custom_op(f"cute::{call}_slope", slope, mutates_args=(), schema=schema)
-    slopes.register_fake(lambda grad, a, b, *_, **__: grad.new_empty(_shape(call, a, b)))
+    slopes.register_fake(slope_shape)
 
     def no_second(*_: Any) -> Any:
         raise UnsupportedError(f"{call}: there is no second derivative through an activation")
 
     slopes.register_autograd(no_second)
-    slopes.register_vmap(maps_of(call, slope=True))
+    slopes.register_vmap(slopes_mapped)
+
+
+def _kept_type(a: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
+    """Return the type of what an activation is of: None for that of the result, that of the factors for 8 bits."""
+    return a.dtype if dtype is not None and dtype.itemsize == 1 else None
+
+
+class _Like(NamedTuple):
+    """What an epilogue asks of a tensor."""
+
+    element: str
+    shape: tuple[int, ...]
+
+
+def _like(t: torch.Tensor) -> _Like:
+    return _Like(element_name(t.dtype), tuple(t.shape))
+
+
+@lru_cache(maxsize=256)
+def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Like | None) -> Any:
+    """Return the epilogue of a product with an activation that also gives what this is of."""
+    from cute_dialect.op.epilogue import FakeTensor, trace
+    from cute_dialect.op.epilogue.functions import activated
+
+    function: Any = activated(activation)
+
+    def kept(accum: Any, **given: Any) -> Any:
+        x = given["alpha"] * accum
+        x = x + given["beta"] * given["C"] if "C" in given else x
+        x = x + given["bias"] if "bias" in given else x
+        return {"D": function(x), "sums": x}
+
+    examples: dict[str, Any] = {"accum": FakeTensor("f32", sums), "alpha": 0.5}
+    examples |= {} if c is None else {"C": FakeTensor(*c), "beta": 0.5}
+    examples |= {} if bias is None else {"bias": FakeTensor(*bias)}
+    names = [Parameter(n, Parameter.KEYWORD_ONLY) for n in examples]
+    kept.__signature__ = Signature(names)  # type: ignore[attr-defined]
+    kept.__name__ = activation
+    return trace(kept, examples, runtime=("alpha", "beta"))
+
+
+@lru_cache(maxsize=256)
+def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
+    """Return what multiplies a gradient by the derivative of an activation, and adds up the columns."""
+    from cute_dialect.op.epilogue import FakeTensor, trace
+    from cute_dialect.op.epilogue.functions import activated
+    from cute_dialect.op.epilogue.functions import sum as summed_up
+    from cute_dialect.op.epilogue.keeping import reading
+    from cute_dialect.op.epilogue.slopes import SlopeCall
+
+    derivative: Any = activated(activation, derivative=True)
+
+    def slope(accum: Any, grad: Any, sums: Any) -> Any:
+        D = derivative(sums) * grad
+        return {"D": D, "columns": summed_up(D, -2)}
+
+    traced = trace(slope, {n: FakeTensor("f32", shape) for n in ("accum", "grad", "sums")})
+    return SlopeCall(reading(traced, ("D", "columns")), shape, {"D": element})
 
 
 @cache
@@ -168,16 +270,19 @@ def slope_of(activation: str, c: bool, bias: bool) -> Any:
 def _keep_of(call: str) -> Any:
     """Return what keeps the tensors that gradients are made of."""
 
-    def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+    def keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
         a, b, c, bias = inputs
         if a.dtype.itemsize == 1:
             raise DtypeError(f"{call}: there are no gradients of {element_name(a.dtype)}")
         activation = keyword_only_inputs["activation"]
-        sums = activation not in ("", "relu")  # the derivative is of the sums
         ctx.options = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation", *_HOW)}
         ctx.added = [None if t is None else (t.shape, t.dtype) for t in (c, bias)]
-        result = output if activation == "relu" else None
-        ctx.save_for_backward(a, b, *((c, bias) if sums else (None, None)), result)
+        ctx.set_materialize_grads(False)
+        if isinstance(output, tuple):  # what the activation is of
+            ctx.save_for_backward(a, b, None, None, output[1])
+            return
+        again = activation not in ("", "relu")
+        ctx.save_for_backward(a, b, *((c, bias) if again else (None, None)), output if activation == "relu" else None)
 
     return keep
 
@@ -185,23 +290,38 @@ def _keep_of(call: str) -> Any:
 def _backward_of(call: str) -> Any:
     """Return the function that makes gradients."""
 
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        a, b, c, bias, result = ctx.saved_tensors
+    def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:
+        a, b, c, bias, kept = ctx.saved_tensors
         options = dict(ctx.options)
         activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
-        slope = getattr(torch.ops.cute, f"{call}_slope")
-        if activation == "relu":
-            grad = torch.where(result > 0, grad, 0)
+        columns = None
+        if grad is None:
+            if of_sums is None:
+                return None, None, None, None
+        elif activation == "relu":
+            grad = torch.where(kept > 0, grad, 0)
         elif activation:
-            grad = slope(grad, a, b, c, bias, alpha=alpha, beta=beta, activation=activation, **options)
+            if kept is None:
+                more = {"alpha": alpha, "beta": beta, "dtype": grad.dtype}
+                kept = getattr(torch.ops.cute, call)(a, b, c, bias, **more, **options)
+            slope = getattr(torch.ops.cute, f"{call}_slope")
+            grad, columns = slope(grad, kept, activation, options["device"])
+        if of_sums is not None:  # of what the activation is of, by itself
+            grad, columns = of_sums if grad is None else grad + of_sums, None
         of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
         of_c, of_bias = (
-            None if kind is None or not ctx.needs_input_grad[2 + i] else summed(grad, *kind)
+            None if kind is None or not ctx.needs_input_grad[2 + i] else
+            summed(grad if columns is None or not _by_column(kind[0]) else columns, *kind)
             for i, kind in enumerate(ctx.added)
-        )
+        )  # fmt: skip
         return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
 
     return backward
+
+
+def _by_column(shape: torch.Size) -> bool:
+    """Tell whether what expands to the result has a value a column."""
+    return len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)
 
 
 def factor_gradients(

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["differentiates", "maps_of", "wrapped"]
+__all__ = ["differentiates", "maps_of", "slopes_mapped", "wrapped"]
 
 
 _FUNCTORCH: Any = getattr(torch, "_C")._functorch  # noqa: B009
@@ -39,22 +39,34 @@ def differentiates(*tensors: Any) -> bool:
     return inside and torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])
 
 
-def maps_of(call: str, slope: bool = False) -> Callable[..., Any]:
-    """Return the rule of ``mm`` or ``bmm``, or of their ``slope``, as ``torch.library`` takes it."""
+def slopes_mapped(
+    info: Any, in_dims: Sequence[int | None], grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
+) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[int, int]]:  # fmt: skip
+    """Compute the derivative of an activation of what is mapped: of more matrices; as ``torch.library`` takes it."""
+    one = [t.unsqueeze(0) if d is None else t.movedim(d, 0) for t, d in zip((grad, sums), in_dims)]
+    shape = (info.batch_size, *one[0].shape[1:])
+    g, z = (t.expand(shape).reshape(-1, *shape[-2:]) for t in one)
+    found, columns = torch.ops.cute.bmm_slope(g, z, activation, device)
+    return (found.reshape(shape), columns.reshape(*shape[:-2], 1, shape[-1])), (0, 0)
 
-    def rule(info: Any, in_dims: Sequence[int | None], *args: Any, **how: Any) -> tuple[torch.Tensor, int]:
+
+def maps_of(call: str, kept: bool = False) -> Callable[..., Any]:
+    """Return the rule of ``mm`` or ``bmm``, or of what also gives what is ``kept``, as ``torch.library`` takes it."""
+    last = "_kept" if kept else ""
+
+    def rule(info: Any, in_dims: Sequence[int | None], *args: Any, **how: Any) -> tuple[Any, Any]:
         n = info.batch_size
         dims = (*in_dims, *(None,) * (len(args) - len(in_dims)))
         moved = [t if d is None else t.movedim(d, 0) for t, d in zip(args, dims)]
         mapped = [d is not None for d in dims]
-        moved += [None] * (4 + slope - len(moved))
-        mapped += [False] * (len(moved) - len(mapped))
-        grad, a, b, c, bias = moved if slope else (None, *moved)
-        of_grad, of_a, of_b, of_c, of_bias = mapped if slope else (False, *mapped)
+        moved += [None] * (4 - len(moved))
+        mapped += [False] * (4 - len(mapped))
+        a, b, c, bias = moved
+        of_a, of_b, of_c, of_bias = mapped
         if of_bias or (call == "mm" and bias is not None and bias.dim() > 2):
             each = [[t[i] if m else t for t, m in zip(moved, mapped)] for i in range(n)]
-            name = f"{call}_slope" if slope else call
-            return torch.stack([getattr(torch.ops.cute, name)(*x, **how) for x in each]), 0
+            found = [getattr(torch.ops.cute, call + last)(*x, **how) for x in each]
+            return (tuple([torch.stack(x) for x in zip(*found)]), (0, 0)) if kept else (torch.stack(found), 0)
         several = call == "bmm"
         matrices = max(x.shape[1 if m else 0] for x, m in ((a, of_a), (b, of_b))) if several else 1
         rows, columns = a.shape[-2], b.shape[-1]
@@ -82,11 +94,8 @@ def maps_of(call: str, slope: bool = False) -> Callable[..., Any]:
         y = batch(b, of_b, (b.shape[-2], columns), one_b)
         if x.shape[0] == y.shape[0] == 1 and n * matrices > 1:  # only what is added is mapped
             x = x.expand(n * matrices, *x.shape[1:])
-        if slope:
-            g = batch(grad, of_grad, (rows, columns), False)
-            found = torch.ops.cute.bmm_slope(g, x, y, added(c, of_c), bias, **how)
-        else:
-            found = torch.ops.cute.bmm(x, y, added(c, of_c), bias, **how)
-        return found.reshape(n, *(matrices,) * several, rows, columns), 0
+        shape = (n, *(matrices,) * several, rows, columns)
+        found = getattr(torch.ops.cute, f"bmm{last}")(x, y, added(c, of_c), bias, **how)
+        return (tuple([t.reshape(shape) for t in found]), (0, 0)) if kept else (found.reshape(shape), 0)
 
     return rule

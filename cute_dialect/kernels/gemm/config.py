@@ -214,6 +214,16 @@ class GemmConfig(NamedTuple):
         return (self.chunk,) * whole + tuple(w for w in (self.chunk // 2, self.chunk // 4) if rest & w)
 
     @property
+    def beside(self) -> tuple[int, ...]:
+        """The results of the epilogue beside C that leave as C does, through shared memory by TMA: their numbers."""
+        graph = self.epilogue.graph
+        alike = self.major_c == "n" and not self.direct and len(set(self.widths)) == 1 and BITS[self.output] == 16
+        if graph is None or not alike or graph.paired or graph.block or graph.zero_factor is not None:
+            return ()
+        one = [i for i, x in enumerate(graph.outputs) if i and x.tma and (x.element, x.batch) == (self.output, self.batch)]
+        return tuple(one)
+
+    @property
     def by_columns(self) -> bool:
         """Tell whether results can be stored by columns."""
         return BITS[self.output] == 16 or (BITS[self.output] == 32 and (self.through_registers or self.direct))

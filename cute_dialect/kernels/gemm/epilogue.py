@@ -294,6 +294,10 @@ def annotation(x: Input | Output) -> Any:
             return cute.Tensor[cute.Float32, "(?,?,?):(?,1,?)" if x.batch else "(?,?):(?,1)"]
         if x.block:
             return cute.Tensor[kind, "(?,?,?):(?,?,?)" if x.batch else "(?,?):(?,?)", f"align<{kind.width // 8}>"]
+        if x.tma:
+            d = f"?{{div={128 // kind.width}}}"
+            layout = f"(?,?,?):({d},1,{d})" if x.batch else f"(?,?):({d},1)"
+            return cute.Tensor[kind, layout, "align<16>"]
         x = Input("aux", x.element, False, x.batch, x.order, x.pairs)
     if x.number:
         return kind(0) if kind.is_integer else kind(0.0)

@@ -9,7 +9,9 @@ column, for two neighbours at once, as are elements of matrices, where their mem
 # Operators and element types are those of values in a trace.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.counted_random import drawn, number_of, words_of
@@ -19,7 +21,7 @@ from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
-__all__ = ["Fused", "element_of", "is_exact"]
+__all__ = ["Fused", "Leaving", "element_of", "is_exact"]
 
 _OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
     FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
@@ -38,6 +40,15 @@ def is_exact(graph: Graph) -> bool:
     """
     simple = Epilogue(graph=graph).by_element and len(graph.outputs) == 1
     return simple and not any(node.op in _OF_FLOATS or node.op in ("cast", "hook") for node in graph.nodes)
+
+
+class Leaving(NamedTuple):
+    """A result beside D that leaves by chunks of ``width`` columns: ``take(values, chunk)`` of a warp's registers, f32
+    as ``wgmma`` leaves them.
+    """
+
+    width: int
+    take: Any
 
 
 class Fused:
@@ -74,12 +85,13 @@ class Fused:
         return found
 
     def apply(
-        self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None
+        self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None,
+        leaving: Mapping[int, Leaving] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
 
         ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch; ``end``: the row before which results
-        beside D are stored, None for all.
+        beside D are stored, None for all; ``leaving``: results that are not stored by lanes, by their numbers.
         """
         if self.without is not None:  # one question for all loads
             if self.factor != 0.0:
@@ -87,7 +99,7 @@ class Fused:
             else:
                 self.without.apply(values, columns, row, column, matrix, end)
         elif self.whole is not None:
-            self.whole.apply(values, columns, row, column, matrix, end)
+            self.whole.apply(values, columns, row, column, matrix, end, leaving)
 
     def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
         """Change registers one by one; ``ids``: the place of each in D, a matrix."""
@@ -111,6 +123,7 @@ class Evaluation:
         self.graph, self.operands, self.compute, self.extents = graph, operands, compute, extents
         outputs = list(zip(graph.outputs[1:], stored))
         self.stored = [(x, t) for x, t in outputs if not x.reduce and not x.block]
+        self.numbers = [i for i, (x, _) in enumerate(outputs, 1) if not x.reduce and not x.block]
         self.scales = [(x, t) for x, t in outputs if x.block]
         self.reduced = [(x, t) for x, t in outputs if x.reduce]
         whole = graph.whole_inputs
@@ -119,7 +132,10 @@ class Evaluation:
             t if x.number else t[0].to(compute) for i, (x, t) in enumerate(zip(graph.inputs, operands))
         ]  # fmt: skip
 
-    def apply(self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any) -> None:
+    def apply(
+        self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any,
+        leaving: Mapping[int, Leaving] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         """Do as :meth:`Fused.apply`."""
         if self.graph.paired:
             self._apply_pairs(values, columns, row, column, matrix, end)
@@ -134,9 +150,10 @@ class Evaluation:
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
         wholes = self._whole_rows(values, columns, rows, held, first, matrix)
-        width = self.graph.block or columns
+        width = self.graph.block or min([x.width for x in leaving.values()], default=columns)
         for block in cute.range_constexpr(columns // width):
             known = wholes
+            held_back = {n: cute.make_rmem_tensor(width // 2, cute.Float32) for n in leaving}
             if self.graph.block:
                 known = self._blocks(values, block * width, width, rows, held, first, matrix, wholes)
                 self._store_scales(known, to_rows, (column + block * width) // width, matrix)
@@ -155,12 +172,19 @@ class Evaluation:
                         n = j * 4 + (2 * half + i)
                         found.append(evaluated(self.graph, values[n], elements[i], place))
                         values[n] = self.compute(found[i][self.graph.outputs[0].node])
-                    for x, t in self.stored:
+                    for number, (x, t) in zip(self.numbers, self.stored):
+                        if number in leaving:
+                            for i in cute.range_constexpr(2):
+                                n = (j - block * width // 8) * 4 + (2 * half + i)
+                                held_back[number][n] = cute.Float32(found[i][x.node])
+                            continue
                         to = t[None, None, matrix] if x.batch else t
                         store_two([f[x.node] for f in found], to, x, to_rows[half], at)
                     both.append(found)
                 for total in totals:
                     total.take([[f[total.x.node] for f in found] for found in both], at)
+            for number, way in leaving.items():
+                way.take(held_back[number], block)
         for total in totals:
             total.store(column // columns)
 

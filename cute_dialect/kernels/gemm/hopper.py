@@ -37,6 +37,7 @@ from cute_dialect.kernels.gemm.fused import Fused
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
     as_read,
+    beside_maps,
     check_arguments,
     elements_of,
     layouts_of,
@@ -107,6 +108,7 @@ def launch(
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     tma_a, tma_b = load_map(c, A, (m, k), c.cluster_n), load_map(c, B, (n, k), c.cluster_m)
     tmas_c = {width: None if c.direct else store_map(c, C, width) for width in store_widths(config)}
+    tmas_beside = beside_maps(config, addends)
     raster = utils.GroupedRaster(
         cute.ceil_div(extents[:2], (m * c.cluster_m, c.columns * c.cluster_n)), c.group, serpentine=c.serpentine,
         cluster=c.cluster, sms=c.at_once,
@@ -115,16 +117,16 @@ def launch(
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[work_of(config)].grid(raster, k_tiles, parts)
     target = C if c.direct else None
-    gemm(tma_a, tma_b, tmas_c, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config).launch(
+    gemm(tma_a, tma_b, tmas_c, tmas_beside, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config).launch(
         grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback, pdl=c.dependent
     )
 
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
-    k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any, target: Any,
-    config: cute.Constexpr[Any],
+    tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], tmas_beside: dict[int, Any], mma: cute.TiledMma, rings: Any,
+    raster: utils.GroupedRaster, k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any,
+    target: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
     """Compute this block's tiles."""
     c = config.base if isinstance(config, SplitConfig) else config
@@ -169,13 +171,13 @@ def gemm(
 
     def consume(group: Any) -> None:
         if not c.direct and cute.arch.thread_idx().x == 128:
-            for atom, _ in tmas_c.values():
+            for atom, _ in (*tmas_c.values(), *tmas_beside.values()):
                 cpasync.prefetch_descriptor(atom)
         kind = FromRegisters if c.through_registers else Products
         products = kind(c, mma, sA, sB, 0 if c.schedule == "pingpong" else group * 128, scales)
         whole = number(c.output).is_integer
         fused = Fused(c.epilogue, addends, pairs=c.major_c == "n", whole=whole, batch=c.batch, lanes=c.lanes)
-        result = Result(c, tmas_c, staging, products.sums, group, fused, target)
+        result = Result(c, tmas_c, staging, products.sums, group, fused, target, tmas_beside)
         work.consume(ROLES[c.schedule](c, consumer, products, result, tiles, k_tiles))
 
     take_roles(c, lambda: work.produce(loads), consume)

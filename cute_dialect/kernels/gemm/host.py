@@ -18,6 +18,7 @@ from cute_dialect.lang.nvgpu import cpasync
 __all__ = [
     "arguments_of",
     "as_read",
+    "beside_maps",
     "check_arguments",
     "elements_of",
     "layouts_of",
@@ -170,6 +171,14 @@ def store_map(c: GemmConfig, C: Any, width: int) -> Any:
         stage = cute.make_composed_layout(swizzle, 0, layout)
         return cpasync.make_tiled_tma_atom(cpasync.S2G(), C, stage, tiler, l2_promotion=128)
     return _atom(c, cpasync.S2G(), C, layout, swizzle, box)
+
+
+def beside_maps(config: GemmConfig | SplitConfig, addends: Any) -> dict[int, Any]:
+    """Return the TMA atoms that store chunks of results beside C, by their numbers."""
+    if isinstance(config, SplitConfig) or config.stream_k or config.array:
+        return {}
+    graph, given = config.epilogue.graph, addends.in_order()
+    return {i: store_map(config, given[len(graph.inputs) + i - 1], config.widths[0]) for i in config.beside}
 
 
 def _map(c: GemmConfig, op: Any, matrix: Any, stages: Any, tile: tuple[int, int]) -> Any:

@@ -8,13 +8,15 @@ columns, through staging buffers of 8 KiB: where rows of C are contiguous each w
 # Operators and attributes are those of values in a trace.
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.epilogue_graph import parts_of
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import number, rounded
-from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.gemm.fused import Fused, Leaving
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 from cute_dialect.kernels.gemm.parts import Place
 from cute_dialect.lang.nvgpu import cpasync
@@ -259,13 +261,18 @@ class Result:
     """The rows of a warp group on their way to C.
 
     ``tmas``: an atom and coordinates for each width of a chunk; ``memory``: the staging buffers of all warp groups;
-    ``sums``: the accumulator; ``group``: which warp group this is; ``target``: C, where it is stored without TMA.
+    ``sums``: the accumulator; ``group``: which warp group this is; ``target``: C, where it is stored without TMA;
+    ``beside``: an atom and coordinates for each other result that leaves as C does, by its number: chunk by chunk while
+    the epilogue is applied, through the same buffers in turn.
     """
 
     def __init__(
-        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused, target: Any = None
+        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused,
+        target: Any = None, beside: Mapping[int, Any] = MappingProxyType({}),
     ):  # fmt: skip
         self.c, self.sums, self.fused, self.group = c, sums, fused, group
+        staged = c.buffers * c.consumers
+        self.beside = {n: RowStore(tma, c.widths[0], memory, staged, group, c.lanes) for n, tma in beside.items()}
         kind = RowStore if c.major_c == "n" else ColumnStore
         self.stores = {
             w: DirectStore(target, w, c.lanes) if c.direct else
@@ -302,15 +309,35 @@ class Result:
 
     def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> Any:
         """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
-        them, in the type that it computes in.
+        them, in the type that it computes in.  Results beside C leave where these are all columns.
         """
         c = self.c
         if c.epilogue.active:
             values = self.fused.taken(values)
             row, first = self.of_sums(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
-            self.fused.apply(values, columns, row, first * self.twice, place.of[3], self.end(place))
+            leaving = {n: self._leaving(n, place, atom) for n in self.beside}
+            self.fused.apply(values, columns, row, first * self.twice, place.of[3], self.end(place), leaving)
         return values
+
+    def _leaving(self, number: int, place: Place, atom: int) -> Leaving:
+        """Return the way of a result beside C, of the rows of an instruction."""
+        width, order = self.c.widths[0], list(self.beside).index(number)
+
+        def take(values: Any, chunk: int) -> None:
+            made = cute.make_rmem_tensor_like(values, self.kind)
+            made.store(rounded(values, self.kind))
+            turn = (atom * self.chunks + chunk) * len(self.beside) + order
+            self._put(self.beside[number], made, turn, self.at(place, atom, chunk * width))
+
+        return Leaving(width, take)
+
+    def _put(self, store: Any, values: Any, turn: int, at: tuple[Any, ...]) -> None:
+        """Store the registers of a chunk, the ``turn``-th of a tile, through the buffer whose turn it is."""
+        buffers = self.c.buffers
+        # The tile before may have used the buffer of its first chunk last.
+        under_way = buffers - 1 if turn or len(self._pieces()) * (1 + len(self.beside)) % buffers == 0 else 0
+        store.put(store.registers(values, 0), self.group * buffers + turn % buffers, at, under_way)
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
         """Return the row and the column that an epilogue is told of such an element."""
@@ -363,9 +390,10 @@ class Result:
                 # No sooner, but for whole rows: what an epilogue loads would need registers.
                 if self.wide and not self.c.epilogue.whole_tiles:
                     values = self.words(self.fuse(values, width, place, atom, column))
-            # The tile before may have used the buffer of its first chunk last.
-            under_way = buffers - 1 if i or len(pieces) % buffers == 0 else 0
-            self.put(values, i % buffers, width, place, atom, column, under_way)
+            # The tile before may have used the buffer of its first chunk last; results beside C are before it.
+            turn = i + len(pieces) * len(self.beside)
+            under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
+            self.put(values, turn % buffers, width, place, atom, column, under_way)
 
     def words(self, values: Any) -> Any:
         """Return values of 32 bits as those of the result."""

@@ -38,7 +38,8 @@ __all__ = ["product_with_gradients"]
 class _Call(NamedTuple):
     """A product with an epilogue: ``call``: mm or bmm; ``sums``: their shape; ``names``: of the tensors among its
     arguments; ``numbers``: the other arguments; ``more``: how it is called; ``how``: what of that its gradients are
-    computed by, too; ``kept``: what they are computed of, None for the sums.
+    computed by, too; ``kept``: what they are computed of, None for the sums; ``narrow``: D is of 8 bits, and what is
+    kept of the type of the factors.
     """
 
     call: str
@@ -49,6 +50,7 @@ class _Call(NamedTuple):
     more: dict[str, Any]
     how: dict[str, Any]
     kept: Kept | None
+    narrow: bool
 
 
 class _Product(torch.autograd.Function):
@@ -58,6 +60,8 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, of: _Call, a: torch.Tensor, b: torch.Tensor, *tensors: torch.Tensor) -> Any:
         """Compute the product, and keep its operands, and what else its gradients are computed of."""
         args = of.numbers | dict(zip(of.names, tensors))
+        if of.kept is not None and of.kept.name not in ("", *of.traced.results) and of.narrow:
+            args[of.kept.name] = torch.empty(of.sums, dtype=a.dtype, device=a.device)
         traced = of.traced if of.kept is None else of.kept.forward
         found = getattr(gemm, of.call)(a, b, epilogue=traced, args=args, **of.more)
         ctx.of = of
@@ -167,20 +171,23 @@ def product_with_gradients(
     traced = structure_of(traced)
     learning = tuple([x.name for x in traced.arguments if x.name in names and args[x.name].requires_grad])
     try:
-        keeps = _kept_of(traced, shape, learning, a.requires_grad or b.requires_grad)
+        narrow = dtype is not None and element_name(dtype)[:2] == "f8"
+        keeps = _kept_of(traced, shape, learning, a.requires_grad or b.requires_grad, not narrow)
     except EpilogueError as e:
         raise EpilogueError(f"{call}: {e}: torch.no_grad(), or arguments without requires_grad") from None
     kept = {n: str(v) for n, v in how.items() if v is not None} | ({} if device is None else {"device": str(device)})
     numbers = {n: v for n, v in args.items() if n not in names}
-    of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps)
+    of = _Call(call, traced, shape, names, numbers, {"dtype": dtype, **kept, **others}, kept, keeps, narrow)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         found = _Product.apply(of, a, b, *[args[n] for n in names])
     return traced.formed(dict(zip(traced.results, found)))
 
 
 @lru_cache(maxsize=256)
-def _kept_of(traced: Traced, sums: tuple[int, ...], learning: tuple[str, ...], factors: bool) -> Kept | None:
+def _kept_of(
+    traced: Traced, sums: tuple[int, ...], learning: tuple[str, ...], factors: bool, exact: bool
+) -> Kept | None:  # fmt: skip
     """Return what is kept for gradients.  Raises EpilogueError for what has no derivative: now, not backwards."""
     given = tuple([n for n, x in zip(traced.results, traced.graph.outputs) if x.reduce in ("", "sum")])
     gradient_of(traced, sums, learning, given)
-    return kept_of(traced, sums, learning, given, factors)
+    return kept_of(traced, sums, learning, given, factors, exact)

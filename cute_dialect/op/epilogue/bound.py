@@ -259,7 +259,8 @@ def bound(
         batch = len(shape) == 3 and shape[0] > 1
         view = matrix_view(t, (batch, True, True))
         order, pairs = _order(view, "aux")
-        outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs))
+        tma = order == "n" and _suits_tma(view)
+        outputs.append(x._replace(element=element, batch=batch, order=order, pairs=pairs, tma=tma))
         stored.append(view)
     graph = Graph(traced.graph.nodes, tuple(inputs), tuple(outputs))
     for i in reversed(range(len(inputs))):  # what 0 leaves of is not read
@@ -525,6 +526,12 @@ def _order(view: Any, kind: str) -> tuple[str, bool]:
             item = _item(view)
             return mode, mode == "n" and even and _address(view) % (2 * item) == 0
     return "", False
+
+
+def _suits_tma(view: Any) -> bool:
+    """Tell whether TMA can store a matrix of contiguous rows, or a batch."""
+    apart = [s * _item(view) for i, s in enumerate(_strides(view)) if i != 1]
+    return _address(view) % 16 == 0 and all([s > 0 and s % 16 == 0 for s in apart])
 
 
 def _item(t: Any) -> int:

@@ -9,6 +9,7 @@ before: the sums are made again.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from cute_dialect.op.epilogue.differentiate import WITHOUT, given_name, gradient
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["Kept", "Slope", "kept_of", "slope_of"]
+__all__ = ["Kept", "Slope", "kept_of", "reading", "slope_of"]
 
 _FLOATS = ("", "f16", "bf16", "f32")
 
@@ -43,10 +44,10 @@ class Slope(NamedTuple):
 
 
 def kept_of(
-    traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool
+    traced: Traced, sums: tuple[int, ...], wanted: tuple[str, ...], given: tuple[str, ...], factors: bool, exact: bool
 ) -> Kept | None:  # fmt: skip
     """Return what is kept for the gradients of ``wanted`` arguments and (``factors``) of the sums, from those of the
-    results ``given``; None where the sums are made again.
+    results ``given``; None where the sums are made again.  ``exact``: results are of 16 bits or more.
     """
     graph = traced.graph
     if graph.whole_rows or graph.block:
@@ -56,7 +57,7 @@ def kept_of(
     of_sums = _of_sums(graph)
     for name, x in zip(traced.results, graph.outputs):
         plain = not x.reduce and name not in traced.views and x.element in _FLOATS and not graph.halves[x.node]
-        if plain and of_sums[x.node] and _reads(traced, sums, wanted, given, factors, x.node):
+        if exact and plain and of_sums[x.node] and _reads(traced, sums, wanted, given, factors, x.node):
             return Kept(traced, name, x.node)
     for node in reversed(range(len(graph.nodes))):
         plain = of_sums[node] and not graph.halves[node] and graph.nodes[node].op not in WITHOUT
@@ -94,7 +95,15 @@ def slope_of(
     Raises EpilogueError where it reads them, or is of whole rows.
     """
     found = gradient_of(traced, sums, wanted, given, -1 if kept is None else kept)
-    results = [n for n in found.results if n != "D" or factors]
+    gradients = {given_name(traced, n) for n in given if n not in traced.views}
+    return reading(found, [n for n in found.results if n != "D" or factors], gradients)
+
+
+def reading(found: Traced, results: Sequence[str], same_as: Collection[str] = ()) -> Slope:
+    """Return the results of an epilogue that reads no sums; those that are one of the arguments ``same_as`` are that.
+
+    Raises EpilogueError where it reads them, or is of whole rows.
+    """
     make = Builder()
     make.inputs += found.graph.inputs
     numbers: list[int] = []
@@ -108,20 +117,19 @@ def slope_of(
             numbers.append(make.add(node._replace(operands=operands)))
     outputs = [found.graph.outputs[found.results.index(n)] for n in results]
     names = {a.number: a.name for a in found.arguments}
-    gradients = {given_name(traced, n) for n in given if n not in traced.views}
     same: dict[str, str] = {}
     left: list[tuple[str, Output]] = []
     for name, x in zip(results, outputs):
         node = found.graph.nodes[x.node]
         whole = node.op == "load" and not x.reduce and found.graph.inputs[node.value].kind == "aux"
-        if whole and names[node.value] in gradients:
+        if whole and names[node.value] in same_as:
             same[name] = names[node.value]
         else:
             left.append((name, x._replace(node=numbers[x.node])))
     graph = make.graph([x for _, x in left])
     wrong = [n.op for n in graph.nodes if n.op in ("accum", "whole", "block")]
     if wrong:
-        raise EpilogueError(f"epilogue {traced.name}: expected a derivative without the sums, got {wrong[0]}")
+        raise EpilogueError(f"epilogue {found.name}: expected what reads no sums, got {wrong[0]}")
     return Slope(found, graph, tuple([names[i] for i in make.kept]), tuple([n for n, _ in left]), same)
 
 

@@ -136,6 +136,41 @@ def test_edges_and_races() -> None:
         assert (got.astype(np.float64) == want).all()
 
 
+BESIDE = {
+    "cooperative": GemmConfig(cluster_m=1, deferred=False, tile=(128, 128, 64), sms=2),
+    "deferred": GemmConfig(tile=(128, 256, 64), sms=2),
+    "pingpong": GemmConfig(cluster_m=1, deferred=False, tile=(64, 128, 64), schedule="pingpong", sms=1, buffers=3),
+    "a buffer": GemmConfig(cluster_m=1, deferred=False, tile=(128, 192, 64), sms=1, buffers=1),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_results_by_tma(name: str) -> None:
+    """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside them."""
+    make = Builder()
+    row = make.load(Input("row", "f16", order="n"))
+    f = make.call("add", make.accum(), row)
+    d = make.call("relu", f)
+    twice = make.call("multiply", f, make.constant(2.0))
+    more = (
+        Output(f, "f16", order="n", pairs=True, tma=True), Output(d, "f32", order="n", pairs=True),
+        Output(twice, "f16", order="n", pairs=True, tma=True),
+    )  # fmt: skip
+    graph, config = make.graph([Output(d), *more]), BESIDE[name]
+    config = config._replace(epilogue=Epilogue(graph=graph))
+    assert config.beside == (1, 3)
+    m, n, k = 330, 264, 136
+    rng = np.random.default_rng(len(name))
+    a, b = (rng.integers(-2, 3, (x, k)).astype(np.float16) for x in (m, n))
+    found = [np.full((m, n), np.nan, DTYPES[x]) for x in ("f16", "f16", "f32", "f16")]
+    bias = rng.integers(-2, 3, n).astype(np.float16)
+    kernel = compile(gemm_text(config), emit="base").kernel("launch")
+    kernel(a, b, found[0], bias, *found[1:], device="cpu", checks=("race", "uninit", "oob", "sync"))
+    sums = a.astype(np.float64) @ b.T.astype(np.float64) + bias
+    for got, want in zip(found, (sums.clip(0), sums, sums.clip(0), 2 * sums)):
+        assert (got.astype(np.float64) == want).all()
+
+
 def test_names_and_zero() -> None:
     graph = everything()
     assert graph.name == everything().name != graph.transposed().name

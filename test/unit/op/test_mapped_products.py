@@ -73,12 +73,22 @@ def test_gradients() -> None:
     assert x.grad is not None and w.grad is not None
     assert torch.equal(x.grad.double(), exact(GRAD, B[0].T))
     assert torch.equal(w.grad.double(), exact(A.mT, GRAD).sum(0))
-    how = {"alpha": 1.0, "beta": 1.0, "activation": "relu", "device": "cpu", "math": "default", "accumulator": ""}
     for name, a, b in (("mm", A, B), ("bmm", LONG_A, LONG_B)):
-        slope: Any = partial(getattr(torch.ops.cute, f"{name}_slope"), **how)
+        kept: Any = partial(getattr(torch.ops.cute, f"{name}_kept"), activation="relu", device="cpu")
+        slope: Any = partial(getattr(torch.ops.cute, f"{name}_slope"), activation="relu", device="cpu")
         grad = GRAD if name == "mm" else torch.stack([GRAD, GRAD])
-        found = vmap(lambda g, a, b: slope(g, a, b, None, None))(grad, a, b)  # noqa: B023
-        assert torch.equal(found.double(), grad.double() * (exact(a, b) > 0))
+        result, sums = vmap(lambda a, b: kept(a, b))(a, b)  # noqa: B023
+        assert torch.equal(sums.double(), exact(a, b)) and torch.equal(result, sums.clip(0))
+        found, columns = vmap(lambda g, s: slope(g, s))(grad, sums)  # noqa: B023
+        want = grad.double() * (exact(a, b) > 0)
+        assert torch.equal(found.double(), want) and torch.equal(columns.double(), want.sum(-2, keepdim=True))
+    one, biases = B[0].clone().requires_grad_(), integers(3, 24)
+    found = vmap(lambda a, c: mm(a, one, bias=c, activation="silu"), (0, 0))(A, biases)
+    found.backward(GRAD)
+    wide = B[0].double().requires_grad_()
+    torch.nn.functional.silu(exact(A, wide) + biases.double()[:, None]).backward(GRAD.double())
+    assert one.grad is not None and wide.grad is not None
+    assert float((one.grad.double() - wide.grad).abs().max()) < 4e-3 * float(wide.grad.abs().max())
 
 
 def test_what_is_refused() -> None:

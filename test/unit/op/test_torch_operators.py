@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from torch_calls import CALLS  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import operators  # noqa: E402, F401
+from cute_dialect.op import operators  # noqa: E402
 
 f16, f32 = torch.float16, torch.float32
 mm, bmm = partial(op.mm, device="cpu"), partial(op.bmm, device="cpu")
@@ -95,7 +95,7 @@ def test_what_is_added(shape: tuple[int, ...], rows: bool) -> None:
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "silu", "tanh", "sigmoid", "softplus"])
 def test_activations(activation: str) -> None:
-    """Their derivatives are in the epilogue of one more product."""
+    """Their derivatives are of what the product has kept."""
     x, weight, bias = integers(2, 12, 40, dtype=f32), integers(32, 40, dtype=f32) / 8, integers(32, dtype=f32)
     gelu_tanh = partial(torch.nn.functional.gelu, approximate="tanh")
     functions = {"gelu_tanh": gelu_tanh, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -184,11 +184,10 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (ops.bmm, (torch.stack([A, A]), B[None], C), {"beta": 0.5}),
     (ops.mm_out, (A, B, torch.zeros(24, 32), C), {}),
     (ops.bmm_out, (A[None], B[None], torch.zeros(1, 24, 32)), {"alpha": 2.0}),
-    (
-        ops.mm_slope,
-        (C, A, B, C, BIAS),
-        {"alpha": 0.5, "beta": 2.0, "activation": "gelu", "math": "tf32", "accumulator": ""},
-    ),
+    (ops.mm_kept, (A, B, C, BIAS), {"alpha": 0.5, "beta": 2.0, "activation": "gelu", "math": "tf32"}),
+    (ops.bmm_kept, (torch.stack([A, A]).half(), B[None].half()), {"activation": "silu", "dtype": f32}),
+    (ops.mm_slope, (C, 2 * C, "gelu"), {}),
+    (ops.bmm_slope, (torch.stack([C, C]), torch.stack([C, -C]), "leaky_relu(0.5)"), {}),
     (ops.addmm, (C, A, B, BIAS), {"beta": 0.5}),
     (ops.baddbmm, (C, A[None], B[None]), {}),
     (ops.linear, (A[None], B.t().contiguous(), BIAS, "relu"), {}),
@@ -196,11 +195,45 @@ SAMPLES: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something learns, three products a step; the operator itself makes the sums again.  A bias of columns is
+    added up with the derivative; one of rows, and what is of 8 bits, have gradients, too.
+    """
+    seen: list[str] = []
+    product = operators.gemm.product
+
+    def counted(name: str, *given: Any, **more: Any) -> Any:
+        seen.append(name)
+        return product(name, *given, **more)
+
+    monkeypatch.setattr(operators.gemm, "product", counted)
+    for shape, call, products in (
+        ((32,), mm, 3), ((24, 1), mm, 3), ((1, 32), mm, 3), ((32,), partial(ops.mm, device="cpu"), 4),
+    ):  # fmt: skip
+        x, y, bias = (t.clone().requires_grad_() for t in (A.half(), B.half(), integers(*shape)))
+        wide = [t.detach().double().requires_grad_() for t in (x, y, bias)]
+        seen.clear()
+        call(x, y, bias=bias, activation="silu").backward(C.half())
+        assert len(seen) == products
+        torch.nn.functional.silu(wide[0] @ wide[1] + wide[2]).backward(C.double())
+        for got, want in zip((x, y, bias), wide):
+            assert got.grad is not None and want.grad is not None
+            assert float((got.grad.double() - want.grad).abs().max()) < 2e-3 * float(want.grad.abs().max())
+    kept = ops.mm_kept(A.half(), B.half(), activation="gelu", dtype=torch.float8_e4m3fn, device="cpu")
+    assert kept[0].dtype == torch.float8_e4m3fn and torch.equal(kept[1], A.half() @ B.half())
+    x = A.clone().requires_grad_()
+    ops.mm_kept(x, B, activation="gelu", device="cpu")[1].sum().backward()
+    assert x.grad is not None and torch.equal(x.grad, torch.ones(24, 32) @ B.t())
+    wrong = integers(24, 31, dtype=f32)
+    with pytest.raises(op.ShapeError, match=r"mm: expected c of \(24, 32\), or what expands to it, got \(24, 31\)"):
+        mm(x, B, c=wrong, activation="gelu")
+
+
 @pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("number", range(len(SAMPLES)), ids=lambda i: f"{i}-{SAMPLES[i][0].__name__}")
 def test_opcheck(number: int, gradients: bool) -> None:
     operator, given, more = SAMPLES[number]
-    if gradients and operator in (ops.mm_out, ops.bmm_out, ops.mm_slope):
+    if gradients and operator in (ops.mm_out, ops.bmm_out, ops.mm_slope, ops.bmm_slope):
         return  # what writes has none, slopes have no second ones
 
     def own(t: Any) -> Any:
