@@ -28,7 +28,9 @@ from cute_dialect.op.epilogue import (
     sum_squares,
     trace,
 )
-from cute_dialect.op.epilogue.differentiate import gradient_of
+from cute_dialect.op.epilogue.bound import described
+from cute_dialect.op.epilogue.keeping import kept_name, kept_of, slope_of
+from cute_dialect.op.epilogue.slopes import SlopeCall
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial, compiled
 from cute_dialect.tools.bench_op_products import LIMITS, TYPES
@@ -228,27 +230,27 @@ class Learned(NamedTuple):
         return f"{self.operation} {self.element} {self.m}x{self.n}x{self.k}"
 
     def kernels(self) -> Mapping[str, Callable[[], str]]:
-        """Return the kernels: forwards, the sums again with the derivative, the products of the factors' gradients."""
+        """Return the kernels: forwards, the derivative of what is kept, the products of the factors' gradients."""
         forward = Fused(self.function, self.m, self.n, self.k, self.element)
-        found = dict(forward.kernels())
         m, n, k, traced, args = self.m, self.n, self.k, forward.traced(), forward.described()
-        slope = gradient_of(traced, (m, n), list(args), ["D"])
-        more = args | {"grad_D": FakeTensor(self.element, (m, n))}
-        more |= {f"d_{p}": FakeTensor(self.element, t.shape) for p, t in args.items() if len(t.shape) == 2}
-        described: dict[str, Any] = {"element": self.element, "gpu": "NVIDIA H200"}
-        a, b, d = (_described(*s, self.element) for s in ((m, k), (k, n), (m, n)))
+        names = tuple(args)
+        kept = kept_of(traced, (m, n), names, ("D",), True, True)
+        assert kept is not None
+        how: dict[str, Any] = {"element": self.element, "gpu": "NVIDIA H200"}
+        a, b, d = (described(FakeTensor(self.element, shape)) for shape in ((m, k), (k, n), (m, n)))
         calls = (
-            op.explain(op.mm, a, b, epilogue=slope, args=more, **described), op.explain(op.mm, d, b.T, **described),
-            op.explain(op.mm, a.T, d, **described),
+            op.explain(op.mm, a, b, epilogue=kept.forward, args=args, **how),
+            op.explain(op.mm, d, b.T, **how), op.explain(op.mm, a.T, d, **how),
         )  # fmt: skip
+        found: dict[str, Callable[[], str]] = {}
         for call in calls:
             assert call.choice is not None
             found[call.choice.name] = partial(text_of, call.choice)
-        for x in slope.graph.outputs:
-            if x.reduce:
-                config = CombineConfig(x.reduce)
-                found[config.name] = partial(combine_parts_text, config)
-        return found
+        slope = slope_of(traced, (m, n), names, ("D",), True, kept.node)
+        more = {p: described(FakeTensor(self.element, t.shape)) for p, t in args.items()}
+        more |= {"grad_D": d, kept_name(traced): d}
+        kernels = SlopeCall(slope, (m, n), {f"d_{p}": self.element for p in names} | {"D": self.element}).kernels(more)
+        return found | {kernel.name: kernel.text for kernel in kernels}
 
     def trial(self) -> Trial:
         """Make normal data."""
@@ -281,14 +283,8 @@ class Learned(NamedTuple):
                 raise BenchError(f"{self.name}: an error of {share:.2f} of the limit")
             return share
 
-        size = 2 * (3 * (m * k + k * n) + 4 * m * n)
-        return Trial(check, ours, {"torch": peer}, size, 8.0 * m * n * k, "TFLOP/s")
-
-
-def _described(rows: int, columns: int, element: str) -> Any:
-    from cute_dialect.op.epilogue.bound import described
-
-    return described(FakeTensor(element, (rows, columns)))
+        size = 2 * (3 * (m * k + k * n) + 6 * m * n)
+        return Trial(check, ours, {"torch": peer}, size, 6.0 * m * n * k, "TFLOP/s")
 
 
 CASES = (

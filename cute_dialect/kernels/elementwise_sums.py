@@ -26,6 +26,7 @@ from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_o
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
 from cute_dialect.kernels.gemm.epilogue import annotation, extents_of, grouped
 from cute_dialect.kernels.gemm.fused import element_of, evaluated, evaluated_pair
+from cute_dialect.kernels.printed import printed
 
 __all__ = ["SumsPlan", "elementwise_sums_text"]
 
@@ -298,7 +299,8 @@ def _described(x: Input, vector: bool, width: int) -> Any:
     return cute.Tensor[kind, layout, align]
 
 
-def elementwise_sums_text(plan: SumsPlan) -> str:
+@printed
+def elementwise_sums_text(plan: SumsPlan) -> cute.Compiled:
     """Return kernel and host function as text: ``launch(operands, results, m, n, matrices)``, numbers f32."""
     graph, halves = plan.graph, plan.graph.halves
     operands = tuple([_described(x, v, plan.width) for x, v in zip(graph.inputs, plan.vectors)])
@@ -310,4 +312,4 @@ def elementwise_sums_text(plan: SumsPlan) -> str:
             like = Input("aux", x.element, batch=plan.batch, order="n", half=halves[x.node])
             results.append(_described(like, vector, plan.width))
     sizes = cute.Int32(0), cute.Int32(0), cute.Int32(0)
-    return cute.trace(launch, operands, tuple(results), *sizes, plan).mlir(aliases=True, comments=True)
+    return cute.trace(launch, operands, tuple(results), *sizes, plan)

@@ -220,7 +220,9 @@ class GemmConfig(NamedTuple):
         alike = self.major_c == "n" and not self.direct and len(set(self.widths)) == 1 and BITS[self.output] == 16
         if graph is None or not alike or graph.paired or graph.block or graph.zero_factor is not None:
             return ()
-        one = [i for i, x in enumerate(graph.outputs) if i and x.tma and (x.element, x.batch) == (self.output, self.batch)]
+        one = [
+            i for i, x in enumerate(graph.outputs) if i and x.tma and (x.element, x.batch) == (self.output, self.batch)
+        ]
         return tuple(one)
 
     @property

@@ -172,19 +172,19 @@ class Evaluation:
                         n = j * 4 + (2 * half + i)
                         found.append(evaluated(self.graph, values[n], elements[i], place))
                         values[n] = self.compute(found[i][self.graph.outputs[0].node])
-                    for number, (x, t) in zip(self.numbers, self.stored):
-                        if number in leaving:
+                    for which, (x, t) in zip(self.numbers, self.stored):
+                        if which in leaving:
                             for i in cute.range_constexpr(2):
                                 n = (j - block * width // 8) * 4 + (2 * half + i)
-                                held_back[number][n] = cute.Float32(found[i][x.node])
+                                held_back[which][n] = cute.Float32(found[i][x.node])
                             continue
                         to = t[None, None, matrix] if x.batch else t
                         store_two([f[x.node] for f in found], to, x, to_rows[half], at)
                     both.append(found)
                 for total in totals:
                     total.take([[f[total.x.node] for f in found] for found in both], at)
-            for number, way in leaving.items():
-                way.take(held_back[number], block)
+            for which, way in leaving.items():
+                way.take(held_back[which], block)
         for total in totals:
             total.store(column // columns)
 

@@ -117,9 +117,9 @@ def launch(
     k_tiles = cute.ceil_div(A.shape[1], k)
     grid = WORK[work_of(config)].grid(raster, k_tiles, parts)
     target = C if c.direct else None
-    gemm(tma_a, tma_b, tmas_c, tmas_beside, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config).launch(
-        grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback, pdl=c.dependent
-    )
+    gemm(
+        tma_a, tma_b, tmas_c, tmas_beside, mma, rings, raster, k_tiles, shared, addends, scales, places, target, config
+    ).launch(grid=grid, block=c.threads, cluster=(c.cluster, 1, 1), fallback=fallback, pdl=c.dependent)
 
 
 @cute.kernel(min_blocks=1)

@@ -278,8 +278,8 @@ class Result:
             w: DirectStore(target, w, c.lanes) if c.direct else
             kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
         }  # fmt: skip
-        if c.epilogue.whole_rows:
-            for store in self.stores.values():
+        if c.epilogue.whole_rows or self.beside:
+            for store in (*self.stores.values(), *self.beside.values()):
                 if isinstance(store, RowStore):
                     store.anew = True
         if c.epilogue.split:

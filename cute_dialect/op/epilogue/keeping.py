@@ -121,9 +121,10 @@ def reading(found: Traced, results: Sequence[str], same_as: Collection[str] = ()
     left: list[tuple[str, Output]] = []
     for name, x in zip(results, outputs):
         node = found.graph.nodes[x.node]
-        whole = node.op == "load" and not x.reduce and found.graph.inputs[node.value].kind == "aux"
-        if whole and names[node.value] in same_as:
-            same[name] = names[node.value]
+        number: int = node.value if node.op == "load" else -1
+        whole = number >= 0 and not x.reduce and found.graph.inputs[number].kind == "aux"
+        if whole and names[number] in same_as:
+            same[name] = names[number]
         else:
             left.append((name, x._replace(node=numbers[x.node])))
     graph = make.graph([x for _, x in left])

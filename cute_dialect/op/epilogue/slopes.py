@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -60,10 +59,17 @@ class SlopeCall:
             done = (done,)
         return found | dict(zip(self.slope.results, done))
 
+    def kernels(self, args: Mapping[str, Any]) -> list[RowKernel]:
+        """Return the kernels of a call: of arrays of numpy that lie like its own."""
+        seen: list[RowKernel] = []
+        self._computed({n: as_bytes(args[n]) for n in self._tensors}, args, (), "cpu", seen)
+        return seen
+
     def _computed(
-        self, tensors: Mapping[str, Any], args: Mapping[str, Any], numbers: tuple[Any, ...], device: object
+        self, tensors: Mapping[str, Any], args: Mapping[str, Any], numbers: tuple[Any, ...], device: object,
+        seen: list[RowKernel] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Compute what no call before was like."""
+        """Compute what no call before was like; ``seen``: gets the kernels, and nothing is launched."""
         traced, sums = self.slope.traced, self.sums
         one = RowCall(f"gradients of {traced.name}", tensors, device, tuple(tensors), tuple(BITS) + ("i64",))
         matrices = sums[0] if len(sums) == 3 else 1
@@ -98,12 +104,19 @@ class SlopeCall:
                 view = memory_of(memory(prod(extents) * matrices), extents, matrices)
                 parts.append((Reduced(0, x.reduce, own.axis, view_of(t)), view))
             results.append(view)
-        kernel = RowKernel(plan.name, elementwise_sums_text, (plan,))
-        one.launch(kernel, *operands, *results, sums[-2], sums[-1], matrices)
+        first = RowKernel(plan.name, elementwise_sums_text, (plan,))
+        launches: list[tuple[RowKernel, tuple[Any, ...]]] = [
+            (first, (*operands, *results, sums[-2], sums[-1], matrices))
+        ]
         for x, view in parts:
             for step in combining(x, view, memory):
                 combiner = RowKernel(step.config.name, combine_parts_text, (step.config,))
-                one.launch(combiner, step.parts, step.results)
+                launches.append((combiner, (step.parts, step.results)))
+        if seen is not None:
+            seen += [kernel for kernel, _ in launches]
+            return ()
+        for kernel, given in launches:
+            one.launch(kernel, *given)
         if device is None and not self._drawn:
             one.remember(self._known, tuple(tensors.values()), numbers, [*made, *between], tuple(range(len(made))))
         return tuple(made)

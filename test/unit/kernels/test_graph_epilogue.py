@@ -146,7 +146,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_results_by_tma(name: str) -> None:
-    """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside them."""
+    """Other results of D's type leave as D does, in the buffers' turn, of several tiles a block; also f32 beside."""
     make = Builder()
     row = make.load(Input("row", "f16", order="n"))
     f = make.call("add", make.accum(), row)

@@ -12,7 +12,16 @@ torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import epilogue  # noqa: E402
-from cute_dialect.op.epilogue import gelu, pairs, permute, relu, reshape, silu, where  # noqa: E402
+from cute_dialect.op.epilogue import (  # noqa: E402
+    autograd,
+    gelu,
+    pairs,
+    permute,
+    relu,
+    reshape,
+    silu,
+    where,
+)
 
 f16, f32 = torch.float16, torch.float32
 mm, bmm, linear = (partial(f, device="cpu") for f in (op.mm, op.bmm, op.linear))
@@ -231,3 +240,103 @@ def test_other_shapes() -> None:
     check(mm, several_shapes, a, b, {"skip": integers(1, 2, 16), "t": integers(2, 24, 16)})
     check(mm, gated_heads, a, b, {"skip": integers(2, 24, 8)})
     check(bmm, heads_of_batches, integers(2, 24, 40), integers(2, 40, 32), {"scale": integers(2, 2, 1, 1)})
+
+
+def normal(*shape: int, dtype: torch.dtype = f16) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+
+
+def dropped(accum: Any, seed: Any, bias: Any) -> Any:
+    return epilogue.dropout(gelu(accum + bias), 0.25, seed)
+
+
+def with_sums(accum: Any, bias: Any) -> Any:
+    x = accum + bias
+    return {"D": x, "rows": epilogue.sum(x * x, -1), "all": epilogue.sum(accum)}
+
+
+def with_pre(accum: Any, bias: Any) -> Any:
+    pre = accum + bias
+    return {"D": silu(pre), "pre": pre}
+
+
+KEPT: dict[str, tuple[Callable[..., Any], tuple[int, int, int], dict[str, Any], torch.dtype, str]] = {
+    "vectors": (lambda accum, bias: gelu(accum + bias), (150, 264, 40), {"bias": normal(264)}, f16, "add"),
+    "odd": (
+        lambda accum, bias, skip: gelu(accum + bias) + skip, (67, 133, 40),
+        {"bias": normal(133), "skip": normal(67, 133)}, torch.bfloat16, "add",
+    ),
+    "linear": (
+        lambda accum, bias, skip: accum + bias + skip, (150, 136, 40),
+        {"bias": normal(136), "skip": normal(150, 136)}, f16, "",
+    ),
+    "the result": (lambda accum, bias: relu(accum + bias), (140, 72, 40), {"bias": normal(72)}, f16, "D"),
+    "a result": (with_pre, (140, 72, 40), {"bias": normal(72)}, f16, "pre"),
+    "sums": (with_sums, (150, 264, 40), {"bias": normal(264)}, f16, "D"),
+    "seed": (dropped, (150, 136, 40), {"seed": 77, "bias": normal(136)}, f16, "add"),
+    "f32": (
+        lambda accum, row, column: gelu(accum * row) * column, (70, 136, 40),
+        {"row": normal(136, dtype=f32), "column": normal(70, 1, dtype=f32)}, f32, "accum",
+    ),
+    "pairs": (
+        lambda accum, s: (lambda p: silu(p[0]) * p[1] * s)(pairs(accum)), (130, 144, 40), {"s": normal(130, 1)}, f16,
+        "accum",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """One value of the graph, or none, of which one kernel computes gradients: three products a step."""
+    function, (m, n, k), args, dtype, kept = KEPT[name]
+    seen: list[str] = []
+    found: list[str] = []
+    product, kept_of = autograd.gemm.product, autograd.kept_of
+
+    def counted(call: str, *given: Any, **more: Any) -> Any:
+        seen.append(call)
+        return product(call, *given, **more)
+
+    def told(*given: Any) -> Any:
+        it = kept_of(*given)
+        assert it is not None
+        found.append(it.name if it.name != "kept" else it.forward.graph.nodes[it.node].op)
+        return it
+
+    monkeypatch.setattr(autograd.gemm, "product", counted)
+    monkeypatch.setattr(autograd, "kept_of", told)
+    autograd._kept_of.cache_clear()
+    tensors = [normal(m, k, dtype=dtype), (normal(k, n, dtype=f32) / k**0.5).to(dtype)]
+    tensors += [t for t in args.values() if isinstance(t, torch.Tensor)]
+    gradients: list[list[torch.Tensor]] = []
+    for kind in (None, torch.float64):
+        x = [t.to(kind or t.dtype).requires_grad_() for t in tensors]
+        rest = iter(x[2:])
+        given = {q: next(rest) if isinstance(t, torch.Tensor) else t for q, t in args.items()}
+        d = results(function(x[0] @ x[1], **given) if kind else mm(x[0], x[1], epilogue=function, args=given))
+        weights = [normal(*t.shape, dtype=f32) for t in d]
+        gradients.append(list(torch.autograd.grad(d, x, [w.to(t.dtype) for w, t in zip(weights, d)])))
+    assert seen == ["mm"] * 3 and found == [kept]
+    for got, want in zip(*gradients):
+        within = 2e-3 if dtype == f32 else 5e-3 if dtype == f16 else 2e-2
+        assert float((got.double() - want).abs().max()) <= within * float(want.abs().max())
+
+
+def test_gradients_that_lie_otherwise() -> None:
+    """Gradients by columns, of every other row, of a type of their own, and of arguments alone."""
+    a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
+    wide = [t.detach().double().requires_grad_() for t in (a, b, bias)]
+    g = normal(80, 136)
+    for grad in (g[:40].t().contiguous().t(), g[::2]):
+        d = mm(a, b, epilogue=lambda accum, bias: gelu(accum / 8.0 + bias), args={"bias": bias})
+        want = torch.nn.functional.gelu(wide[0] @ wide[1] / 8 + wide[2])
+        for got, exact in zip(
+            torch.autograd.grad(d, (a, b, bias), grad), torch.autograd.grad(want, wide, grad.double())
+        ):
+            assert float((got.double() - exact).abs().max()) <= 5e-3 * float(exact.abs().max())
+    d = mm(a.detach(), b.detach(), epilogue=lambda accum, bias: gelu(accum / 8.0 + bias), args={"bias": bias})
+    want = torch.nn.functional.gelu(wide[0].detach() @ wide[1].detach() / 8 + wide[2])
+    (got,), (exact,) = torch.autograd.grad(d, bias, g[:40]), torch.autograd.grad(want, wide[2], g[:40].double())
+    assert got.dtype == f32 and float((got - exact).abs().max()) <= 5e-3 * float(exact.abs().max())
+    narrow = mm(a, b, epilogue=lambda accum: relu(accum), dtype=torch.float8_e4m3fn)
+    assert narrow.dtype == torch.float8_e4m3fn and narrow.requires_grad
