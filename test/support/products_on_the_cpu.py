@@ -9,6 +9,7 @@ import pytest
 from cute_dialect.op import gemm
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice
+from cute_dialect.op.epilogue.slopes import SlopeCall
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -37,5 +38,11 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         before, (device, *rest) = given[:7], given[7:]
         return product(*before, "cpu" if device is None else device, *rest, **more)
 
+    computed = SlopeCall.computed
+
+    def slope_on_the_cpu(self: SlopeCall, args: Any, device: object = None, *more: Any) -> Any:
+        return computed(self, args, "cpu" if device is None else device, *more)
+
     monkeypatch.setattr(gemm, "product", on_the_cpu)
+    monkeypatch.setattr(SlopeCall, "computed", slope_on_the_cpu)
     return noted(monkeypatch)

@@ -50,11 +50,11 @@ class SlopeCall:
         found: dict[str, Any] = {name: args[of] for name, of in self.slope.same.items()}
         if not self.slope.results:
             return found
-        tensors = tuple([as_bytes(args[n]) for n in self._tensors])
-        numbers = tuple([repr(args[n]) for n in self._numbers])
-        done = None if device is not None or self._drawn else self._known.again(tensors, numbers)
+        done = None
+        if device is None and not self._drawn:
+            done = self._known.again(*self._key(args))
         if done is None:
-            done = self._computed(dict(zip(self._tensors, tensors)), args, numbers, device)
+            done = self.computed(args, device)
         elif len(self.slope.results) == 1:
             done = (done,)
         return found | dict(zip(self.slope.results, done))
@@ -62,14 +62,19 @@ class SlopeCall:
     def kernels(self, args: Mapping[str, Any]) -> list[RowKernel]:
         """Return the kernels of a call: of arrays of numpy that lie like its own."""
         seen: list[RowKernel] = []
-        self._computed({n: as_bytes(args[n]) for n in self._tensors}, args, (), "cpu", seen)
+        self.computed(args, "cpu", seen)
         return seen
 
-    def _computed(
-        self, tensors: Mapping[str, Any], args: Mapping[str, Any], numbers: tuple[Any, ...], device: object,
-        seen: list[RowKernel] | None = None,
+    def _key(self, args: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Return the tensors that are read, and what tells numbers from others."""
+        return tuple([as_bytes(args[n]) for n in self._tensors]), tuple([repr(args[n]) for n in self._numbers])
+
+    def computed(
+        self, args: Mapping[str, Any], device: object = None, seen: list[RowKernel] | None = None
     ) -> tuple[Any, ...]:  # fmt: skip
         """Compute what no call before was like; ``seen``: gets the kernels, and nothing is launched."""
+        given, numbers = self._key(args)
+        tensors = dict(zip(self._tensors, given))
         traced, sums = self.slope.traced, self.sums
         one = RowCall(f"gradients of {traced.name}", tensors, device, tuple(tensors), tuple(BITS) + ("i64",))
         matrices = sums[0] if len(sums) == 3 else 1
@@ -115,10 +120,10 @@ class SlopeCall:
         if seen is not None:
             seen += [kernel for kernel, _ in launches]
             return ()
-        for kernel, given in launches:
-            one.launch(kernel, *given)
+        for kernel, taken in launches:
+            one.launch(kernel, *taken)
         if device is None and not self._drawn:
-            one.remember(self._known, tuple(tensors.values()), numbers, [*made, *between], tuple(range(len(made))))
+            one.remember(self._known, given, numbers, [*made, *between], tuple(range(len(made))))
         return tuple(made)
 
     def _inputs(self, tensors: Mapping[str, Any], args: Mapping[str, Any]) -> tuple[list[Input], list[Any]]:
