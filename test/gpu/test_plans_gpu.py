@@ -113,6 +113,33 @@ def test_a_graph_replays_a_plan() -> None:
         np.testing.assert_array_equal(held["D"].double().cpu().numpy(), want)
 
 
+@pytest.mark.parametrize("name", ["tile, dependent", "tile, parts, dependent"])
+def test_products_that_follow_each_other(name: str) -> None:
+    """With dependent launch each begins while the one before it ends, and reads what that wrote: rows change places."""
+    plan = next(c for c in CASES if c.name == name).planned()
+    n = 1000
+    step = torch.eye(n, device="cuda", dtype=torch.float16)[torch.randperm(n, device="cuda")]
+    given = torch.randint(-9, 10, (n, n), device="cuda").half()
+    held = [given.clone(), torch.empty_like(given)]
+    plan.run(held[0], step, None, held[1], alpha=1.0, beta=0.0)
+    graph, links = torch.cuda.CUDAGraph(), 20
+
+    def chain() -> None:
+        for i in range(links):
+            plan.run(held[i % 2], step, None, held[1 - i % 2], alpha=1.0, beta=0.0, sync=False)
+
+    with torch.cuda.graph(graph):
+        chain()
+    want = given
+    for _ in range(links):
+        want = (want.double() @ step.double()).half()
+    for again in (chain, graph.replay, chain, graph.replay):
+        held[0].copy_(given)
+        again()
+        torch.cuda.synchronize()
+        assert torch.equal(held[0], want)
+
+
 def test_mixed_arrays_are_refused() -> None:
     given = CASES[8].operands()
     with pytest.raises(op.DeviceError, match="expected B of torch, GPU 0, as A, got one of numpy"):

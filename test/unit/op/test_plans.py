@@ -198,6 +198,19 @@ def test_swizzles() -> None:
         assert ("k" in done.operation.name.split("-")[4]) == swizzle.stream_k
 
 
+def test_dependent_launch() -> None:
+    """A tile that begins while the kernel before it ends: by a field, said in its name and in that of its kernel."""
+    plan = op.Gemm(element="f16", layout="row")
+    a, b = integers(200, 64), integers(64, 72)
+    plan.tile_description = plan.tile_descriptions()[0].replace({"dependent": True})
+    done = plan.run(a, b, device="cpu")
+    assert np.array_equal(done.D, a.astype(float) @ b)
+    assert done.operation.variant().kernel.config.dependent
+    assert plan.tile_description.name.endswith("_dependent")
+    assert op.TileDescription.from_json(plan.tile_description.to_json()).dependent
+    assert "griddepcontrol.wait" in plan.ptx and "griddepcontrol.launch_dependents" in plan.ptx
+
+
 def test_the_problem_of_column_major_results() -> None:
     """A kernel is chosen for ``D^T = B^T A^T``: N rows, M columns, majors exchanged."""
     plan = op.Gemm(element="f16", layout="row", layout_C="column")
