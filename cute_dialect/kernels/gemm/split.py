@@ -21,8 +21,8 @@ from cute_dialect.kernels.gemm.parts import Item, Shared, Tiles
 
 __all__ = ["Parts"]
 
-_AT_ONCE = 4
-"""Parts whose sums are loaded before the first of them is added: more would need too many registers."""
+_AT_ONCE = 256
+"""Columns of parts whose sums are loaded before the first of them is added: more would need too many registers."""
 
 
 class Parts:
@@ -81,8 +81,9 @@ class Parts:
         width, buffers = self.piece, self.c.buffers
         kind = result.sums.element_type
         total = cute.make_rmem_tensor(vectors, kind)
-        for first in cute.range_constexpr(0, self.parts, _AT_ONCE):
-            parts = range(first, min(first + _AT_ONCE, self.parts))
+        at_once = _AT_ONCE // width
+        for first in cute.range_constexpr(0, self.parts, at_once):
+            parts = range(first, min(first + at_once, self.parts))
             found = [cute.make_rmem_tensor(vectors, kind) if part else total for part in parts]
             for part, values in zip(parts, found):  # all loads before the first sum
                 cute.copy(copy, self._partials(piece, part), values)

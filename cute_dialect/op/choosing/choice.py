@@ -167,7 +167,7 @@ class Choice(NamedTuple):
             return self.skinny.columns // self.skinny.pieces
         return SplitConfig(self.config, self.parts).piece if self.parts > 1 else self.config.part
 
-    def workspace(self, m: int, n: int) -> tuple[int, int]:
+    def workspace(self, m: int, n: int, matrices: int = 1) -> tuple[int, int]:
         """Return floats and counters that the blocks of a problem share; none unless they share K."""
         c = self.config
         m, n = (n, m) if self.swapped else (m, n)
@@ -176,7 +176,7 @@ class Choice(NamedTuple):
         if self.parts == 1:
             return 0, 0
         across, along = -(-m // (c.tile[0] * c.cluster_m)), -(-n // (c.tile[1] * c.cluster_n))
-        tiles = across * along * c.cluster
+        tiles = across * along * c.cluster * matrices
         return SplitConfig(c, self.parts).workspace(tiles), 2 * tiles
 
 

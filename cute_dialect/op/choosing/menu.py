@@ -40,7 +40,7 @@ WHOLE, TURNS, STREAM, SPLIT, FEW = range(5)
 for few rows.
 """
 
-_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 44, 66, 132)
 _FEW_COLUMNS = (32, *range(64, 257, 32))
 _CLUSTERS, _LARGER = ((1, 1), (2, 1), (1, 2)), ((2, 2), (4, 1), (1, 4), (2, 4), (4, 2), (8, 1), (1, 8))
 """Blocks along M and N: of tiles of any size, and of smaller ones."""

@@ -47,8 +47,8 @@ class ConvRunner(Runner):
     def _memory(self, stream: int, device: int, shape: Sequence[int], of_torch: bool) -> tuple[Any, Any]:
         """Return the memory for a launch: of a filter's gradient there are 64 columns for each chunk of a tap."""
         if self.config.kind == WGRAD:
-            filters, channels, taps = shape
-            shape = filters, -(-channels // 64) * 64 * taps
+            filters, channels, taps, *groups = shape
+            shape = filters, -(-channels // 64) * 64 * taps, *groups
         return super()._memory(stream, device, shape, of_torch)
 
 

@@ -330,6 +330,10 @@ ARRAYS = {
         SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 3),
         (72, 136, 456),
     ),
+    "K shared, more parts than are added at once": (
+        SplitConfig(SINGLE._replace(tile=(64, 32, 64), serpentine=False), 18),
+        (72, 72, 1160),
+    ),
     "K shared, columns": (SplitConfig(COLUMNS._replace(sms=132, serpentine=False), 4), (72, 70, 456)),
     "K shared, a cluster": (
         SplitConfig(SINGLE._replace(tile=(64, 64, 64), serpentine=False, cluster_m=2), 4),

@@ -125,6 +125,19 @@ def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
     assert (got == np.maximum(exact + c + bias, 0)).all() and launched == ["dgrad", "wgrad", "fprop"]
 
 
+def test_groups_whose_blocks_share_the_pixels() -> None:
+    """Of filters' gradients: some blocks add up the sums of a tile, with an epilogue."""
+    rng, h = np.random.default_rng(9), how(groups=2)
+    x, f = small(rng, 2, 9, 11, 96), small(rng, 128, 3, 2, 48)
+    y, c = small(rng, *forward(x, f, h).shape), small(rng, *f.shape)
+    df = gradients(x, f, y, h)[1]
+    assert op.explain(op.conv2d_weight, x, f.shape, y, padding=1, groups=2, split_k=2).config.parts == 2
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, split_k=2, **CHECKS) == df).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, c=c, beta=2.0, split_k=2, **CHECKS) == df + 2 * c).all()
+    large = op.explain(op.conv2d_weight, (32, 28, 28, 256), (256, 3, 3, 64), (32, 28, 28, 256), padding=1, groups=4)
+    assert large.config.parts > 2
+
+
 def test_what_becomes_of_the_sums_of_single_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of depthwise convolutions: bias, c and an activation in the kernel, a result beside D; not sums of channels."""
     from cute_dialect.op.conv import depthwise
