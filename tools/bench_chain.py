@@ -1,5 +1,5 @@
-"""``cute-bench chain``: products that follow each other, each on the result of the one before, with and without
-programmatic dependent launch, beside ``torch.mm``.
+"""``cute-bench chain``: products that follow each other, each on the result of the one before, with programmatic
+dependent launch, as ``op`` launches them, and without, beside ``torch.mm``.
 
 Twenty products of N x N matrices of f16 are captured in a CUDA graph and replayed; a row is the time of one product.
 First the results with dependent launch are compared with those without it, bit for bit.
@@ -21,7 +21,7 @@ from cute_dialect.op.choosing.timing import compare
 from cute_dialect.op.compiled import Runner
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench_add import BenchError
-from cute_dialect.tools.bench_gemm_random import build_all
+from cute_dialect.tools.parallel import in_processes
 
 __all__ = ["build", "kernels", "run"]
 
@@ -43,7 +43,21 @@ def kernels(size: int) -> list[Choice]:
 
 def build(folder: str, chip: str) -> list[str]:
     """Compile the kernels into ``folder/NAME``, in processes; gives what ptxas says."""
-    return build_all([c for size in SIZES for c in kernels(size)], folder, chip)
+    found = {c.name: c for size in SIZES for c in kernels(size)}
+    return in_processes(_build_one, [(c, folder, chip) for c in found.values()], list(found))
+
+
+def _build_one(job: tuple[Choice, str, str]) -> str:
+    """Compile a kernel as its configuration says, which ``op`` launches dependently whatever it says."""
+    from cute_dialect.kernels.gemm import gemm_text
+    from cute_dialect.kernels.gemm.config import SplitConfig
+    from cute_dialect.pipelines import compile as compile_cute
+
+    choice, folder, chip = job
+    text = gemm_text(SplitConfig(choice.config, choice.parts) if choice.parts > 1 else choice.config)
+    module = compile_cute(text, chip=chip, filename=f"{choice.name}.mlir", keep_stages=False)
+    module.save(os.path.join(folder, choice.name))
+    return f"{choice.name}: {module.report.strip().splitlines()[-1]}"
 
 
 def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> dict[str, object]:

@@ -78,7 +78,7 @@ def launch(
     to = C if c.direct else store_map(c.base, C, c.chunk)
     grid = (cute.ceil_div(C.shape[0], c.rows), cute.ceil_div(C.shape[1], c.columns * c.share) * c.cluster, 1)
     few_rows(tma_a, tma_b, to, mma, rings, k_tiles, addends, c).launch(
-        grid=grid, block=c.threads, cluster=(1, c.cluster, 1)
+        grid=grid, block=c.threads, cluster=(1, c.cluster, 1), pdl=c.dependent
     )  # fmt: skip
 
 
@@ -123,6 +123,9 @@ def few_rows(
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
         pipeline.pipeline_init_wait(blocks)
+    if c.dependent:
+        cute.arch.griddepcontrol_wait()
+        cute.arch.griddepcontrol_launch_dependents()
     if thread == 128 * c.consumers:
         a.begin(fetch=c.share == 1)
     if thread == 128 * c.consumers + 32:

@@ -26,7 +26,7 @@ class SkinnyConfig(NamedTuple):
     ``l2``: bytes of B that the L2 fetches at once, 64, 128 or 256; ``epilogue``: what becomes of the sums.
     ``major_a``: ``k`` or ``m``, ``major_b``: ``k`` or ``n``, the contiguous modes of A and B (of elements that are not
     of 16 bits ``k``); ``major_c``: ``n``, or ``m``, which also serves few columns, the swapped problem
-    ``C^T = B A^T``.
+    ``C^T = B A^T``.  ``dependent``: as of :class:`GemmConfig`.
     """
 
     element: str = "f16"
@@ -45,6 +45,7 @@ class SkinnyConfig(NamedTuple):
     major_a: str = "k"
     major_b: str = "k"
     major_c: str = "n"
+    dependent: bool = False
 
     @property
     def depth(self) -> int:

@@ -86,8 +86,6 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     _check_instruction(instruction, asked)
     m, _, _ = instruction.instruction_shape
     make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
-    if td.dependent and (make is not _hopper or td.kernel_schedule == "few_rows"):
-        raise UnsupportedError(f"Gemm: expected a kernel of wgmma without few_rows for dependent launch, got {td.name}")
     return make(td, instruction, asked, swizzle)
 
 
@@ -167,7 +165,6 @@ def _hopper(td: TileDescription, i: MathInstruction, asked: Asked, swizzle: Swiz
         serpentine=td.parts == 1 and asked.sums not in OF_BLOCKS, accumulator="" if sums == sums_of(element) else sums,
         saturate=i.math_operation == MathOperation.multiply_add_saturate, promote=asked.sums != "",
         scaled=asked.sums in OF_BLOCKS, scales=asked.scales, scaled_columns=asked.sums == "columns",
-        dependent=td.dependent,
     )  # fmt: skip
     config = _with_swizzle(config, swizzle)
     if td.cluster_shape[2] != 1:
@@ -255,7 +252,7 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
         (c.cluster_m, c.cluster_n, 1) if s is None else (s.cluster, 1, 1),
         "few_rows" if s is not None else c.schedule,
         scheduler if s is None else None, "deferred" if c.deferred else "immediate",
-        choice.parts if s is None else s.parts, transposed, c.dependent, choice,
+        choice.parts if s is None else s.parts, transposed, choice,
     )  # fmt: skip
 
 

@@ -179,8 +179,7 @@ class TileDescription:
     along M, N and K, none for the usual one; ``cluster_shape``: blocks that share operands; ``kernel_schedule``:
     ``cooperative`` or ``pingpong`` (or ``few_rows``); ``tile_scheduler``: ``persistent``, ``stream_k`` or ``split_k``,
     with ``parts`` blocks for the K of a tile; ``epilogue_schedule``: ``deferred``, a tile is stored while the next one
-    is multiplied, or ``immediate``; ``transposed``: the tile is one of ``D^T = B^T A^T``; ``dependent``: the kernel
-    begins while the one before it in its stream ends, and waits for it before it reads (programmatic dependent launch).
+    is multiplied, or ``immediate``; ``transposed``: the tile is one of ``D^T = B^T A^T``.
     """
 
     threadblock_shape: Sequence[int]
@@ -193,7 +192,6 @@ class TileDescription:
     epilogue_schedule: str | None = None
     parts: int = 1
     transposed: bool = False
-    dependent: bool = False
     kernel: Choice | None = field(default=None, repr=False)
     """The kernel that it was made of, which says more (buffers, order of tiles); gone where a field is changed."""
 
@@ -226,8 +224,7 @@ class TileDescription:
         """Say it in a word: ``128x256x64_4_2x1x1``."""
         text = "x".join(map(str, self.threadblock_shape)) + f"_{self.stages}_" + "x".join(map(str, self.cluster_shape))
         more = (self.kernel_schedule, self.tile_scheduler, self.epilogue_schedule)
-        text += "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)
-        return text + "_dependent" * self.dependent
+        return text + "".join(f"_{x}" for x in more if x) + f"_{self.parts}" * (self.parts > 1)
 
     def to_json(self) -> dict[str, object]:
         """Return it as data."""

@@ -220,11 +220,6 @@ def by_rows(columns: int, **tile: Any) -> Do:
 TILES: list[Case] = [
     (
         op.UnsupportedError,
-        "Gemm: expected a kernel of wgmma without few_rows for dependent launch, got 128x128x8_1_1x1x1_dependent",
-        lambda: described(op.TileDescription([128, 128, 8], 1, None, SIMT, dependent=True), "f32"),
-    ),
-    (
-        op.UnsupportedError,
         (
             "Gemm: expected a kernel_schedule without few_rows for sums that saturate, got "
             "128x64x64_9_1x1x1_few_rows_immediate"
