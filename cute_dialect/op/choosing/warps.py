@@ -29,40 +29,45 @@ class WarpCosts(NamedTuple):
     """Numbers of an H200; microseconds, those of a step of a tile of 64 x 64 on one multiprocessor.
 
     ``launch``: until the first load is asked for, and after the last store; ``latency``: of a load, while others are on
-    their way; ``step``: more of each step, of barriers; ``tf32``, ``f64``, ``f32`` (by FMAs), ``integers``, ``floats``
-    (of 8 bits): of a step's products, ``f32_large``: in tiles of 128 x 128, of which ``f32_alone``: factor where a
-    multiprocessor has only one; ``bytes``: more of 8-bit elements, for each factor that does not lie along K and comes
-    to registers a byte at a time; ``single``: more where lines do not begin at multiples of 4 bytes, so that single
-    bytes are loaded; ``meet``: of blocks that share K, and ``added``: bytes a microsecond that the last one of them
-    reads; ``stored``: bytes a microsecond that a multiprocessor stores.  ``transpose``, ``pad``: a launch that copies
-    factors, to another major, or only to lines of whole 16 bytes; ``transposed``, ``padded``: bytes of them a
-    microsecond.
+    their way; ``sm_bytes``: that a multiprocessor reads through the L2 a microsecond; ``step``: more of each step, of
+    barriers; ``tf32``, ``f64``, ``f32`` (by FMAs), ``integers``, ``floats`` (of 8 bits): of a step's products,
+    ``f32_large``: in tiles of 128 x 128, ``f32_alone``: factor where a multiprocessor has only one tile of f32;
+    ``bytes``: more of 8-bit elements, for each factor that does not lie along K and comes to registers a byte at a
+    time; ``single``: more where lines do not begin at multiples of 4 bytes, so that single bytes are loaded; ``meet``:
+    of blocks that share K, and ``added``: bytes a microsecond that the last one of them reads; ``stored``: bytes a
+    microsecond that a multiprocessor stores.  ``transpose``: a launch that copies a factor to another major, ``pad``:
+    one that copies factors to lines of whole 16 bytes; ``transposed``, ``padded``: bytes of them a microsecond;
+    ``host``: what the host does more of a call that copies (200 us), as far as it is to count.
     """
 
-    launch: float = 4.0
-    latency: float = 1.15
-    step: float = 0.04
-    tf32: float = 0.15
+    launch: float = 4.9
+    latency: float = 0.5
+    sm_bytes: float = 5.9e4
+    step: float = 0.14
+    tf32: float = 0.216
     f64: float = 0.37
-    f32: float = 0.78
+    f32: float = 0.97
     f32_large: float = 0.71
-    f32_alone: float = 1.25
+    f32_alone: float = 1.6
     integers: float = 0.15
-    floats: float = 0.6
-    bytes: float = 0.35
-    single: float = 0.9
-    meet: float = 1.5
-    added: float = 1.1e5
-    stored: float = 3.0e4
+    floats: float = 0.23
+    bytes: float = 0.24
+    single: float = 1.05
+    meet: float = 3.05
+    added: float = 1.06e5
+    stored: float = 5.5e4
     transpose: float = 5.3
     transposed: float = 0.9e6
-    pad: float = 3.0
+    pad: float = 4.0
     padded: float = 2.0e6
+    host: float = 4.0
 
 
 WARP_COSTS = WarpCosts()
-"""Of an H200, from 50 problems of ``cute-bench gemm --random 300 --seed 23`` whose A and B lie along M and N, and from
-those of ``cute-bench op --groups types`` (2026-11-27)."""
+"""Of an H200 (2026-11-27): fitted to 113 cuts of 13 small problems of ``cute-bench gemm --random 300 --seed 23`` whose
+A and B lie along M and N, to 11 % (root mean square); copies from 50 problems of it, f32 and ``single`` from those of
+``cute-bench op --groups types``.
+"""
 
 TILES = (((128, 128), (4, 2)), ((64, 128), (2, 2)), ((64, 64), (2, 2)))
 """Tiles, and the warps of each."""
@@ -105,9 +110,11 @@ def cut_for(p: Problem, costs: Costs = COSTS, *, share: bool = True, single: boo
 
 
 def _with_stages(cut: Cut, p: Problem, sms: int) -> Cut:
-    """Return it with as many stages as its blocks, alone on a multiprocessor or two of them, have room for."""
-    room = _SHARED // cut.stage(p)
-    return cut._replace(stages=min(8, room) if cut.blocks(p) <= sms else max(3, min(4, room // 2)))
+    """Return it with as many stages as its blocks, alone on a multiprocessor or two of them, have room for; no more
+    than hold all of K.
+    """
+    room, all_ = _SHARED // cut.stage(p), -(-_steps(p) // cut.parts) + 1
+    return cut._replace(stages=max(2, min(all_, 8 if cut.blocks(p) <= sms else 4, room // (1 + (cut.blocks(p) > sms)))))
 
 
 def _steps(p: Problem) -> int:
@@ -131,10 +138,11 @@ def predict_cut(cut: Cut, p: Problem, costs: Costs = COSTS, *, single: bool = Fa
     threads = 32 * cut.warps[0] * cut.warps[1]
     room = min(_SHARED // (cut.stages * cut.stage(p)), 65536 // (area * sums // 4 + 64 * threads))
     waves = -(-of_all // max(1, room))
-    products = x.step + _products(p, single) * area / 4096
-    bytes_ = sum(cut.tile) * 128
-    through = bytes_ / min(costs.sm_bytes, costs.l2_bytes * costs.sms / min(blocks, costs.sms)) / (1e3 * costs.ghz)
+    alone = x.f32_alone if p.element == "f32" and not p.sums and of_all == 1 else 1.0
+    products = (x.step + _products(p, single) * area / 4096) * alone
+    through = sum(cut.tile) * 128 / x.sm_bytes
     body = max(of_all * steps * max(products, through), waves * steps * x.latency / (cut.stages - 1))
+    body += (waves - 1) * x.latency  # of the first loads of each
     added = of_all + -(-of_all // cut.parts) * cut.parts  # each writes its sums, the last ones read those of all
     meet = x.meet + added * area * sums / x.added if cut.parts > 1 else 0.0
     store = of_all / cut.parts * area * BITS[p.output] / 8 / x.stored
@@ -176,5 +184,5 @@ def copies(sizes: list[int], *, transposed: bool) -> float:
     if not sizes:
         return 0.0
     if transposed:
-        return sum(x.transpose + size / x.transposed for size in sizes)
-    return x.pad + sum(sizes) / x.padded
+        return x.host + sum(x.transpose + size / x.transposed for size in sizes)
+    return x.host + x.pad + sum(sizes) / x.padded

@@ -69,9 +69,8 @@ def test_predictions_follow_what_there_is_to_do() -> None:
     for more in (p._replace(k=4096), p._replace(m=8192), p._replace(matrices=64), p._replace(major_a="m", k=2048)):
         assert predict_cut(cut, more) > least
     assert predict_cut(cut, p._replace(k=4096), single=True) > predict_cut(cut, p._replace(k=4096))
-    assert predict_cut(cut._replace(stages=8), p._replace(k=4096, element="i8", output="i32")) < predict_cut(
-        cut, p._replace(k=4096, element="i8", output="i32")
-    )
+    integers = p._replace(k=4096, element="i8", output="i32")
+    assert predict_cut(cut._replace(stages=8), integers) < predict_cut(cut._replace(stages=2), integers)
     assert copies([1000, 2000], transposed=True) > copies([3000], transposed=True) > copies([3000], transposed=False)
 
 
@@ -83,9 +82,11 @@ def test_small_products_are_not_copied(dtype: str) -> None:
 
 
 def test_bytes_that_come_one_by_one_are_copied_sooner() -> None:
-    """Of 8-bit floats across K fragments are single bytes: wgmma after a copy takes less even for little K."""
-    assert way(960, 3776, 80, "f8E4M3FN").copied == ("a",)
-    assert way(64, 64, 64, "f8E4M3FN").copied == ()
+    """Of 8-bit floats across K fragments are single bytes: a copy is worth it for less work than of tf32."""
+    sizes = 1024, 8192, 256
+    assert way(*sizes, "f8E4M3FN").copied == ("a",) and way(64, 64, 64, "f8E4M3FN").copied == ()
+    p = Problem(*sizes, "f8E4M3FN", "bf16", "m", "n")
+    assert predict_cut(cut_for(p), p) > predict_cut(cut_for(p), p._replace(major_a="k", major_b="k"))
 
 
 def test_lines_that_tma_cannot_read() -> None:
