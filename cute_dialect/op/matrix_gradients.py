@@ -13,7 +13,7 @@ import torch
 
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
-from cute_dialect.op.operators import slope_of, summed
+from cute_dialect.op.operators import by_column, keeping_function, kept_type, summed
 
 __all__ = ["learned"]
 
@@ -46,33 +46,44 @@ class _Products(torch.autograd.Function):
         from cute_dialect.op.matrix_lists import mm_array
 
         a, b, c, bias = of.split(tensors)
-        more = {"alpha": of.alpha, "beta": of.beta, "bias": bias, "activation": of.activation}
-        found = mm_array(a, b, Cs=c, **more, **of.how)
         ctx.of = of
-        ctx.save_for_backward(*tensors, *(found if of.activation == "relu" else ()))
-        return tuple(found)
+        if of.activation in ("", "relu"):
+            more = {"alpha": of.alpha, "beta": of.beta, "bias": bias, "activation": of.activation}
+            found = mm_array(a, b, Cs=c, **more, **of.how)
+            ctx.save_for_backward(*tensors, *(found if of.activation == "relu" else ()))
+            return tuple(found)
+        # What the activation is of is kept.
+        args: dict[str, Any] = {"alpha": of.alpha}
+        args |= {} if c is None else {"C": torch.stack(c), "beta": of.beta}
+        args |= {} if bias is None else {"bias": bias}
+        kind = kept_type(a[0], of.how.get("dtype"))
+        shape = (len(a), a[0].shape[0], b[0].shape[1])
+        args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a[0].device)}
+        results = mm_array(
+            a, b, epilogue=keeping_function(of.activation, c is not None, bias is not None), args=args, **of.how
+        )
+        ctx.save_for_backward(*tensors, results["sums"])
+        return tuple(results["D"])
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Compute what each operand gets: by a launch for all A, one for all B, one for an activation."""
+        """Compute what each operand gets: by a launch for all A, one for all B, one or two for an activation."""
         from cute_dialect.op.matrix_lists import mm_array
 
         of: _Call = ctx.of
         if torch.is_grad_enabled():  # create_graph=True
             raise UnsupportedError("mm_array: there is no second derivative of lists of matrices: bmm has them")
         saved, n = list(ctx.saved_tensors), of.products
-        results = saved[-n:] if of.activation == "relu" else []
-        a, b, c, bias = of.split(saved[: len(saved) - len(results)])
+        kept = saved[-n:] if of.activation == "relu" else saved[-1:] if of.activation else []
+        a, b, c, bias = of.split(saved[: len(saved) - len(kept)])
         how = {name: x for name, x in of.how.items() if name != "dtype"}
-        g = [x.contiguous() for x in grads]
-        if results:
-            g = [torch.where(y > 0, x, 0) for x, y in zip(g, results)]
+        g, columns = [x.contiguous() for x in grads], None
+        if of.activation == "relu":
+            g = [torch.where(y > 0, x, 0) for x, y in zip(g, kept)]
         elif of.activation:
-            args: dict[str, Any] = {"grad": torch.stack(g), "alpha": of.alpha}
-            args |= {} if c is None else {"C": torch.stack(c), "beta": of.beta}
-            args |= {} if bias is None else {"bias": bias}
-            graph = slope_of(of.activation, c is not None, bias is not None)
-            g = mm_array(a, b, epilogue=graph, args=args, dtype=g[0].dtype, **how)
+            device = str(how.get("device", ""))
+            together, columns = torch.ops.cute.bmm_slope(torch.stack(g), kept[0], of.activation, device)
+            g = list(together)
         needs = ctx.needs_input_grad[1:]
         factors = [x.to(a[0].dtype) for x in g]
         of_a: list[Any] = [None] * n
@@ -84,7 +95,8 @@ class _Products(torch.autograd.Function):
         of_c: list[Any] = [] if c is None else [x.to(t.dtype) * of.beta for x, t in zip(g, c)]
         of_bias: list[Any] = []
         if bias is not None:
-            of_bias = [summed(torch.stack(g), bias.shape, bias.dtype) if needs[-1] else None]
+            whole = columns if columns is not None and by_column(bias.shape) else torch.stack(g)
+            of_bias = [summed(whole, bias.shape, bias.dtype) if needs[-1] else None]
         return (None, *of_a, *of_b, *of_c, *of_bias)
 
 

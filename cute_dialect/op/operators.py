@@ -30,7 +30,7 @@ from cute_dialect.op.operands import check_addends
 from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["by_operator", "factor_gradients", "slope_of", "summed"]
+__all__ = ["by_column", "by_operator", "factor_gradients", "keeping_function", "kept_type", "summed"]
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -143,7 +143,7 @@ def _define_activations(call: str) -> None:
         check_addends(call, views, shape, {"alpha": alpha, "beta": beta})
         args = {"alpha": alpha} | ({"C": c, "beta": beta} if c is not None else {})
         args |= {} if bias is None else {"bias": bias}
-        kind = _kept_type(a, dtype)
+        kind = kept_type(a, dtype)
         args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a.device)}
         epilogue = _keeping(activation, shape, *[None if t is None else _like(t) for t in (c, bias)])
         found = function(a, b, epilogue=epilogue, args=args, dtype=dtype, **_given(how))
@@ -154,7 +154,7 @@ def _define_activations(call: str) -> None:
     ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         dtype = dtype or getattr(torch, torch_name(result_of(element_name(a.dtype))))
         made = a.new_empty(_shape(call, a, b), dtype=dtype)
-        return made, torch.empty_like(made, dtype=_kept_type(a, dtype))
+        return made, torch.empty_like(made, dtype=kept_type(a, dtype))
 
     schema = f"(Tensor a, Tensor b, {_MORE}) -> (Tensor, Tensor)"
     made = torch.library.custom_op(f"cute::{call}_kept", compute, mutates_args=(), schema=schema)
@@ -184,7 +184,7 @@ def _define_activations(call: str) -> None:
     slopes.register_vmap(slopes_mapped)
 
 
-def _kept_type(a: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
+def kept_type(a: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
     """Return the type of what an activation is of: None for that of the result, that of the factors for 8 bits."""
     return a.dtype if dtype is not None and dtype.itemsize == 1 else None
 
@@ -204,23 +204,31 @@ def _like(t: torch.Tensor) -> _Like:
 def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Like | None) -> Any:
     """Return the epilogue of a product with an activation that also gives what this is of."""
     from cute_dialect.op.epilogue import FakeTensor, trace
+
+    examples: dict[str, Any] = {"accum": FakeTensor("f32", sums), "alpha": 0.5}
+    examples |= {} if c is None else {"C": FakeTensor(*c), "beta": 0.5}
+    examples |= {} if bias is None else {"bias": FakeTensor(*bias)}
+    function = keeping_function(activation, c is not None, bias is not None)
+    return trace(function, examples, runtime=("alpha", "beta"))
+
+
+@cache
+def keeping_function(activation: str, c: bool, bias: bool) -> Any:
+    """Return the function of the sums that gives an activation and what this is of; always the same one."""
     from cute_dialect.op.epilogue.functions import activated
 
     function: Any = activated(activation)
 
     def kept(accum: Any, **given: Any) -> Any:
         x = given["alpha"] * accum
-        x = x + given["beta"] * given["C"] if "C" in given else x
-        x = x + given["bias"] if "bias" in given else x
+        x = x + given["beta"] * given["C"] if c else x
+        x = x + given["bias"] if bias else x
         return {"D": function(x), "sums": x}
 
-    examples: dict[str, Any] = {"accum": FakeTensor("f32", sums), "alpha": 0.5}
-    examples |= {} if c is None else {"C": FakeTensor(*c), "beta": 0.5}
-    examples |= {} if bias is None else {"bias": FakeTensor(*bias)}
-    names = [Parameter(n, Parameter.KEYWORD_ONLY) for n in examples]
-    kept.__signature__ = Signature(names)  # type: ignore[attr-defined]
+    names = ["accum", "alpha", *(("C", "beta") if c else ()), *(("bias",) if bias else ())]
+    kept.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
     kept.__name__ = activation
-    return trace(kept, examples, runtime=("alpha", "beta"))
+    return kept
 
 
 @lru_cache(maxsize=256)
@@ -240,28 +248,6 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
 
     traced = trace(slope, {n: FakeTensor("f32", shape) for n in ("accum", "grad", "sums")})
     return SlopeCall(reading(traced, ("D", "columns")), shape, {"D": element})
-
-
-@cache
-def slope_of(activation: str, c: bool, bias: bool) -> Any:
-    """Return the epilogue that multiplies by the derivative of an activation; always the same one."""
-    from cute_dialect.op.epilogue.functions import activated
-
-    derivative: Any = activated(activation, derivative=True)
-
-    def of_both(accum: Any, grad: Any, alpha: Any, C: Any, beta: Any, bias: Any) -> Any:
-        return derivative(alpha * accum + beta * C + bias) * grad
-
-    def of_source(accum: Any, grad: Any, alpha: Any, C: Any, beta: Any) -> Any:
-        return derivative(alpha * accum + beta * C) * grad
-
-    def of_bias(accum: Any, grad: Any, alpha: Any, bias: Any) -> Any:
-        return derivative(alpha * accum + bias) * grad
-
-    def of_sums(accum: Any, grad: Any, alpha: Any) -> Any:
-        return derivative(alpha * accum) * grad
-
-    return {(True, True): of_both, (True, False): of_source, (False, True): of_bias, (False, False): of_sums}[c, bias]
 
 
 # ---------------------------------------------------------------------------------------------------------- gradients
@@ -311,7 +297,7 @@ def _backward_of(call: str) -> Any:
         of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
         of_c, of_bias = (
             None if kind is None or not ctx.needs_input_grad[2 + i] else
-            summed(grad if columns is None or not _by_column(kind[0]) else columns, *kind)
+            summed(grad if columns is None or not by_column(kind[0]) else columns, *kind)
             for i, kind in enumerate(ctx.added)
         )  # fmt: skip
         return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
@@ -319,7 +305,7 @@ def _backward_of(call: str) -> Any:
     return backward
 
 
-def _by_column(shape: torch.Size) -> bool:
+def by_column(shape: torch.Size) -> bool:
     """Tell whether what expands to the result has a value a column."""
     return len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)
 

@@ -1,8 +1,8 @@
 """Operators of torch, ``torch.ops.cute.conv``, ``conv_input`` and ``conv_weight``, of any rank: what ``torch.compile``,
 ``torch.export`` and autograd see of convolutions.  Importing this module registers them.
 
-Each one's gradients are the others.  The derivative of an activation is one more convolution, whose epilogue multiplies
-by it: the sums are not kept.
+Each one's gradients are the others.  ``conv_kept`` also gives what an activation is of, which ``conv_slope``, its
+derivative, needs: as of products (:mod:`cute_dialect.op.operators`).
 """
 
 # torch is not there where the types are checked.
@@ -25,7 +25,7 @@ from cute_dialect.op.conv.order import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras
-from cute_dialect.op.operators import slope_of, summed
+from cute_dialect.op.operators import keeping_function, kept_type, summed
 
 __all__ = ["by_operator"]
 
@@ -71,7 +71,12 @@ def by_operator(
         if kind == FPROP:
             more = {"alpha": extras.alpha, "beta": extras.beta, "activation": extras.activation}
             bias = None if extras.bias is None else extras.bias.reshape(-1)
-            found = torch.ops.cute.conv(image, other, bias, torchs(extras.c), *window, **more, **how)
+            operands = image, other, bias, torchs(extras.c)
+            learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in operands])
+            if learning and extras.activation not in ("", "relu"):
+                found = torch.ops.cute.conv_kept(*operands, *window, **more, **how)[0]
+            else:
+                found = torch.ops.cute.conv(*operands, *window, **more, **how)
         elif extras.c is not None or extras.alpha != 1.0:
             raise UnsupportedError(
                 f"{name}: expected no c and no alpha where gradients are wanted, or in torch.compile"
@@ -131,14 +136,38 @@ def _weight(x: torch.Tensor, size: Any, grad: torch.Tensor, *how: Any, **more: A
     return _call(WGRAD, {"x": x, "grad_y": grad}, tuple(size), Extras(), how, more)
 
 
-def _slope(
-    grad: torch.Tensor, x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, *how: Any, alpha: float = 1.0,
-    beta: float = 1.0, activation: str = "", **more: Any,
-) -> torch.Tensor:  # fmt: skip
-    args = {"grad": grad, "alpha": alpha} | ({"C": c.expand(grad.shape), "beta": beta} if c is not None else {})
+def _kept(
+    x: torch.Tensor, f: torch.Tensor, bias: Any, c: Any, stride: Any, before: Any, after: Any, dilation: Any, *,
+    alpha: float = 1.0, beta: float = 1.0, activation: str = "", **more: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    how = stride, before, after, dilation
+    shape = _forward_shape(x.to("meta"), f.to("meta"), None, None, *how).shape
+    args = {"alpha": alpha} | ({"C": c.expand(shape), "beta": beta} if c is not None else {})
     args |= {} if bias is None else {"bias": bias}
-    more |= {"epilogue": slope_of(activation, c is not None, bias is not None), "args": args, "dtype": grad.dtype}
-    return _call(FPROP, {"x": x, "f": f}, None, Extras(), how, more)
+    kind = kept_type(x, more.get("dtype"))
+    args |= {} if kind is None else {"sums": _made(x, shape, kind)}
+    epilogue = keeping_function(activation, c is not None, bias is not None)
+    found = _call(FPROP, {"x": x, "f": f}, None, Extras(), how, {**more, "epilogue": epilogue, "args": args})
+    return found["D"], found["sums"]
+
+
+def _kept_shape(x: torch.Tensor, *given: Any, dtype: Any = None, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    made = _forward_shape(x, *given, dtype=dtype, **more)
+    return made, _made(x, made.shape, kept_type(x, dtype) or made.dtype)
+
+
+def _slope(
+    grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    rank = grad.dim()
+    matrices = [t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums)]
+    found, columns = torch.ops.cute.mm_slope(*matrices, activation, device)
+    n, c, *extents = grad.shape
+    return found.view(n, *extents, c).permute(0, rank - 1, *range(1, rank - 1)), columns.view(c)
+
+
+def _slope_shape(grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return _made(grad, grad.shape, grad.dtype), grad.new_empty(grad.shape[1:2], dtype=torch.float32)
 
 
 def _register() -> None:
@@ -149,13 +178,15 @@ def _register() -> None:
         "conv": f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> Tensor",
         "conv_input": f"(SymInt[] size, Tensor f, Tensor grad, {how}) -> Tensor",
         "conv_weight": f"(Tensor x, SymInt[] size, Tensor grad, {how}) -> Tensor",
-        "conv_slope": f"(Tensor grad, Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> Tensor",
+        "conv_kept": f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> (Tensor, Tensor)",
+        "conv_slope": "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)",
     }
     functions: dict[str, tuple[Any, Any]] = {
         "conv": (_forward, _forward_shape),
         "conv_input": (_input, lambda size, f, grad, *_, dtype=None, **__: _made(grad, size, dtype)),
         "conv_weight": (_weight, lambda x, size, grad, *_, dtype=None, **__: _made(x, size, dtype)),
-        "conv_slope": (_slope, lambda grad, x, f, *_, **__: _made(grad, grad.shape, grad.dtype)),
+        "conv_kept": (_kept, _kept_shape),
+        "conv_slope": (_slope, _slope_shape),
     }
     for name, (compute, shaped) in functions.items():
         made: Any = torch.library.custom_op(f"cute::{name}", compute, mutates_args=(), schema=schemas[name])
@@ -169,23 +200,36 @@ def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
     ctx.window, ctx.more = window, {n: more[n] for n in ("groups", "flip", "device", "math")}
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: torch.Tensor) -> None:
+def _keep(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Mapping[str, Any], output: Any) -> None:
     x, f, bias, c, *window = inputs
     _how(ctx, tuple(window), keyword_only_inputs)
     ctx.sums = {n: keyword_only_inputs[n] for n in ("alpha", "beta", "activation")}
     ctx.added = [None if t is None else (t.shape, t.dtype) for t in (bias, c)]
-    relu, activation = ctx.sums["activation"] == "relu", ctx.sums["activation"]
-    sums = activation not in ("", "relu")  # the derivative is of the sums
-    ctx.save_for_backward(x, f, *((bias, c) if sums else (None, None)), output if relu else None)
+    ctx.set_materialize_grads(False)
+    if isinstance(output, tuple):  # what the activation is of
+        ctx.save_for_backward(x, f, None, None, output[1])
+        return
+    activation = ctx.sums["activation"]
+    again = activation not in ("", "relu")
+    ctx.save_for_backward(x, f, *((bias, c) if again else (None, None)), output if activation == "relu" else None)
 
 
-def _backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
-    x, f, bias, c, result = ctx.saved_tensors
-    alpha, activation = ctx.sums["alpha"], ctx.sums["activation"]
-    if activation == "relu":
-        grad = torch.where(result > 0, grad, 0)
+def _backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[Any, ...]:
+    x, f, bias, c, kept = ctx.saved_tensors
+    alpha, activation, columns = ctx.sums["alpha"], ctx.sums["activation"], None
+    if grad is None:
+        if of_sums is None:
+            return (None,) * 8
+    elif activation == "relu":
+        grad = torch.where(kept > 0, grad, 0)
     elif activation:
-        grad = torch.ops.cute.conv_slope(grad, x, f, bias, c, *ctx.window, **ctx.sums, **ctx.more)
+        if kept is None:
+            sums = {**ctx.sums, "activation": "", "dtype": grad.dtype}
+            kept = torch.ops.cute.conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
+        grad, columns = torch.ops.cute.conv_slope(grad, kept, activation, ctx.more["device"])
+    if of_sums is not None:  # of what the activation is of, by itself
+        grad, columns = of_sums if grad is None else grad + of_sums, None
+    assert grad is not None
     scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
     of_x = of_f = of_bias = of_c = None
     if ctx.needs_input_grad[0]:
@@ -194,7 +238,8 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         of_f = torch.ops.cute.conv_weight(x, list(f.shape), scaled, *ctx.window, dtype=f.dtype, **ctx.more)
     if ctx.added[0] is not None and ctx.needs_input_grad[2]:
         shape, dtype = ctx.added[0]
-        of_bias = grad.sum((0, *range(2, grad.dim())), dtype=torch.float32).reshape(shape).to(dtype)
+        columns = grad.sum((0, *range(2, grad.dim())), dtype=torch.float32) if columns is None else columns
+        of_bias = columns.reshape(shape).to(dtype)
     if ctx.added[1] is not None and ctx.needs_input_grad[3]:
         of_c = summed(grad if ctx.sums["beta"] == 1.0 else grad * ctx.sums["beta"], *ctx.added[1])
     return (of_x, of_f, of_bias, of_c, *(None,) * 4)
@@ -240,6 +285,7 @@ _GRADIENTS: dict[str, tuple[Any, Any]] = {
     "conv": (_keep, _backward),
     "conv_input": (_keep_input, _backward_input),
     "conv_weight": (_keep_weight, _backward_weight),
-    "conv_slope": (lambda ctx, inputs, keyword_only_inputs, output: None, _no_second),
+    "conv_kept": (_keep, _backward),
+    "conv_slope": (None, _no_second),
 }
 _register()

@@ -41,6 +41,40 @@ def test_gradients(activation: str) -> None:
         assert torch.allclose(got.double(), t, rtol=0, atol=0 if activation == "relu" else 8e-3)
 
 
+def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where something learns, a step has three convolutions; of the operator itself four."""
+    from cute_dialect.op.conv import operators
+
+    seen: list[str] = []
+    convolution = operators.convolution
+
+    def counted(name: str, *given: Any) -> Any:
+        seen.append(name)
+        return convolution(name, *given)
+
+    monkeypatch.setattr(operators, "convolution", counted)
+    x, f, b, c = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3), tensor(8, dtype=torch.float32), tensor(1, 8, 1, 1)
+    how = {"alpha": 0.25, "beta": 0.5, "activation": "gelu", "device": "cpu"}
+    window = [1, 1], [1, 1], [1, 1], [1, 1]
+    exact = [t.detach().double().requires_grad_() for t in (x, f, b, c)]
+    want = 0.25 * torch.nn.functional.conv2d(*exact[:2], padding=1) + 0.5 * exact[3] + exact[2][:, None, None]
+    want = torch.nn.functional.gelu(want)
+    grad = tensor(*want.shape).detach()
+    wanted = torch.autograd.grad(want, exact, grad.double())
+    for operator, count in ((torch.ops.cute.conv_kept, 3), (torch.ops.cute.conv, 4)):
+        seen.clear()
+        y = operator(x, f, b, c, *window, **how)
+        y = y[0] if isinstance(y, tuple) else y
+        for got, t in zip(torch.autograd.grad(y, (x, f, b, c), grad), wanted):
+            assert float((got.double() - t).abs().max()) <= 4e-3 * float(t.abs().max())
+        assert len(seen) == count
+    seen.clear()
+    op.conv2d(x, f, b, padding=1, activation="silu", device="cpu").sum().backward()
+    assert len(seen) == 3
+    tests = ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic", "test_autograd_registration"]
+    torch.library.opcheck(torch.ops.cute.conv_kept.default, (x, f, b, None, *window), how, test_utils=tests)
+
+
 def test_a_compiled_layer() -> None:
     """All of it is one graph; the result has the memory format that was said."""
     layer = op.nn.Conv2d(16, 8, 3, padding=1, activation="relu", dtype=torch.float16, run_on="cpu")
