@@ -14,6 +14,7 @@ from cute_dialect.op import compiled, matrix_lists, product
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.epilogue import pairs, relu, silu
 from cute_dialect.op.plans import operation
+from cute_dialect.op.rows import call as row_calls
 
 f16, bf16, f32, f64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 Result = tuple[list[torch.Tensor], list[torch.Tensor]]
@@ -113,6 +114,19 @@ def gated(device: str, run_on: str | None) -> Result:
     )  # fmt: skip
 
 
+def kept(device: str, run_on: str | None) -> Result:
+    """Several tiles, of which a value is kept; sums of rows and of columns."""
+
+    def f(accum: Any, bias: Any, scale: Any) -> Any:
+        return relu(accum + bias) * scale
+
+    shapes = (300, 40), (40, 136), (136,), (300, 1)
+    return both(
+        lambda a, b, v, s: op.mm(a, b, epilogue=f, args={"bias": v, "scale": s}, device=run_on),
+        lambda a, b, v, s: f(a @ b, v, s), *(integers(*s, device=device) for s in shapes),
+    )  # fmt: skip
+
+
 def mapped(place: str, device: str | None) -> Result:
     """Products of ``torch.vmap``, with gradients; called between plain ones, which are known."""
     a, b = integers(2, 64, 72, device=place), integers(72, 96, device=place)
@@ -149,7 +163,7 @@ def listed(place: str, device: str | None) -> Result:
 
 CALLS: dict[str, Callable[[str, str | None], Result]] = {
     "layer": layer, "added": added, "batch": batch, "plain": plain, "doubles": doubles, "module": module,
-    "products": products, "visited": visited, "gated": gated, "mapped": mapped, "listed": listed,
+    "products": products, "visited": visited, "gated": gated, "kept": kept, "mapped": mapped, "listed": listed,
 }  # fmt: skip
 
 
@@ -169,11 +183,16 @@ def texts() -> Iterator[tuple[str, str]]:
         found[config.name] = lambda: combine_parts_text(config)
         return lambda *_, **__: None
 
+    def row_kernel(kernel: Any, **_: Any) -> Any:
+        found[kernel.name] = kernel.text
+        return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
+
     def planned(variant: Any, **_: Any) -> Any:
         found[variant.name] = variant.text
         return SimpleNamespace(kernel=lambda name: lambda *_, **__: None)
 
-    before = ways.runner, ways.any_rows, product.combiner, operation.compiled
+    before = ways.runner, ways.any_rows, product.combiner, operation.compiled, row_calls.library
+    row_calls.library = row_kernel
     ways.runner, ways.any_rows, product.combiner = runner, any_rows, combiner  # type: ignore[assignment]
     operation.compiled = planned
     matrix_lists._made.cache_clear()  # plans, which keep what launches
@@ -181,7 +200,7 @@ def texts() -> Iterator[tuple[str, str]]:
         for call in CALLS.values():
             call("cpu", "cpu")
     finally:
-        ways.runner, ways.any_rows, product.combiner, operation.compiled = before
+        ways.runner, ways.any_rows, product.combiner, operation.compiled, row_calls.library = before
         matrix_lists._made.cache_clear()
     for name, text in found.items():
         yield name, text()
