@@ -51,7 +51,10 @@ def test_exact(kernels: Any, config: ExactConfig) -> None:
         bias = torch.randn(n, device="cuda")
         fused = config.epilogue.active
         given = [x.permute(1, 2, 0) if config.batch else x[0] for x in (a, b, c)]
-        launch(*given, *((bias, 0.5) if fused else ()))
+        size, counters = config.workspace(m, n, matrices)
+        memory = [torch.empty(size, device="cuda"), torch.zeros(counters, device="cuda", dtype=torch.int32)]
+        launch(*given, *(memory if size else ()), *((bias, 0.5) if fused else ()))
+        assert not bool(memory[1].any())
         exact, bound = a.double() @ b.double().mT, a.double().abs() @ b.double().mT.abs()
         if fused:
             exact, bound = (exact / 2 + bias.double()).clamp(min=0), bound + bias.abs()

@@ -15,6 +15,8 @@ from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 
 EXACT = [ExactConfig(a, b) for a in "km" for b in "nk"]
 EXACT += [ExactConfig(batch=True), ExactConfig(epilogue=Epilogue(alpha="arg", bias="n", activation="relu"))]
+EXACT += [ExactConfig(small=True, parts=3), ExactConfig("m", "k", batch=True, small=True, parts=2)]
+EXACT += [ExactConfig("m", small=True)]
 WARP = [
     WarpConfig(element, output, (a, b))
     for element, output in (("f64", "f64"), ("tf32", "f32"), ("i8", "i32"), ("i8_ui8", "i32"), ("f8E4M3FN", "bf16"))
@@ -23,6 +25,7 @@ WARP = [
 WARP += [WarpConfig(batch=True), WarpConfig("i8", "i8")]
 WARP += [WarpConfig(element, output, ("k", "mn"), parts=4) for element, output in (("f64", "f64"), ("tf32", "f32"))]
 WARP += [WarpConfig("i8", "i32", batch=True, tile=(64, 64), warps=(2, 2), parts=3)]
+WARP += [WarpConfig("tf32", "f32", ("mn", "mn"), tile=(64, 64), warps=(2, 2), stages=8, parts=8, ahead=True)]
 TF32 = GemmConfig(element="tf32", output="f32", tile=(128, 128, 32), deferred=False)
 THREE = {"three": TF32._replace(promote=True, tile=(128, 192, 32)), "three_at_once": TF32._replace(tile=(128, 256, 32))}
 """GEMMs of three parts: in two levels, and in one."""
