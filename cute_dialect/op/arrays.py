@@ -80,8 +80,12 @@ class Library:
     def zeros(self, shape: Sequence[int], element: str, like: ArrayView) -> ArrayView:
         """Return a new matrix of zeros, contiguous along rows."""
         made = self.strided(shape, aligned_strides(shape, 1, numpy_dtype(element).itemsize), element, like)
-        self.native(made)[...] = 0
+        self.clear(made)
         return made
+
+    def clear(self, view: ArrayView) -> None:
+        """Write zeros."""
+        self.native(view)[...] = 0
 
     def on(self, stream: object, device: int) -> AbstractContextManager[object]:
         """Make a stream the current one."""
@@ -102,6 +106,9 @@ class _Torch(Library):
 
     def native(self, view: ArrayView) -> Any:
         return cast(Any, view.keep).detach().as_strided(view.shape, view.strides)
+
+    def clear(self, view: ArrayView) -> None:
+        self.native(view).zero_()
 
     def on(self, stream: object, device: int) -> AbstractContextManager[object]:
         torch = sys.modules["torch"]

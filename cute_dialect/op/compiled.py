@@ -20,8 +20,8 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.warps import Cut
 from cute_dialect.op.kept import compiled_text
-from cute_dialect.op.known import Prepared
 from cute_dialect.op.memory import pool_of
+from cute_dialect.op.recording import Launch, unrecorded
 from cute_dialect.runtime import settings
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "AnyConfig", "Libraries", "RunKernel", "Runner", "any_config", "any_rows", "any_rows_library", "any_text",
-    "by_name", "combiner", "in_order", "library", "padder", "prepared_launch", "run_any", "runner", "splitter",
-    "text_of", "transposed", "turned_extras",
+    "by_name", "combiner", "library", "padder", "run_any", "runner", "splitter", "text_of", "transposed",
+    "turned_extras",
 ]  # fmt: skip
 
 
@@ -164,10 +164,11 @@ class RunKernel:
         found = None if captured else self._shared.get(key)
         if found is None:
             if torch is not None:
-                found = (
-                    torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
-                    torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
-                )
+                with unrecorded():
+                    found = (
+                        torch.empty(size, device=f"cuda:{device}", dtype=torch.float32),
+                        torch.zeros(counters, device=f"cuda:{device}", dtype=torch.int32),
+                    )
             else:
                 pool = pool_of(device)
                 found = pool.array(size, "f32"), pool.array(counters, "i32", zero=True)
@@ -175,23 +176,24 @@ class RunKernel:
                 self._shared[key] = found
         return found
 
-    def prepared(self, a: Any, b: Any, c: Any, *extras: object) -> Prepared | None:
+    def repeated(self, a: Any, b: Any, c: Any, *extras: object) -> Launch | None:
         """Return what launches on torch's matrices like these at other addresses; ``extras``: the epilogue's
         arguments.
         """
         given, extras = self._given(a, b, c), self._extras(extras)
-        if self._workspace is None:
-            found = prepared_launch(self._kernel, *given, *extras)
-        else:
-            view = view_of(c)
+        memory, more = (), None
+        if self._workspace is not None:
+            _, shape, _, _, device, _, _ = view_of(c)
 
             def more(stream: int) -> tuple[int, ...]:
-                workspace, counters = self._memory(stream, view.device, view.shape, True)
+                workspace, counters = self._memory(stream, device, shape, True)
                 return workspace.data_ptr(), counters.data_ptr()
 
-            memory = self._memory(current_stream_of_torch()(view.device), view.device, view.shape, True)
-            found = prepared_launch(self._kernel, *given, *memory, *extras, more=more)
-        return in_order(found) if self._swapped and found is not None else found
+            memory = self._memory(current_stream_of_torch()(device), device, shape, True)
+        launch = self._kernel.by_address(*given, *memory, *extras)
+        if launch is None:
+            return None
+        return Launch(launch, (*given, *extras), self._kernel.alignment - 1, more, len(given))
 
 
 class Runner(RunKernel):
@@ -234,25 +236,6 @@ def turned_extras(epilogue: Epilogue, given: tuple[object, ...]) -> tuple[object
         return given
     source, *others = given
     return transposed(source), *others
-
-
-def in_order(prepared: Prepared) -> Prepared:
-    """Return a launch that takes the address of A before that of B, of one that takes B's first."""
-    launch = prepared.launch
-
-    def swapped(stream: int, a: int, b: int, c: int, *more: int) -> None:
-        launch(stream, b, a, c, *more)
-
-    return prepared._replace(launch=swapped)
-
-
-def prepared_launch(
-    kernel: Kernel, *args: object, more: Callable[[int], tuple[int, ...]] | None = None
-) -> Prepared | None:  # fmt: skip
-    """Return what launches a kernel on arrays like ``args`` at other addresses; None where nothing is launched."""
-    launch = kernel.by_address(*args)
-    numbers = sum(isinstance(x, int | float) for x in args)
-    return None if launch is None else Prepared(launch, kernel.alignment - 1, more, numbers)
 
 
 @cache

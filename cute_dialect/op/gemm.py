@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
@@ -14,9 +14,9 @@ from cute_dialect.kernels.gemm.epilogue import Hook
 from cute_dialect.op.choosing.wanted import ANY, Wanted
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
-from cute_dialect.op.epilogue.known import KnownGraphs
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known import Extras, KnownCalls, number
 from cute_dialect.op.product import Interpreted, product
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -24,10 +24,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = ["bmm", "mm"]
 
-MM, BMM = KnownCalls(), KnownCalls()
-"""Plain products that were computed."""
-GRAPHS: dict[object, KnownGraphs] = {2: KnownGraphs(), 3: KnownGraphs()}
-"""Products with epilogues that were, by the rank of their operands; of sums that are not as usual, also by these."""
+PLAIN, FUSED, GRAPHS = ({2: KnownCalls(), 3: KnownCalls()} for _ in range(3))
+"""Products that were computed, by the rank of their operands: the sums alone, what becomes of them, with epilogues."""
+_MM, _BMM = PLAIN[2], PLAIN[3]
 
 
 def mm(
@@ -78,25 +77,28 @@ def mm(
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of OpError before anything is compiled or written.
     """
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
-        alone("mm", Extras(alpha, beta, c, bias, spelled(activation), hook))
+        if not plain:
+            alone("mm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
-        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+        return _graph("mm", 2, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
         raise UnsupportedError(f"mm: expected args with an epilogue only, got {', '.join(args)}")
-    usual = math == "default" and accumulator is None
-    if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
-        if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
-            done = MM.again(a, b, out, dtype)
+    if plain and math == "default" and accumulator is None:
+        if again:
+            done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
             if done is not None:
                 return done
-        return _computed("mm", 2, a, b, out, dtype, Extras(), device, stream, run, MM, wanted=Wanted(kernel, split_k))
+        extras = Extras()
+        return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
-    if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
-        done = MM.again_with(a, b, out, dtype, extras)
+    if again:
+        done = FUSED[2].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
         if done is not None:
             return done
-    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, MM, wanted=Wanted(kernel, split_k))
+    return _computed("mm", 2, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
 
 
 def bmm(
@@ -127,39 +129,62 @@ def bmm(
     matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
+    plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
-        alone("bmm", Extras(alpha, beta, c, bias, spelled(activation), hook))
+        if not plain:
+            alone("bmm", Extras(alpha, beta, c, bias, spelled(activation), hook))
         how = Extras(math=math, accumulator=accumulator), Wanted(kernel, split_k)
-        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how)
+        return _graph("bmm", 3, a, b, out, dtype, device, stream, run, epilogue, args or {}, *how, again)
     if args:
         raise UnsupportedError(f"bmm: expected args with an epilogue only, got {', '.join(args)}")
-    usual = math == "default" and accumulator is None
-    if alpha == 1.0 and c is None and bias is None and hook is None and not activation and usual:
-        if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
-            done = BMM.again(a, b, out, dtype)
+    if plain and math == "default" and accumulator is None:
+        if again:
+            done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
             if done is not None:
                 return done
-        return _computed("bmm", 3, a, b, out, dtype, Extras(), device, stream, run, BMM, wanted=Wanted(kernel, split_k))
+        extras = Extras()
+        return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
     extras = Extras(alpha, beta, c, bias, spelled(activation), hook, math, accumulator)
-    if device is None and stream is None and kernel is None and split_k is None and not run and not _tracing():
-        done = BMM.again_with(a, b, out, dtype, extras)
+    if again:
+        done = FUSED[3].again((dtype, out is None, extras.key), *given_of(a, b, out, extras))
         if done is not None:
             return done
-    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, BMM, wanted=Wanted(kernel, split_k))
+    return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
+
+
+def given_of(a: Any, b: Any, out: Any, extras: Extras) -> tuple[Any, ...]:
+    """Return the arrays of a call, those that there are."""
+    return (a, b, *extras.tensors) if out is None else (a, b, out, *extras.tensors)
 
 
 def _graph(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, device: object, stream: object, run: Interpreted,
-    epilogue: Any, args: Mapping[str, Any], sums: Extras, wanted: Wanted,
+    epilogue: Any, args: Mapping[str, Any], sums: Extras, wanted: Wanted, again: bool,
 ) -> Any:  # fmt: skip
-    """Compute a product with an epilogue; ``sums``: how they are made."""
-    known = GRAPHS[rank] if sums.usual else None
-    if device is None and stream is None and known is not None and wanted == ANY and not run and not _tracing():
-        done = known.again(a, b, out, dtype, epilogue, args)
+    """Compute a product with an epilogue; ``sums``: how they are made; ``again``: it may be as one before."""
+    key = None
+    if again and isinstance(epilogue, Traced):  # a plain function is traced at each call
+        key = graph_key(a, b, out, (epilogue, dtype, sums.math, sums.accumulator), args)
+        done = GRAPHS[rank].again(key[0], *key[1])
         if done is not None:
             return done
-    given = (a, b, out, dtype, sums, device, stream, run, known, epilogue, args)
-    return _computed(call, rank, *given, wanted=wanted)
+        if epilogue.is_random:
+            key = None  # each seed would be a call of its own
+    return _computed(call, rank, a, b, out, dtype, sums, device, stream, run, epilogue, args, wanted=wanted, key=key)
+
+
+def graph_key(a: Any, b: Any, out: Any, how: tuple[object, ...], args: Mapping[str, Any]) -> tuple[Any, list[Any]]:
+    """Return what tells a call with an epilogue from others, and its arrays."""
+    tensors = [a, b] if out is None else [a, b, out]
+    said: list[object] = [*how, out is None]
+    for name, x in args.items():
+        if isinstance(x, bool | int | float):
+            said += (name, number(x))
+        else:
+            said.append(name)
+            tensors.append(x)
+    return tuple(said), tensors
 
 
 def _ask_torch() -> bool:
@@ -183,9 +208,12 @@ _tracing: Callable[[], bool] = _ask_torch
 
 def _computed(
     call: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object, stream: object,
-    run: Interpreted, known: Any, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: Wanted,
+    run: Interpreted, graph: Any = None, args: Mapping[str, Any] | None = None, *, wanted: Wanted,
+    key: tuple[object, Sequence[Any]] | None = None,
 ) -> Any:  # fmt: skip
-    """Compute a product that no call before was like, or let torch's dispatcher do it."""
+    """Compute a product that no call before was like, or let torch's dispatcher do it; ``key``: what tells one with an
+    epilogue from others, where it is to be remembered.
+    """
     global _tracing
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(a, torch.Tensor):
@@ -213,4 +241,14 @@ def _computed(
             others = {"kernel": wanted.kernel, "split_k": wanted.split_k, "epilogue": graph, **run}
             return by_operator(call, a, b, out, dtype, extras, device, stream, others)
         _tracing = torch.compiler.is_dynamo_compiling
-    return product(call, rank, a, b, out, dtype, extras, device, stream, run, known, graph, args or {}, wanted)
+
+    def compute() -> Any:
+        return product(call, rank, a, b, out, dtype, extras, device, stream, run, graph, args or {}, wanted)
+
+    if device is not None or stream is not None or run or wanted != ANY:
+        return compute()
+    if graph is not None:
+        return compute() if key is None else GRAPHS[rank].recorded(*key, compute)
+    if extras.usual:
+        return PLAIN[rank].recorded((dtype, out is None), (a, b) if out is None else (a, b, out), compute)
+    return FUSED[rank].recorded((dtype, out is None, extras.key), given_of(a, b, out, extras), compute)

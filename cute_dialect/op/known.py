@@ -1,9 +1,9 @@
-"""Products that were computed before: one look-up finds what to launch, which only takes addresses.  A guard of torch's
-own recognises a call like the last one without that.
+"""Calls like earlier ones: a guard of torch's own recognises one like the last, a look-up others, and what was done is
+done again at other addresses (:mod:`cute_dialect.op.recording`), with nothing checked and nothing chosen.
 
-A key is all that the checks and the choice of a kernel look at but the addresses: Python types, shapes, strides,
-element types and devices.  What launches is prepared for addresses of whole 16 bytes (or what the kernel wants); other
-calls go the long way, where they are checked, and computed or refused.
+A key is all that the checks and the choice of kernels look at but the addresses: Python types, shapes, strides, element
+types and devices of tensors, and what else the call says.  Of the addresses the low bits count, and which tensors share
+memory; calls that differ in these go the long way, where they are checked, and computed or refused.
 
 Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 270, the key and its look-up 1000,
 ``empty_strided`` 1000 (``empty`` 1700, what :mod:`cute_dialect.op.repeated` calls 470), ``data_ptr`` 90 each.
@@ -15,22 +15,23 @@ Costs on one core of a shared virtual machine with torch 2.13, in ns: the guard 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import copysign
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import tf32_allowed
-from cute_dialect.op.repeated import Repeated, repeating
-from cute_dialect.runtime.arrays import current_stream_of_torch
+from cute_dialect.op.recording import CURRENT, recorded
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Extras", "KnownCalls", "Prepared", "key_of"]
+__all__ = ["Extras", "KnownCalls", "key_of", "number"]
 
 _LIMIT = 1024
 """Kinds of calls that are remembered."""
+_RUNS = 4
+"""Ways in which tensors of one kind lie that are remembered."""
 
 
 class Extras(NamedTuple):
@@ -60,41 +61,41 @@ class Extras(NamedTuple):
         return self.alpha == 1.0 and self.c is None and self.bias is None and not self.activation and self.hook is None
 
     @property
-    def tensors(self) -> list[torch.Tensor]:
-        """The tensors that are read."""
-        found = [] if self.c is None or self.beta == 0.0 else [self.c]
-        return found if self.bias is None else [*found, self.bias]
+    def key(self) -> tuple[object, ...]:
+        """What tells a call with them from others, but the tensors themselves."""
+        alpha, beta, c, bias, activation, hook, math, accumulator = self
+        return (
+            type(alpha), alpha or repr(alpha), type(beta), beta or repr(beta), c is None, bias is None, activation,
+            hook, math, accumulator,
+        )  # fmt: skip
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """The tensors among them."""
+        return tuple([t for t in (self.c, self.bias) if t is not None])
 
 
-class Prepared(NamedTuple):
-    """A prepared launch: ``launch(stream, address of a, of b, of the result, *more, *extras)``; ``mask``: bits that are
-    0 in addresses; ``more``: gives the addresses of what blocks share, for a stream.  ``extras``: those of the tensors
-    of :class:`Extras`, then ``numbers`` zeros, for the numbers that it was prepared with.
+def number(x: float) -> tuple[object, object]:
+    """Return what tells a number from others: its type, and zeros with their signs.
+
+    >>> number(0.0) == number(-0.0), number(1) == number(1.0), number(2.5) == number(2.5)
+    (False, False, True)
     """
-
-    launch: Callable[..., None]
-    mask: int
-    more: Callable[[int], tuple[int, ...]] | None = None
-    numbers: int = 0
+    return type(x), x or repr(x)
 
 
 class _Known(NamedTuple):
-    """A kind of call: ``guard`` tells whether tensors are like those, if torch has such a thing; ``made``: the result
-    was not given; ``given``: the type that was; ``run``: launches again; ``extras``: those of the call.
+    """A kind of call: ``how``: what it says besides tensors; ``guard``: tells whether tensors are like its own;
+    ``runs``: do it again, each for tensors that lie in one way.
     """
 
+    how: object
     guard: Callable[..., bool]
-    made: bool
-    given: object
-    run: Callable[..., Any]
-    extras: Extras
+    runs: tuple[Callable[..., Any], ...]
     watched: bool
     """Tensors that guards compare with get gradients: so no guard tells whether the result has."""
     allowed: bool | None
-    """Of f32 by default: whether torch allowed tf32."""
-
-
-_NO_EXTRAS = Extras()
+    """Of a first tensor of f32: whether torch allowed tf32."""
 
 
 def _never(*tensors: object) -> bool:
@@ -102,17 +103,25 @@ def _never(*tensors: object) -> bool:
     return False
 
 
-_NONE = _Known(_never, True, None, _never, _NO_EXTRAS, False, None)
+_NONE = _Known(_never, _never, (), False, None)
 
 
 class KnownCalls:
-    """The calls of an operation that were made: ``c = calls.again(a, b, out, dtype)``."""
+    """The calls of a function that were made::
+
+        done = calls.again(how, a, b)
+        if done is None:
+            done = calls.recorded(how, (a, b), lambda: …)
+
+    ``how``: all that a call says besides its tensors, which of those it has, too; numbers as :func:`number` gives them.
+    """
 
     def __init__(self) -> None:
         self._found: dict[object, _Known] = {}
         self._last: _Known = _NONE
-        self._last_with: _Known = _NONE
-        self._grad: Callable[[], bool] | None = None
+        self._grad: Callable[[], bool] = _never
+        self.is_traced: Callable[[], bool] = _ask_torch
+        """Tells whether ``torch.compile`` traces a call, which is no known one then."""
 
     def __len__(self) -> int:
         return len(self._found)
@@ -120,139 +129,83 @@ class KnownCalls:
     def clear(self) -> None:
         """Forget all."""
         self._found.clear()
-        self._last = self._last_with = _NONE
+        self._last = _NONE
 
-    def again(self, a: Any, b: Any, out: Any, dtype: object) -> Any:
-        """Compute a product like an earlier one; None, and nothing is done, where there was none."""
+    def again(self, how: object, *tensors: Any) -> Any:
+        """Compute a call like an earlier one; None, and nothing is done, where there was none, or the result has
+        gradients.
+        """
         known = self._last
-        guard, made, given, run, _, watched, allowed = known
-        if (out is None) is not made or dtype is not given or not (guard(a, b) if made else guard(a, b, out)):
+        if how != known.how or not known.guard(*tensors):
+            if not self._found:
+                return None
             try:
-                found = self._found.get(key_of(a, b, out, dtype))
+                found = self._found.get((how, key_of(tensors)))
                 if found is not None:
-                    _ = a.data_ptr(), b.data_ptr()  # what vmap makes of tensors has none
+                    _ = [t.data_ptr() for t in tensors]  # what vmap makes of tensors has none
             except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
                 return None
-            if found is None or self._learns(a, b, out):
+            if found is None or self._learns(tensors):
                 return None
-            self._last = found
-            _, made, _, run, _, _, allowed = found
-        elif watched and self._grad():  # type: ignore[misc]
+            self._last = known = found
+        elif known.watched and self._grad():
             return None
-        if allowed is not None and allowed is not tf32_allowed():
+        if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
-        return run(a, b) if made else run(a, b, out)
+        runs = known.runs
+        done = runs[0](*tensors)
+        if done is None and len(runs) > 1:
+            for run in runs[1:]:
+                done = run(*tensors)
+                if done is not None:
+                    break
+        return done
 
-    def again_with(self, a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> Any:
-        """Do as :meth:`again`, of a call with :class:`Extras`."""
-        alpha, beta, c, bias, activation, hook, math, accumulator = extras
-        given = [t for t in (a, b, out, c, bias) if t is not None]
-        known = self._last_with
-        x = known.extras
-        # Constants of the caller's code are the same objects at the next call; what is equal only is looked up.
-        like = (
-            (out is None) is known.made and dtype is known.given and alpha is x.alpha and beta is x.beta
-            and (c is None) is (x.c is None) and (bias is None) is (x.bias is None) and activation is x.activation
-            and hook is x.hook and math is x.math and accumulator is x.accumulator
-        )  # fmt: skip
-        if not like or known.watched or not known.guard(*given):
-            try:
-                found = self._found.get(_key_with(a, b, out, dtype, extras))
-                if found is not None:
-                    _ = a.data_ptr(), b.data_ptr()
-            except (AttributeError, TypeError, RuntimeError):
-                return None
-            if found is None or self._learns(a, b, out, c, bias):
-                return None
-            self._last_with = known = found
-        if known.allowed is not None and known.allowed is not tf32_allowed():
-            return None
-        return known.run(*given)
-
-    def _learns(self, *tensors: Any) -> bool:
+    def _learns(self, tensors: Sequence[Any]) -> bool:
         """Tell whether a result has gradients."""
-        return self._grad() and any([t is not None and t.requires_grad for t in tensors])  # type: ignore[misc]
+        return self._grad() and any([t.requires_grad for t in tensors])
 
-    def remember(
-        self, a: Any, b: Any, out: Any, dtype: object, d: torch.Tensor, prepared: Prepared, extras: Extras = _NO_EXTRAS
-    ) -> None:  # fmt: skip
-        """Remember how a call was computed whose result is ``d``; only of plain tensors at addresses of whole units."""
+    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+        """Compute a call, and remember how, if it is one of plain tensors of torch that is known again."""
+        torch = sys.modules.get("torch")
+        if torch is None or CURRENT.recording is not None:
+            return compute()
+        plain = (torch.Tensor, torch.nn.Parameter)
+        self._grad, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]) or self._learns(tensors):
+            return compute()
+        try:
+            key = (how, key_of(tensors))
+            hash(key)
+        except TypeError:  # lists: they may change
+            return compute()
+        with recorded(tensors) as recording:
+            result = compute()
+        run = None if recording is None else recording.again(result)
+        if run is not None:
+            self._remember(key, how, tensors, run)
+        return result
+
+    def _remember(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any]) -> None:
+        """Remember how a call is done again."""
         import torch
 
-        plain = (torch.Tensor, torch.nn.Parameter)
-        if any(type(t) not in plain or t.data_ptr() & prepared.mask for t in (a, b, d, *extras.tensors)):
-            return
-        self._grad = torch.is_grad_enabled
-        if self._learns(a, b, out, *extras.tensors):
-            return
         if len(self._found) >= _LIMIT:
             self._found.clear()
-        given = [t for t in (a, b, out, extras.c, extras.bias) if t is not None]
-        known = _Known(
-            guard_of(given) or _never,
-            out is None,
-            dtype,
-            _run_of(a, b, out, d, prepared, extras),
-            _alike(extras),
-            any([t.requires_grad for t in given]),
-            tf32_allowed() if a.dtype == torch.float32 and extras.math == "default" else None,
-        )
-        key = key_of(a, b, out, dtype) if extras.usual else _key_with(a, b, out, dtype, extras)
-        self._found[key] = known
+        allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
+        old = self._found.get(key)
+        runs = (run,) if old is None or old.allowed is not allowed else (run, *old.runs[: _RUNS - 1])
+        watched = any([t.requires_grad for t in tensors])
+        self._found[key] = _Known(how, guard_of(tensors) or _never, runs, watched, allowed)
+        self._last = _NONE
 
 
-def _alike(extras: Extras) -> Extras:
-    """Return extras with which later ones are compared, which keep no tensor alive."""
-    there: Any = ()
-    return extras._replace(c=None if extras.c is None else there, bias=None if extras.bias is None else there)
+def _ask_torch() -> bool:
+    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
 
 
-def _run_of(
-    a: torch.Tensor, b: torch.Tensor, out: Any, d: torch.Tensor, prepared: Prepared, extras: Extras
-) -> Callable[..., Any]:  # fmt: skip
-    """Return what launches again: ``run(a, b[, out][, c][, bias])``."""
-    launch, mask, more, numbers = prepared
-    given = [t for t in (a, b, out, extras.c, extras.bias) if t is not None]
-    names = ["a", "b", *["d"] * (out is not None), *["c"] * (extras.c is not None)]
-    names += [*["bias"] * (extras.bias is not None), *["d"] * (out is None)]
-    read = [*["c"] * (extras.c is not None and extras.beta != 0.0), *["bias"] * (extras.bias is not None)]
-    order = tuple([names.index(n) for n in ("a", "b", "d", *read)])
-    made = [(tuple(d.shape), d.stride(), d.dtype)] if out is None else []
-    sizes = dict(zip(("a", "b", "d", *read), _reach(a, b, d, extras)))
-    reach = [] if out is None else [sizes.get(n, 0) for n in names]
-    again = Repeated(launch, (*order, *(-1,) * numbers), more, 3)
-    stream = current_stream_of_torch()
-    place = names.index("d")
-    return repeating(
-        len(given), [again], made, d.device, mask, stream, [place], reach=reach, out=-1 if out is None else place
-    )
-
-
-def _reach(a: torch.Tensor, b: torch.Tensor, d: torch.Tensor, extras: Extras) -> list[int]:
-    """Return the bytes from the first to the last element of each tensor, negative for a c that is like the result."""
-    sizes: list[int] = []
-    for i, t in enumerate((a, b, d, *extras.tensors)):
-        last = sum([(n - 1) * step for n, step in zip(t.shape, t.stride())])
-        size = (last + 1) * t.element_size() if t.numel() else 0
-        same = i == 3 and t is extras.c and (t.shape, t.stride(), t.dtype) == (d.shape, d.stride(), d.dtype)
-        sizes.append(-size if same else size)
-    return sizes
-
-
-def _key_with(a: Any, b: Any, out: Any, dtype: object, extras: Extras) -> tuple[object, ...]:
-    """Return that of a call with extras, numbers with their types and signs (of zeros, too)."""
-    alpha, beta, c, bias, activation, hook, math, accumulator = extras
-    of_c, of_bias = (
-        None if t is None else (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in (c, bias)
-    )
-    numbers = type(alpha), alpha, copysign(1.0, alpha), type(beta), beta
-    return key_of(a, b, out, dtype), of_c, of_bias, numbers, activation, hook, math, accumulator
-
-
-def key_of(a: Any, b: Any, out: Any, dtype: object) -> tuple[object, ...]:
-    """Return what tells one kind of call from another."""
-    of_out = None if out is None else (type(out), out.shape, out.stride(), out.dtype, out.is_cuda, out.get_device())
-    return (
-        type(a), type(b), a.shape, b.shape, a.stride(), b.stride(), a.dtype, b.dtype, a.is_cuda, b.is_cuda,
-        a.get_device(), b.get_device(), dtype, of_out,
-    )  # fmt: skip
+def key_of(tensors: Sequence[Any]) -> tuple[object, ...]:
+    """Return what tells tensors from others but their addresses."""
+    return tuple([(type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device()) for t in tensors])

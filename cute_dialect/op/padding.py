@@ -7,6 +7,7 @@ from typing import Any
 
 from cute_dialect.op.arrays import Library, aligned_strides
 from cute_dialect.op.compiled import padder
+from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = ["pads", "with_padding"]
@@ -24,12 +25,12 @@ def pads(x: ArrayView, mode: int) -> bool:
 
 
 def with_padding(
-    library: Library, given: Mapping[str, tuple[ArrayView, int]], launched: Callable[[object], None],
+    library: Library, given: Mapping[str, tuple[ArrayView, int]], told: Callable[[object], None],
     options: Mapping[str, Any], cpu: bool,
 ) -> dict[str, ArrayView]:  # fmt: skip
     """Return copies of one matrix or of two, by their names, made by one launch; each with its contiguous mode.
 
-    ``launched``: is given what the kernel gives; ``options``: those of its call.
+    ``told``: is given what the kernel gives; ``options``: those of its call.
     """
     found: dict[str, ArrayView] = {}
     arguments: list[object] = []
@@ -47,7 +48,7 @@ def with_padding(
         target = of_y._replace(shape=words, strides=(of_y.strides[0] // 4, 1, of_y.strides[2] // 4), dtype="ui32")
         arguments += [flat, target, length, pitch, step]
         found[name] = made
-    launched(padder(len(given), cpu)(*arguments, **options))
+    told(launched(padder(len(given), cpu), *arguments, **options))
     return found
 
 

@@ -17,17 +17,17 @@ from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
 from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of, with_direct, with_epilogue
-from cute_dialect.op.compiled import RunKernel, combiner, in_order, prepared_launch, splitter, turned_extras
+from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import Bound, arranged, bound, in_place_of, stored_as, traced_of
-from cute_dialect.op.epilogue.known import KnownGraphs
 from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
-from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_activation, check_addends, check_product, check_result, matrix
 from cute_dialect.op.padding import pads, with_padding
+from cute_dialect.op.recording import launched
 from cute_dialect.op.views import (
     copied,
     expanded,
@@ -44,7 +44,7 @@ from cute_dialect.runtime.call_options import check_options
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Progress, RunReport
-    from cute_dialect.runtime.launch import CallOptions, Kernel
+    from cute_dialect.runtime.launch import CallOptions
 
 __all__ = ["Interpreted", "by_rows", "options_of", "product"]
 
@@ -77,21 +77,19 @@ class _Call(NamedTuple):
     where: Where
     stream: object
     run: Interpreted
-    known: KnownCalls | KnownGraphs | None
     wanted: Wanted
 
 
 def product(
     name: str, rank: int, a: Any, b: Any, out: Any, dtype: object, extras: Extras, device: object = None,
-    stream: object = None, run: Interpreted | None = None, known: KnownCalls | KnownGraphs | None = None,
-    graph: Any = None, args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
+    stream: object = None, run: Interpreted | None = None, graph: Any = None,
+    args: Mapping[str, Any] = MappingProxyType({}), wanted: Wanted = ANY,
     scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Compute ``mm`` (``rank`` 2) or ``bmm`` (3).
 
-    ``known``: is told how, of calls that it can recognise; ``graph``, ``args``: an epilogue and its arguments;
-    ``wanted``: the kernel, where the call says which; ``scales``: of blocks, ``scale_a`` and ``scale_b``.
-    Raises subclasses of OpError, and what a kernel raises.
+    ``graph``, ``args``: an epilogue and its arguments; ``wanted``: the kernel, where the call says which; ``scales``:
+    of blocks, ``scale_a`` and ``scale_b``.  Raises subclasses of OpError, and what a kernel raises.
     """
     run = run or {}
     options: dict[str, object] = {key: value for key, value in run.items() if key != "report"}
@@ -99,8 +97,7 @@ def product(
     arrays = {"a": a, "b": b, "out": args.get("D") if out is None else out, "c": extras.c, "bias": extras.bias}
     arrays |= scales
     where, views = read_all(name, arrays, device, stream)
-    known = None if device is not None or stream is not None or wanted != ANY else known
-    call = _Call(name, rank, where, stream, run, known, wanted)
+    call = _Call(name, rank, where, stream, run, wanted)
     on = nullcontext() if stream is None or where.cpu else where.library.on(stream, where.gpu)
     try:
         with on:
@@ -219,7 +216,7 @@ def _product(
                 f"{name}: expected a traced epilogue of other elements, as it computes in f32, got one of f64"
             )
         wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
-        sums = _product(call._replace(known=None), given, of_sums, wide, Extras() if narrow else extras.of_sums())
+        sums = _product(call, given, of_sums, wide, Extras() if narrow else extras.of_sums())
         if found is not None:
             found.by_library(sums)
         else:
@@ -233,27 +230,12 @@ def _product(
     parts = _parts(library, found, way, flipped, views["out"])
     if parts:
         operands = tuple([parts.get(i, x) for i, x in enumerate(operands)])
-    kernel, in_place, given = _launch(call, views, way, turned, operands)
+    _launch(call, views, way, turned, operands)
     if copy is not None and traced is not None:
         view = traced.views["D"]
         result[...] = as_array(library.native(copy), view, shape)
     if parts and found is not None:
         _combine(call, found, parts, views["out"])
-        return _returned(found, result)
-    known = call.known if library.name == "torch" and not call.where.cpu and not nothing and copy is None else None
-    if found is not None and any([x.number and x.element == "i64" for x in found.graph.inputs]):
-        known = None  # each seed would be a call of its own
-    if narrow is not None or (isinstance(known, KnownGraphs) and kind == "f32"):
-        known = None  # copies would have to be copied again; torch's switch says how f32 is multiplied
-    if known is not None and in_place:
-        prepared = kernel.prepared(*given) if isinstance(kernel, RunKernel) else prepared_launch(kernel, *given)
-        if prepared is not None:
-            prepared = in_order(prepared) if flipped else prepared
-            of = (arrays["a"], arrays["b"], arrays["out"], dtype)
-            if isinstance(known, KnownCalls):
-                known.remember(*of, result, prepared, extras)
-            elif found is not None and traced is graph:  # a plain function is traced at each call
-                known.remember(*of, found.traced, args, found.results, prepared, found.names)
     return _returned(found, result)
 
 
@@ -294,9 +276,8 @@ def _combine(call: _Call, found: Bound, parts: Mapping[int, ArrayView], out: Arr
     library = call.where.library
     for x in found.reduced:
         for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", out)):
-            report = combiner(step.config, call.where.cpu)(step.parts, step.results, **_options(call))
-            if report is not None and "report" in call.run:
-                call.run["report"](report)
+            kernel = combiner(step.config, call.where.cpu)
+            _tell(call, launched(kernel, step.parts, step.results, **_options(call)))
 
 
 def _returned(found: Bound | None, result: Any) -> Any:
@@ -328,26 +309,24 @@ def _epilogue(
 def _launch(
     call: _Call, views: Mapping[str, ArrayView], way: Way, epilogue: Epilogue | None,
     operands: Mapping[str, float] | tuple[Any, ...],
-) -> tuple[RunKernel | Kernel, bool, tuple[Any, ...]]:  # fmt: skip
+) -> None:  # fmt: skip
     """Launch the kernel of a way, on copies of what it cannot read or write.
 
-    ``operands``: numbers by name, or the arguments of a graph.  Returns the kernel, whether nothing was copied, and
-    what it was given.
+    ``operands``: numbers by name, or the arguments of a graph.
     """
     library = call.where.library
     a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
     assert a is not None and b is not None and out is not None
-    in_place = not way.copied
     if way.folded and len(out.shape) == 3:
         if c is not None and not goes_on(c):
-            in_place, c = False, copied(library, c, 1, out.dtype)
+            c = copied(library, c, 1, out.dtype)
         a, out = folded(a), folded(out)
         b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
         c = None if c is None else folded(c)
     else:  # one for all is one matrix to the kernel
         a, b = one_matrix(a), one_matrix(b)
     if way.parts:
-        in_place, a, b = False, _in_three(call, a, "a"), turn(_in_three(call, turn(b), "b"))
+        a, b = _in_three(call, a, "a"), turn(_in_three(call, turn(b), "b"))
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
     wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
     to_pad = {n: x for n, x in wanted.items() if pads(*x)}
@@ -365,22 +344,18 @@ def _launch(
     elif epilogue is not None:
         if c is not None:
             if not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
-                in_place, c = False, copied(library, c, 1, out.dtype)
+                c = copied(library, c, 1, out.dtype)
             more.append(kernel_order(c))
         if bias is not None:
             flat = vector(bias)
             if flat.strides[0] != 1 or flat.pointer % 16:
-                in_place, flat = False, library.copied(flat, (1,))
+                flat = library.copied(flat, (1,))
             more.append(flat)
         more += [operands[n] for n, kind in (("alpha", epilogue.alpha), ("beta", epilogue.beta)) if kind == "arg"]
     given = (kernel_order(a), kernel_order(turn(b)), views.get("flat", kernel_order(target)), *more)
-    kernel = way.kernel(call.where.cpu)
-    report = kernel(*given, **_options(call))
-    if report is not None and "report" in call.run:
-        call.run["report"](report)
+    _tell(call, launched(way.kernel(call.where.cpu), *given, **_options(call)))
     if target is not out:
         library.native(out)[...] = library.native(target)
-    return kernel, in_place, given
 
 
 def _in_three(call: _Call, x: ArrayView, order: str) -> ArrayView:
@@ -390,7 +365,7 @@ def _in_three(call: _Call, x: ArrayView, order: str) -> ArrayView:
     strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
     parts = call.where.library.strided(shape, strides, "f32", x)
     kernel = splitter(order, matrix(x).along(1), len(shape) == 3, call.where.cpu)
-    _tell(call, kernel(kernel_order(x), kernel_order(parts), **_options(call)))
+    _tell(call, launched(kernel, kernel_order(x), kernel_order(parts), **_options(call)))
     return parts
 
 

@@ -1,13 +1,15 @@
-"""Launch again what was launched before, at other addresses: straight lines, generated for so many tensors and results.
+"""Do again what a call did before, at other addresses: straight lines, generated for so many tensors and steps.
 
 For two tensors, one result that is made and one launch, :func:`repeating` gives::
 
     def run(a0, a1, /):
         p0 = a0.data_ptr()
         p1 = a1.data_ptr()
+        if (p0 | p1) & mask:
+            return None
         r0 = empty(s0, e0, k0)
         p2 = r0.data_ptr()
-        if (p0 | p1 | p2) & mask:
+        if p2 & mask:
             return None
         raw = stream_of(number)
         l0(raw, p0, p1, p2)
@@ -30,80 +32,166 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-__all__ = ["Made", "Repeated", "maker_of", "repeating"]
+__all__ = ["Copied", "Filled", "Made", "Part", "Repeated", "Stayed", "maker_of", "repeating"]
 
 Made: TypeAlias = "tuple[Sequence[int], Sequence[int], torch.dtype]"
-"""A result that each call makes: shape, strides, type."""
+"""A tensor that each call makes: shape, strides, type."""
 
 
 class Repeated(NamedTuple):
-    """A launch: ``launch(stream, *addresses)`` of tensors, then results, with the numbers in ``order``; -1 is a number
-    of the kernel's, whose address is 0.  ``more``: gives the addresses of what blocks share, for a stream, which stand
-    behind the first ``behind`` ones.
+    """A launch: ``launch(stream, *addresses)`` of tensors, then of what is made, with the numbers in ``order``; -1 is a
+    number of the kernel's, whose address is 0.  ``more``: gives the addresses of what blocks share, for a stream, which
+    stand behind the first ``behind`` ones; ``offsets``: bytes to add to addresses, () for none.
     """
 
     launch: Callable[..., object]
     order: tuple[int, ...]
     more: Callable[[int], tuple[int, ...]] | None = None
     behind: int = 0
+    offsets: tuple[int, ...] = ()
+
+
+class Part(NamedTuple):
+    """Some of a tensor with a number: how it lies there, from ``offset`` elements on; ``given``: no call makes it."""
+
+    place: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    given: bool
+
+
+class Copied(NamedTuple):
+    """A copy of torch's, which may change the type."""
+
+    to: Part
+    of: Part
+
+
+class Filled(NamedTuple):
+    """A number that torch writes everywhere."""
+
+    to: Part
+    value: float
+
+
+class Stayed(NamedTuple):
+    """What holds of addresses as it did in the call that is repeated.
+
+    ``lows``: those of their bits that count, of each tensor; ``tied``: how far tensors that share memory are apart,
+    ``(i, j, bytes)``; ``apart``: of which nothing may be shared, with their bytes from first to last, ``(i, j, bytes of
+    i, bytes of j)``.
+    """
+
+    lows: tuple[int, ...] = ()
+    tied: tuple[tuple[int, int, int], ...] = ()
+    apart: tuple[tuple[int, int, int, int], ...] = ()
+
+
+_NOTHING = Stayed()
 
 
 def repeating(
-    tensors: int, launches: Sequence[Repeated], made: Sequence[Made], device: torch.device, mask: int,
-    stream_of: Callable[[int], int], returned: Sequence[int], *, reach: Sequence[int] = (), out: int = -1,
+    tensors: int, steps: Sequence[Repeated | Copied | Filled], made: Sequence[Made], device: torch.device, mask: int,
+    stream_of: Callable[[int], int], returned: object, stayed: Stayed = _NOTHING,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what launches again on so many tensors: ``run(*tensors)``, which returns the results ``returned`` (places
-    among tensors and results), or None, with nothing done, where an address has bits of ``mask``, or where the tensor
-    ``out``, which is written, shares memory with another that is read.
+    """Return what takes ``steps`` again on so many tensors: ``run(*tensors)``, which returns the results, or None, with
+    nothing done, where an address has other bits of ``mask`` than it had, or tensors share memory otherwise.
 
-    ``reach``: with an ``out``, the bytes from the first to behind the last element of each tensor; negative of one that
-    may be ``out``, and lies as it does.
+    ``returned``: the number of a tensor or result, or a tuple or dictionary of such.
     """
+    values = [x for one in made for x in one]
     form = _Form(
-        tensors, tuple([x.order for x in launches]), tuple([x.behind if x.more else -1 for x in launches]), len(made),
-        tuple(returned), out, tuple([n < 0 for n in reach]),
+        tensors, len(made), tuple([_form_of(x, values) for x in steps]), _text_of(returned, tensors),
+        stayed.lows if any(stayed.lows) else (), tuple([x[:2] for x in stayed.tied]),
+        tuple([x[:2] for x in stayed.apart]),
     )  # fmt: skip
-    values = [x for one in made for x in one] + [abs(n) for n in reach]
-    values += [x for one in launches for x in (one.launch, one.more)]
+    values += [n for x in (*stayed.tied, *stayed.apart) for n in x[2:]]
     return _maker(form)(maker_of(device), stream_of, device.index or 0, mask, *values)
 
 
 class _Form(NamedTuple):
-    """What the code depends on."""
+    """What the code depends on; steps are told by their kinds and numbers."""
 
     tensors: int
-    orders: tuple[tuple[int, ...], ...]
-    behind: tuple[int, ...]
     made: int
-    returned: tuple[int, ...]
-    out: int
-    same: tuple[bool, ...]
+    steps: tuple[tuple[Any, ...], ...]
+    returned: str
+    lows: tuple[int, ...]
+    tied: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, int], ...]
+
+
+def _form_of(step: Repeated | Copied | Filled, values: list[Any]) -> tuple[Any, ...]:
+    """Return what the code of a step depends on, and add what it closes over to ``values``."""
+    match step:
+        case Repeated():
+            values += (step.launch, step.more)
+            offsets = step.offsets if any(step.offsets) else ()
+            return ("launch", step.order, step.behind if step.more else -1, offsets)
+        case Copied():
+            values += (*step.to[1:4], *step.of[1:4])
+            return ("copy", *_begin_of(step.to), *_begin_of(step.of))
+        case Filled():
+            values += (*step.to[1:4], step.value)
+            return ("fill", *_begin_of(step.to))
+
+
+def _begin_of(x: Part) -> tuple[int, str]:
+    """Return the tensor that a part is of, and what kind of offset its first element has."""
+    return x.place, "" if x.offset == 0 else "more" if x.given else "own"
+
+
+def _text_of(returned: object, tensors: int) -> str:
+    """Return results as code has them."""
+    if isinstance(returned, int):
+        return f"a{returned}" if returned < tensors else f"r{returned - tensors}"
+    if isinstance(returned, dict):
+        items = cast("dict[object, object]", returned).items()
+        return "{" + "".join(f"{key!r}: {_text_of(x, tensors)}, " for key, x in items) + "}"
+    return "(" + "".join(f"{_text_of(x, tensors)}, " for x in cast("Sequence[object]", returned)) + ")"
 
 
 @lru_cache(maxsize=256)
 def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
     """Return what makes the function of a form of the values that it closes over."""
     names = [f"a{i}" for i in range(form.tensors)] + [f"r{i}" for i in range(form.made)]
-    used = sorted({i for order in form.orders for i in order if i >= 0})
-    given = [f"{x}{i}" for i in range(form.made) for x in "sek"] + [f"n{i}" for i in range(len(form.same))]
-    given += [f"{x}{i}" for i in range(len(form.orders)) for x in "lm"]
-    lines = [f"p{i} = {names[i]}.data_ptr()" for i in used if i < form.tensors]
-    o = form.out
-    for i in used if o >= 0 else ():
-        if i != o and i < form.tensors:
-            other = f"p{i} != p{o} and " * form.same[i]
-            lines += [f"if {other}p{i} < p{o} + n{o} and p{o} < p{i} + n{i}:", "    return None"]
+    used = {i for x in form.steps if x[0] == "launch" for i in x[1] if i >= 0}
+    compared = {i for pair in (*form.tied, *form.apart) for i in pair}
+    given = [f"{x}{i}" for i in range(form.made) for x in "sek"]
+    done: list[str] = []
+    for i, step in enumerate(form.steps):
+        if step[0] == "launch":
+            given += (f"l{i}", f"m{i}")
+            done.append(f"l{i}({', '.join(_arguments(i, *step[1:]))})")
+            continue
+        parts = list(zip("xy", step[1::2], step[2::2]))
+        for x, place, kind in parts:
+            given += (f"{x}s{i}", f"{x}e{i}", f"{x}o{i}")
+            begin = {"": "", "own": f", {x}o{i}", "more": f", {names[place]}.storage_offset() + {x}o{i}"}[kind]
+            done.append(f"{x} = {names[place]}.as_strided({x}s{i}, {x}e{i}{begin})")
+        if step[0] == "fill":
+            given.append(f"v{i}")
+        done.append("x.copy_(y)" if step[0] == "copy" else f"x.fill_(v{i})")
+    ours = sorted(
+        {i for i in (*used, *[n for x in form.steps if x[0] != "launch" for n in x[1::2]]) if i < form.tensors}
+    )
+    lines = [f"p{i} = {names[i]}.data_ptr()" for i in sorted({*ours, *compared})]
+    for n, (i, j) in enumerate(form.tied):
+        given.append(f"t{n}")
+        lines += [f"if p{j} - p{i} != t{n}:", "    return None"]
+    for n, (i, j) in enumerate(form.apart):
+        given += (f"n{n}", f"o{n}")
+        lines += [f"if p{j} < p{i} + n{n} and p{i} < p{j} + o{n}:", "    return None"]
+    lines += _aligned([i for i in ours if not form.lows or not form.lows[i]])
+    for i in ours if form.lows else ():
+        if form.lows[i]:
+            lines += [f"if p{i} & mask != {form.lows[i]}:", "    return None"]
     for i in range(form.made):
         lines.append(f"r{i} = empty(s{i}, e{i}, k{i})")
         lines += [f"p{form.tensors + i} = r{i}.data_ptr()"] * (form.tensors + i in used)
-    lines += [f"if ({' | '.join(f'p{i}' for i in used)}) & mask:", "    return None", "raw = stream_of(number)"]
-    for i, (order, behind) in enumerate(zip(form.orders, form.behind)):
-        arguments = ["raw", *[f"p{k}" if k >= 0 else "0" for k in order]]
-        if behind >= 0:
-            arguments.insert(1 + behind, f"*m{i}(raw)")
-        lines.append(f"l{i}({', '.join(arguments)})")
-    results = ", ".join(names[i] for i in form.returned)
-    lines.append(f"return {results}" if len(form.returned) == 1 else f"return ({results},)")
+    lines += _aligned(sorted(i for i in used if i >= form.tensors))
+    lines += ["raw = stream_of(number)", *done, f"return {form.returned}"]
     text = [
         f"def make(empty, stream_of, number, mask, {', '.join(given)}):",
         f"    def run({''.join(f'{x}, ' for x in names[: form.tensors])}/):",
@@ -113,6 +201,24 @@ def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
     space: dict[str, object] = {}
     exec(compile("\n".join(text) + "\n", "<a repeated call>", "exec"), space)
     return cast("Callable[..., Callable[..., Any]]", space["make"])
+
+
+def _aligned(places: Sequence[int]) -> list[str]:
+    """Return lines that end where one of some addresses has bits of the mask."""
+    if not places:
+        return []
+    return [f"if ({' | '.join(f'p{i}' for i in places)}) & mask:", "    return None"]
+
+
+def _arguments(i: int, order: tuple[int, ...], behind: int, offsets: tuple[int, ...]) -> list[str]:
+    """Return what a launch takes."""
+    arguments = ["raw"]
+    for n, k in enumerate(order):
+        more = f" + {offsets[n]}" if offsets and offsets[n] else ""
+        arguments.append(f"p{k}{more}" if k >= 0 else "0")
+    if behind >= 0:
+        arguments.insert(1 + behind, f"*m{i}(raw)")
+    return arguments
 
 
 def maker_of(device: torch.device) -> Callable[[Sequence[int], Sequence[int], torch.dtype], torch.Tensor]:

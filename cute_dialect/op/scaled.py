@@ -27,8 +27,8 @@ from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
-from cute_dialect.op.gemm import mm
-from cute_dialect.op.known import Extras
+from cute_dialect.op.gemm import graph_key, mm
+from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.product import Interpreted, product
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -60,6 +60,30 @@ def scaled_mm(
     ``fast`` leaves all to the tensor cores, which keep 14 bits of them. ``device``, ``stream``, ``run``: as of
     :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
+    how, tensors = None, list[Any]()
+    if device is None and stream is None and not run and not KNOWN.is_traced():
+        given = {"out": out, "bias": bias, "scale_out": scale_out}
+        how, tensors = graph_key(a, b, None, (recipe, dtype, fast), {n: x for n, x in given.items() if x is not None})
+        tensors += (scale_a, scale_b)
+        done = KNOWN.again(how, *tensors)
+        if done is not None:
+            return done
+
+    def compute() -> Any:
+        return _scaled(a, b, scale_a, scale_b, recipe, bias, out, dtype, fast, scale_out, device, stream, run)
+
+    return compute() if how is None else KNOWN.recorded(how, tensors, compute)
+
+
+KNOWN = KnownCalls()
+"""Calls that were computed."""
+
+
+def _scaled(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, recipe: str | tuple[str, str] | None, bias: Any, out: Any,
+    dtype: object, fast: bool, scale_out: Any, device: object, stream: object, run: Interpreted,
+) -> Any:  # fmt: skip
+    """Compute :func:`scaled_mm` of what no call before was like."""
     of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")

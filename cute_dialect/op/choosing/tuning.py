@@ -15,7 +15,7 @@ from cute_dialect.kernels.conv.config import ConvConfig
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.elements import BITS
 from cute_dialect.lang.contest import differs
-from cute_dialect.op import gemm
+from cute_dialect.op import gemm, scaled
 from cute_dialect.op.background import Prefetch, prefetch
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice, Problem, shipped
@@ -253,5 +253,8 @@ def _made(kernels: Mapping[Choice, Choice | ConvConfig], until: float) -> tuple[
 def _forget() -> None:
     """Let calls ask the tables again."""
     ways.way_of.cache_clear()
-    for known in (gemm.MM, gemm.BMM, *gemm.GRAPHS.values(), of_images.KNOWN):
-        known.clear()
+    for known in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
+        for calls in known.values():
+            calls.clear()
+    for calls in (scaled.KNOWN, of_images.KNOWN):
+        calls.clear()

@@ -18,7 +18,7 @@ from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.order import channels_first, first, last, views_last
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, element_of, result_of
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.known import Extras, KnownCalls
+from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_activation
 from cute_dialect.op.overlap import overlap
 from cute_dialect.runtime.arrays import ArrayView
@@ -26,7 +26,7 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
 
-__all__ = ["NAMES", "Call", "Given", "Known", "Prepared", "prepared", "tf32_of_convolutions"]
+__all__ = ["NAMES", "Call", "Given", "Prepared", "prepared", "tf32_of_convolutions"]
 
 NAMES = {FPROP: ("x", "f"), DGRAD: ("grad_y", "f"), WGRAD: ("x", "grad_y")}
 """The arrays that a kernel reads: the image, and the other one."""
@@ -41,7 +41,6 @@ class Call(NamedTuple):
     first: bool
     stream: object
     run: Interpreted
-    known: Known | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -89,14 +88,6 @@ class Given(NamedTuple):
                 f"split_k: expected parts, or (serial, parts), got {self.split_k!r}: op.Conv2d has others"
             )
         return found.parts
-
-
-class Known(NamedTuple):
-    """Calls that are remembered, what tells this one from others besides its tensors, and those that are read."""
-
-    calls: KnownCalls
-    how: object
-    tensors: tuple[Any, Any]
 
 
 class Prepared(NamedTuple):

@@ -16,7 +16,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
 from cute_dialect.op.compiled import combiner
-from cute_dialect.op.conv.arguments import NAMES, Call, Given, Known, Prepared, prepared
+from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
 from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
 from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
@@ -32,8 +32,8 @@ from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
-from cute_dialect.op.known import Prepared as PreparedLaunch
 from cute_dialect.op.operands import matrix
+from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.call_options import check_options
 
@@ -47,13 +47,12 @@ __all__ = ["convolution"]
 def convolution(
     name: str, kind: str, rank: int, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object = None,
     stream: object = None, run: Interpreted | None = None, graph: Any = None,
-    args: Mapping[str, Any] = MappingProxyType({}), known: Known | None = None,
+    args: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:  # fmt: skip
     """Compute a convolution or a gradient of one.
 
     ``arrays``: by name, ``x``, ``f``, ``grad_y``, ``out``, ``c``, ``bias``, those that there are; ``graph``, ``args``:
-    an epilogue and its arguments; ``known``: is told how, where calls like it can be recognised.  Raises subclasses of
-    OpError, and what a kernel raises.
+    an epilogue and its arguments.  Raises subclasses of OpError, and what a kernel raises.
     """
     run = run or {}
     if graph is not None:
@@ -65,8 +64,7 @@ def convolution(
     try:
         with on:
             ready, turn = prepared(name, kind, rank, views, given, extras, where.library.name)
-            known = None if where.cpu or where.library.name != "torch" else known
-            call = Call(name, kind, where, turn, stream, run, known)
+            call = Call(name, kind, where, turn, stream, run)
             return _computed(call, ready, arrays.get("out"), arrays[NAMES[kind][0]], given, extras, graph, args)
     except OpError as e:
         if str(e).startswith((f"{name}: ", "epilogue ")):
@@ -110,10 +108,7 @@ def _computed(
         found = bound(traced, of_matrix, library.native(rows), shape, another)
         found.check_memory(call.name, rows, dict(zip(NAMES[call.kind], (ready.image, ready.other))))
     if 0 not in shape:
-        prepared = _launch(call, ready, rows, given, extras, found)
-        if prepared is not None and call.known is not None and direct:
-            memory = None if made_here else out
-            call.known.calls.remember(*call.known.tensors, memory, call.known.how, out, prepared, extras)
+        _launch(call, ready, rows, given, extras, found)
     elif found is not None:
         found.nothing()
     if not direct:
@@ -184,10 +179,8 @@ def _result(call: Call, t: Any, g: Geometry) -> Any:
 
 def _launch(
     call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None
-) -> PreparedLaunch | None:  # fmt: skip
-    """Launch the kernel of a convolution, on copies of what it cannot read or write; returns what launches it at other
-    addresses, where nothing was copied.
-    """
+) -> None:  # fmt: skip
+    """Launch the kernel of a convolution, on copies of what it cannot read or write."""
     library, g = call.where.library, ready.geometry
     config, epilogue = None, _epilogue(call, ready, extras, found)
     alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
@@ -195,11 +188,11 @@ def _launch(
         if of_elements(epilogue):
             operands, _ = _operands(library, ready, extras, found, epilogue, 0, rows)
             depthwise(call, ready, rows, alone._replace(epilogue=epilogue), operands)
-            return None
+            return
         sums = sums_for(library, ready, rows)
         depthwise(call, ready, sums, alone._replace(output=sums.dtype))
         finish(library, ready, sums, rows, extras, found)
-        return None
+        return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
@@ -219,28 +212,24 @@ def _launch(
             plain = ready._replace(output=sums.dtype, c=None, bias=None)
             _launch(call, plain, sums, given, extras.of_sums(), None)
             finish(library, ready, sums, rows, extras, found)
-            return None
+            return
     if config is None:
-        return unfolded(call, ready, rows, extras, found, given.kernel)
+        unfolded(call, ready, rows, extras, found, given.kernel)
+        return
     image, other = read(library, ready, config)
     result = stored(library, ready, rows)
     columns = choice_of(config).columns_at_once
     operands, parts = _operands(library, ready, extras, found, config.base.epilogue, columns, result)
     kernel = conv_runner(config, call.where.cpu)
     taken = as_taken(ready, result, config)
-    call.told(kernel(image, other, taken, *operands, **call.options))
+    call.told(launched(kernel, image, other, taken, *operands, **call.options))
     if parts and found is not None:
         for x in found.reduced:
             for step in combining(x, parts[x.place], lambda n: library.strided((n,), (1,), "f32", result)):
-                call.told(combiner(step.config, call.where.cpu)(step.parts, step.results, **call.options))
+                combine = combiner(step.config, call.where.cpu)
+                call.told(launched(combine, step.parts, step.results, **call.options))
     if result is not rows:
         library.native(rows)[...] = library.native(result).reshape(rows.shape)
-    elif call.known is not None and found is None:
-        pairs = [(image, ready.image), (other, ready.other)]
-        pairs += list(zip(operands, [x for x in (ready.c, ready.bias) if x is not None]))
-        if all(x.pointer == y.pointer for x, y in pairs):
-            return kernel.prepared(image, other, taken, *operands)
-    return None
 
 
 def _few_channels(

@@ -11,6 +11,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import dense, lines_suit, strides_of
+from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -62,7 +63,8 @@ def depthwise(
     filters = ready.other._replace(
         shape=tuple([ready.other.shape[i] for i in axes]), strides=tuple([ready.other.strides[i] for i in axes])
     )
-    call.told(kernel_of(config, call.where.cpu)(given, filters, result, *operands, **call.options))
+    kernel = kernel_of(config, call.where.cpu)
+    call.told(launched(kernel, given, filters, result, *operands, **call.options))
 
 
 def _whole(x: ArrayView, unit: int) -> list[int]:

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
-from cute_dialect.op.conv.arguments import NAMES, Given, Known, tf32_of_convolutions
+from cute_dialect.op.conv.arguments import NAMES, Given, tf32_of_convolutions
 from cute_dialect.op.conv.compute import convolution
+from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.gemm import graph_key
 from cute_dialect.op.known import Extras, KnownCalls
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -217,40 +219,30 @@ KNOWN = KnownCalls()
 """Calls that were computed, of torch's tensors on a GPU."""
 
 
-def _ask_torch() -> bool:
-    """Tell whether ``torch.compile`` traces this call, where torch is imported."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_dynamo_compiling()
-
-
-_tracing: Callable[[], bool] = _ask_torch
-"""Tells whether ``torch.compile`` traces this call: torch's own function, once a tensor was met."""
-
-
 def _computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """Compute a convolution of some rank as one that was before, or the long way, or let torch's dispatcher do it."""
-    global _tracing
     if args and epilogue is None:
         raise UnsupportedError(f"{name_of(rank, kind)}: expected args with an epilogue only, got {', '.join(args)}")
     first, second = NAMES[kind]
     image, other, out = arrays[first], arrays[second], arrays["out"]
-    known = None
-    usual = device is None and stream is None and epilogue is None and given.kernel is None and not run
-    if usual and not _tracing():
-        how = (rank, kind, *given, _multiplies(image))
-        done = KNOWN.again(image, other, out, how) if extras.usual else KNOWN.again_with(image, other, out, how, extras)
+    key = None
+    usual = device is None and stream is None and given.kernel is None and not run
+    if usual and (epilogue is None or isinstance(epilogue, Traced)) and not KNOWN.is_traced():
+        how = (rank, kind, *given, _multiplies(image), epilogue, extras.key)
+        key = graph_key(image, other, out, how, args or {})
+        key[1].extend(extras.tensors)
+        done = KNOWN.again(key[0], *key[1])
         if done is not None:
             return done
-        known = Known(KNOWN, how, (image, other)) if _is_key(how) else None
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(image, torch.Tensor):
         tensors = [t for t in (*arrays.values(), *(args or {}).values()) if isinstance(t, torch.Tensor)]
         plain = (torch.Tensor, torch.nn.Parameter)
         if (
-            _tracing()
+            KNOWN.is_traced()
             or (torch.is_grad_enabled() and any([t.requires_grad for t in tensors]))
             or any([type(t) not in plain for t in tensors])
         ):
@@ -258,24 +250,20 @@ def _computed(
 
             others = {"epilogue": epilogue, "kernel": given.kernel, **run}
             return by_operator(name_of(rank, kind), rank, kind, arrays, given, extras, device, stream, others)
-        _tracing = torch.compiler.is_dynamo_compiling
     name, more = name_of(rank, kind), args or {}
-    return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, more, known)
+
+    def compute() -> Any:
+        return convolution(name, kind, rank, arrays, given, extras, device, stream, run, epilogue, more)
+
+    if key is None or (epilogue is not None and epilogue.is_random):  # each seed would be a call of its own
+        return compute()
+    return KNOWN.recorded(*key, compute)
 
 
 def _multiplies(image: Any) -> bool:
     """Tell whether f32 may be multiplied as tf32, of tensors of f32."""
     torch = sys.modules.get("torch")
     return torch is not None and getattr(image, "dtype", None) is torch.float32 and tf32_of_convolutions()
-
-
-def _is_key(how: object) -> bool:
-    """Tell whether a call can be recognised by what it says."""
-    try:
-        hash(how)
-    except TypeError:  # lists
-        return False
-    return True
 
 
 def name_of(rank: int, kind: str) -> str:

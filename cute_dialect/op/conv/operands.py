@@ -97,7 +97,7 @@ def _filter(library: Library, ready: Prepared, config: ConvConfig, unit: int, g:
         if channels != other.shape[-1]:  # zeros behind the channels: they are multiplied
             shape = (*other.shape[:-1], channels)
             wide = library.strided(shape, strides_of(shape), other.dtype, other)
-            library.native(wide)[..., other.shape[-1] :] = 0
+            library.clear(wide)
             library.native(wide)[..., : other.shape[-1]] = library.native(other)
             other = wide
         if merged(other, 1, len(other.shape)) != 1 or other.pointer % 16 or not lines_suit(other):

@@ -16,7 +16,6 @@ from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.unfold import UnfoldConfig
 from cute_dialect.op.arrays import Library, aligned_strides
 from cute_dialect.op.choosing.wanted import Wanted
-from cute_dialect.op.compiled import in_order
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import as_rows, dense
@@ -24,10 +23,10 @@ from cute_dialect.op.dtypes import result_of
 from cute_dialect.op.epilogue.bound import Bound
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.fused import unfused
-from cute_dialect.op.known import Extras, KnownCalls
-from cute_dialect.op.known import Prepared as PreparedLaunch
+from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import matrix
 from cute_dialect.op.product import product
+from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -41,10 +40,8 @@ MOST = 1 << 29
 
 def unfolded(
     call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, kernel: object = None
-) -> PreparedLaunch | None:  # fmt: skip
-    """Compute a convolution to a matrix of rows; ``kernel``: of the product, where a call says which.  Returns what
-    launches it at other addresses, where it is one launch of operands that nothing was copied of.
-    """
+) -> None:  # fmt: skip
+    """Compute a convolution to a matrix of rows; ``kernel``: of the product, where a call says which."""
     g, library = ready.geometry, call.where.library
     image, other = ready.image, ready.other
     c = None if ready.c is None else _addend(library, ready, ready.c)
@@ -56,7 +53,7 @@ def unfolded(
     sums = rows if simple or plain else sums_for(library, ready, rows)
     made = sums if g.groups > 1 or matrix(sums).suits_tma() else _aligned(library, sums)
     how = extras if sums is rows else extras.of_sums()
-    first, recorder = True, Recorder()
+    first = True
     if kernel is not None and g.groups > 1:
         raise UnsupportedError("kernel: expected no groups, or a convolution that im2col loads serve")
     for start in range(0, images, at_once):
@@ -65,36 +62,18 @@ def unfolded(
         if g.kind == WGRAD:
             y = _rows(library, _images(library, other, start, count))
             added = None if not first or sums is not rows else c
-            _weights(call, g, columns, y, made, how, added, first, (recorder, kernel))
+            _weights(call, g, columns, y, made, how, added, first, kernel)
         else:
             span = start * pixels, count * pixels
             added = None if c is None or sums is not rows else _images(library, c, *span)
             bias = ready.bias if sums is rows else None
             target = _images(library, made, *span)
-            _pixels(call, g, columns, _factor(library, other, g), target, how, added, bias, (recorder, kernel))
+            _pixels(call, g, columns, _factor(library, other, g), target, how, added, bias, kernel)
         first = False
     if made is not sums:
         library.native(sums)[...] = library.native(made)
     if sums is not rows:
         finish(library, ready, sums, rows, extras, found)
-    prepared = recorder.prepared
-    if prepared is None or not (g.is_product and g.groups == 1 and made is rows):
-        return None
-    if ready.c is not None and (c is None or c.pointer != ready.c.pointer):
-        return None
-    return in_order(prepared) if g.kind == WGRAD else prepared
-
-
-class Recorder(KnownCalls):
-    """Takes what a product would be remembered by: of one that is a convolution."""
-
-    prepared: PreparedLaunch | None = None
-
-    def remember(
-        self, a: Any, b: Any, out: Any, dtype: object, d: Any, prepared: PreparedLaunch, extras: Any = None
-    ) -> None:  # fmt: skip
-        """Keep how a product was computed."""
-        self.prepared = prepared
 
 
 def _aligned(library: Library, x: ArrayView) -> ArrayView:
@@ -141,8 +120,8 @@ def columns_of(call: Call, ready: Prepared, start: int, count: int) -> ArrayView
     rows, line = extents_of(g, image)
     made = library.strided((rows, line), (line, 1), image.dtype, image)
     found = writing(g, image, made)
-    launch = kernel_of(found.config, call.where.cpu)
-    call.told(launch(found.image, found.columns, *found.numbers, **call.options))
+    kernel = kernel_of(found.config, call.where.cpu)
+    call.told(launched(kernel, found.image, found.columns, *found.numbers, **call.options))
     return made._replace(shape=(rows, g.groups, g.taps * per), strides=(line, g.taps * per, 1))
 
 
@@ -236,9 +215,9 @@ def _goes_on(x: ArrayView) -> bool:
 
 def _multiplied(
     call: Call, a: ArrayView, b: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
-    bias: ArrayView | None, more: tuple[Recorder, object],
+    bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
-    """Compute a product of matrices or of batches of them; ``more``: what is told how, the kernel that is wanted."""
+    """Compute a product of matrices or of batches of them; ``kernel``: the one that is wanted."""
     library = call.where.library
 
     def given(x: ArrayView | None) -> Any:
@@ -248,25 +227,23 @@ def _multiplied(
     extras = extras._replace(c=given(c), bias=given(bias))
     device = "cpu" if call.where.cpu else call.where.device
     stream = None if library.name in ("torch", "cupy") else call.stream
-    recorder, kernel = more
-    known, wanted = recorder if call.known is not None else None, Wanted(kernel)
     arrays = given(a), given(b), given(out)
-    product(call.name, rank, *arrays, None, extras, device, stream, call.run, known, wanted=wanted)
+    product(call.name, rank, *arrays, None, extras, device, stream, call.run, wanted=Wanted(kernel))
 
 
 def _pixels(
     call: Call, g: Geometry, columns: ArrayView, factor: ArrayView, out: ArrayView, extras: Extras,
-    c: ArrayView | None, bias: ArrayView | None, more: tuple[Recorder, object],
+    c: ArrayView | None, bias: ArrayView | None, kernel: object,
 ) -> None:  # fmt: skip
     """Compute rows of pixels."""
     if g.groups == 1:
-        _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, more)
+        _multiplied(call, _of_group(columns, 1), _of_group(factor, 0), out, extras, c, bias, kernel)
         return
     (m, groups, k), (row, group, one) = columns.shape, columns.strides
     a = columns._replace(shape=(groups, m, k), strides=(group, row, one))
     per = out.shape[1] // groups
     made = out._replace(shape=(groups, m, per), strides=(per, out.strides[0], 1))
-    _multiplied(call, a, factor, made, extras, None, None, more)
+    _multiplied(call, a, factor, made, extras, None, None, kernel)
 
 
 def _of_group(x: ArrayView, mode: int) -> ArrayView:
@@ -277,7 +254,7 @@ def _of_group(x: ArrayView, mode: int) -> ArrayView:
 
 def _weights(
     call: Call, g: Geometry, columns: ArrayView, y: ArrayView, out: ArrayView, extras: Extras, c: ArrayView | None,
-    first: bool, more: tuple[Recorder, object],
+    first: bool, kernel: object,
 ) -> None:  # fmt: skip
     """Compute rows of filters, or add to them."""
     if not first:
@@ -285,7 +262,7 @@ def _weights(
     (m, groups, k), (row, group, one) = columns.shape, columns.strides
     if groups == 1:
         a = y._replace(shape=y.shape[::-1], strides=y.strides[::-1])
-        _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, more)
+        _multiplied(call, a, _of_group(columns, 1), out, extras, c, None, kernel)
         return
     per = out.shape[0] // groups
     a = y._replace(shape=(groups, per, m), strides=(per, 1, y.strides[0]))
@@ -293,4 +270,4 @@ def _weights(
     made = out._replace(shape=(groups, per, k), strides=(per * out.strides[0], out.strides[0], 1))
     if c is not None:
         c = made
-    _multiplied(call, a, b, made, extras, c, None, more)
+    _multiplied(call, a, b, made, extras, c, None, kernel)

@@ -81,6 +81,11 @@ class Traced:
         """The function's name."""
         return name_of(self.function)
 
+    @cached_property
+    def is_random(self) -> bool:
+        """Tell whether it takes a seed."""
+        return any([x.number and x.element == "i64" for x in self.graph.inputs])
+
     @property
     def key(self) -> str:
         """The name of the graph: equal where the kernels are."""

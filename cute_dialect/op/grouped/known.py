@@ -137,7 +137,7 @@ def _straight(
     """Return what launches again on tensors that begin at whole units, as kernels take them."""
     again = [Repeated(launch, tuple([-1 if x is None else x[0] for x in places])) for launch, places in launches]
     made = [(tuple(result.shape), result.stride(), result.dtype)]
-    return repeating(count, again, made, result.device, _UNIT - 1, stream, [count])
+    return repeating(count, again, made, result.device, _UNIT - 1, stream, count)
 
 
 def _general(

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from cute_dialect.op.repeated import Repeated, repeating
+from cute_dialect.op.repeated import Repeated, Stayed, repeating
 from cute_dialect.runtime.arrays import current_stream_of_torch
 from cute_dialect.runtime.fast_call import guard_of
 
@@ -108,11 +108,12 @@ class KnownRows:
             self._found.clear()
         self._with_grads, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
         made = [(tuple(t.shape), t.stride(), t.dtype) for t in results[out is not None :]]
-        reach = () if out is None else [_reach(t) for t in given]
+        count = len(tensors)
+        apart = () if out is None else [(count, i, _reach(out), _reach(t)) for i, t in enumerate(tensors)]
+        places = tuple([count + i for i in returned])
         run = repeating(
             len(given), [Repeated(x.launch, x.order) for x in launches], made, results[0].device, launches[0].mask,
-            current_stream_of_torch(), [len(tensors) + i for i in returned], reach=reach,
-            out=-1 if out is None else len(tensors),
+            current_stream_of_torch(), places if len(places) > 1 else places[0], Stayed(apart=tuple(apart)),
         )  # fmt: skip
         grads = any(t.requires_grad for t in given)
         self._found[_key(given), numbers, out is None] = _Known(

@@ -1,198 +1,478 @@
-"""Products that were computed before are launched after one look-up; no other call is."""
+"""Calls that were made before are done again at other addresses; no other call is."""
+
+# pyright: basic
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from launched_here import Seen, here  # noqa: E402
+
+from cute_dialect import op  # noqa: E402
 from cute_dialect.op import known as module  # noqa: E402
-from cute_dialect.op.known import Extras, KnownCalls, Prepared  # noqa: E402
+from cute_dialect.op import recording  # noqa: E402
+from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
+from cute_dialect.op.known import Extras, KnownCalls  # noqa: E402
+from cute_dialect.op.recording import Launch, launched  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
 OUT = torch.zeros(8, 24, dtype=torch.float16)
 
 
+class Noted:
+    """A kernel that computes nothing and notes at what addresses it is launched again."""
+
+    alignment = 16
+
+    def __init__(self, more: Any = None) -> None:
+        self.launched: list[tuple[int, ...]] = []
+        self.more = more
+
+    def __call__(self, *given: Any, **_: Any) -> None:
+        return None
+
+    def repeated(self, *given: Any) -> Launch:
+        return Launch(lambda *x: self.launched.append(x), given, 15, self.more, 3)
+
+
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """What was launched, on stream 7."""
-    monkeypatch.setattr(module, "current_stream_of_torch", lambda: lambda device: 7)
-    return []
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    """On stream 7."""
+    monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
+    return Noted()
 
 
-def calls_of(launched: list[tuple[int, ...]], out: Any = None, dtype: Any = None, **more: Any) -> KnownCalls:
-    """Remembers one product, of A and B."""
+def multiplied(kernel: Noted, a: Any, b: Any, out: Any = None, *numbers: float) -> Any:
+    d = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype) if out is None else out
+    launched(kernel, a, b, d, *numbers)
+    return d
+
+
+def calls_of(kernel: Noted, *more: Any) -> KnownCalls:
+    """Return calls that know one product, of A and B."""
     calls = KnownCalls()
-    d = torch.zeros(8, 24, dtype=torch.float16) if out is None else out
-    calls.remember(A, B, out, dtype, d, Prepared(lambda *x: launched.append(x), 15, **more))
+    calls.recorded("how", (A, B, *more), lambda: multiplied(kernel, A, B, *more))
+    assert len(calls) == 1
     return calls
 
 
-def test_a_call_like_an_earlier_one(launched: list[tuple[int, ...]]) -> None:
-    calls = calls_of(launched)
+def test_a_call_like_an_earlier_one(kernel: Noted) -> None:
+    calls = calls_of(kernel)
     a, b = A.clone(), B.clone()
-    d = calls.again(a, b, None, None)
+    d = calls.again("how", a, b)
     assert d.shape == (8, 24) and d.dtype == torch.float16 and d.is_contiguous()
-    assert launched == [(7, a.data_ptr(), b.data_ptr(), d.data_ptr())]
-    calls = calls_of(launched, OUT, more=lambda stream: (stream + 1, 0))
-    assert calls.again(a, b, OUT, None) is OUT
-    assert launched[1] == (7, a.data_ptr(), b.data_ptr(), OUT.data_ptr(), 8, 0)
+    assert kernel.launched.pop() == (7, a.data_ptr(), b.data_ptr(), d.data_ptr())
+    kernel.more = lambda stream: (stream + 1, 0)
+    calls = calls_of(kernel, OUT)
+    assert calls.again("how", a, b, OUT) is OUT
+    assert kernel.launched.pop() == (7, a.data_ptr(), b.data_ptr(), OUT.data_ptr(), 8, 0)
     calls.clear()
-    assert calls.again(a, b, OUT, None) is None and len(launched) == 2
+    assert calls.again("how", a, b, OUT) is None and kernel.launched == []
 
 
 class Kind(torch.Tensor):
     """A tensor of another class."""
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "out", "dtype"),
-    [
-        (A[:4], B, None, None),
-        (A, B[:, :16], None, None),
-        (torch.zeros(16, 8, dtype=torch.float16).t(), B, None, None),
-        (A.bfloat16(), B.bfloat16(), None, None),
-        (A, B.bfloat16(), None, None),
-        (A, B.requires_grad_(False).to_sparse(), None, None),
-        (A, B, OUT, None),
-        (A, B, None, torch.float32),
-        (torch.zeros(8 * 16 + 1, dtype=torch.float16)[1:].view(8, 16), B, None, None),  # an odd address
-        (A.as_subclass(Kind), B, None, None),
-        (A.numpy(), B, None, None),
-        ([[1.0]], B, None, None),
-        (A.to_sparse(), B, None, None),
-    ],
-)
-def test_other_calls(launched: list[tuple[int, ...]], a: Any, b: Any, out: Any, dtype: Any) -> None:
-    assert calls_of(launched).again(a, b, out, dtype) is None
-    assert launched == []
+ODD = torch.zeros(8 * 16 + 1, dtype=torch.float16)[1:].view(8, 16)
+OTHERS: list[tuple[Any, ...]] = [
+    (A[:4], B), (A, B[:, :16]), (torch.zeros(16, 8, dtype=torch.float16).t(), B), (A.bfloat16(), B.bfloat16()),
+    (A, B.bfloat16()), (A, B.to_sparse()), (A, B, OUT), (ODD, B), (A.as_subclass(Kind), B), (A.numpy(), B),
+    ([[1.0]], B), (A.to_sparse(), B), (A,), (None, B),
+]  # fmt: skip
 
 
-def test_results_that_are_given(launched: list[tuple[int, ...]]) -> None:
-    """Of another layout or type, and in the memory of an operand."""
-    square = torch.zeros(16, 16, dtype=torch.float16)
+@pytest.mark.parametrize("tensors", OTHERS)
+def test_other_calls(kernel: Noted, tensors: tuple[Any, ...]) -> None:
+    assert calls_of(kernel).again("how", *tensors) is None and kernel.launched == []
+
+
+@pytest.mark.parametrize("how", ["other", None, ["how"], ("how",)])
+def test_what_else_a_call_says(kernel: Noted, how: Any) -> None:
+    calls = calls_of(kernel)
+    assert calls.again(how, A, B) is None and kernel.launched == []
+    calls.recorded(how, (A, B), lambda: multiplied(kernel, A, B))
+    assert len(calls) == (1 if isinstance(how, list) else 2)  # a list may change
+
+
+def test_addresses_of_no_whole_units(kernel: Noted) -> None:
+    """Are known as such: what is done may depend on them."""
+    calls = calls_of(kernel)
+    calls.recorded("how", (ODD, B), lambda: multiplied(kernel, ODD, B))
+    assert len(calls) == 1
+    for a in (ODD, A):
+        assert calls.again("how", a, B) is not None and kernel.launched[-1][1] == a.data_ptr()
+    assert calls.again("how", torch.zeros(8 * 16 + 2, dtype=torch.float16)[2:].view(8, 16), B) is None
+
+
+def test_results_in_the_memory_of_operands(kernel: Noted) -> None:
+    """Are refused where the call is looked at; what shared memory before may do so again, in the same way."""
+    memory = torch.zeros(5 * 64 * 64, dtype=torch.float16)
+
+    def at(place: int) -> torch.Tensor:
+        return memory[place:].as_strided((64, 64), (64, 1))
+
+    a, b, out = at(0), at(64 * 64), at(2 * 64 * 64)
     calls = KnownCalls()
-    calls.remember(square, square, OUT[:, :16], None, OUT[:, :16], Prepared(lambda *x: launched.append(x), 15))
-    for out in (OUT, OUT[:, 8:], torch.zeros(8, 16, dtype=torch.float16), OUT[:, :16].float(), None):
-        if out is None or out.stride() != (24, 1) or out.shape != (8, 16) or out.dtype != torch.float16:
-            assert calls.again(square, square, out, None) is None
-    assert launched == []
-    calls.remember(square, square, square, None, square, Prepared(lambda *x: launched.append(x), 15))
-    assert calls.again(square, square, square, None) is None and launched == []
+
+    def recorded(*tensors: Any) -> None:
+        calls.recorded("how", tensors, lambda: (launched(kernel, *tensors), tensors[2])[1])
+
+    recorded(a, b, out)
+    assert calls.again("how", a, b, out) is out
+    for place in (0, 64 * 64, 8, 64 * 64 - 64, 2 * 64 * 64 - 64):
+        assert calls.again("how", a, b, at(place)) is None
+    assert calls.again("how", a, b, at(3 * 64 * 64)) is not None
+    assert calls.again("how", a, a, out) is out  # nothing of both is written
+    # The same with what is added, which is the result or is not.
+    recorded(a, b, out, at(3 * 64 * 64))
+    assert calls.again("how", a, b, out, out) is None
+    recorded(a, b, out, out)
+    for c in (out, at(3 * 64 * 64), at(4 * 64 * 64)):
+        assert calls.again("how", a, b, out, c) is out and kernel.launched[-1][4] == c.data_ptr()
+    other = at(4 * 64 * 64)
+    assert calls.again("how", a, b, other, other) is other
+    assert calls.again("how", a, b, out, at(2 * 64 * 64 + 64)) is None
 
 
-def test_what_is_not_remembered(launched: list[tuple[int, ...]]) -> None:
-    odd = torch.zeros(8 * 16 + 1, dtype=torch.float16)[1:].view(8, 16)
-    for a in (odd, A.as_subclass(Kind)):
-        calls = KnownCalls()
-        calls.remember(a, B, None, None, OUT, Prepared(lambda *x: launched.append(x), 15))
-        assert len(calls) == 0
+@pytest.mark.parametrize("guards", [True, False])
+def test_gradients_are_not_forgotten(kernel: Noted, monkeypatch: pytest.MonkeyPatch, guards: bool) -> None:
+    """Tensors that get gradients are no call like one of tensors that do not, but where gradients are off."""
+    if not guards:
+        monkeypatch.setattr(module, "guard_of", lambda tensors: None)
+    calls = calls_of(kernel)
+    a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
+    for x, y in ((a, B), (A, b), (a, b)):
+        assert calls.again("how", A, B) is not None
+        count = len(kernel.launched)
+        assert calls.again("how", x, y) is None and len(kernel.launched) == count
+        with torch.no_grad():
+            assert calls.again("how", x, y) is not None
+        assert calls.again("how", x, y) is None and len(kernel.launched) == count + 1
+    calls = KnownCalls()
+    calls.recorded("how", (a, b), lambda: multiplied(kernel, A, B))
+    assert len(calls) == 0
+    with torch.no_grad():
+        calls.recorded("how", (a, b), lambda: multiplied(kernel, a, b))
+        assert calls.again("how", a, b) is not None
+    assert calls.again("how", a, b) is None
+
+
+UNKNOWN: dict[str, Callable[[Noted], Any]] = {
+    "a value is computed": lambda kernel: multiplied(kernel, A + 1, B),
+    "a value is changed": lambda kernel: multiplied(kernel, A, B).add_(1),
+    "a value is read": lambda kernel: (float(A[0, 0]), multiplied(kernel, A, B))[1],
+    "nothing is launched": lambda kernel: torch.empty(3),
+    "memory of nobody": lambda kernel: multiplied(kernel, A, OUT),
+    "a result of nobody": lambda kernel: (multiplied(kernel, A, B), OUT)[1],
+    "a part of a result": lambda kernel: multiplied(kernel, A, B)[1:],
+    "an argument seen otherwise": lambda kernel: (multiplied(kernel, A, B), A.t())[1],
+    "a list of results": lambda kernel: [multiplied(kernel, A, B)],
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_is_not_done_again(kernel: Noted, what: str) -> None:
+    calls = KnownCalls()
+    calls.recorded("how", (A, B), lambda: UNKNOWN[what](kernel))
+    assert len(calls) == 0
+    for tensors in ((A.as_subclass(Kind), B), (A, B.to_sparse()), (A.numpy(), B)):
+        calls.recorded("how", tensors, lambda: multiplied(kernel, A, B))
+    assert len(calls) == 0
+
+
+def test_steps_between_launches(kernel: Noted) -> None:
+    """Copies, of parts too, zeros, memory for them; several results in the form that they had."""
+
+    def compute(a: Any, b: Any) -> Any:
+        wide, unused = torch.empty(8, 32, dtype=torch.float16), torch.empty(1000)
+        wide.zero_()
+        wide[:, 16:].copy_(a)
+        part, turned = wide[:, 16:].float(), b.t().contiguous()
+        found = torch.empty(24, 8)
+        launched(kernel, wide, part, turned.t(), b[1:], 0.5)
+        launched(kernel, found, part)
+        del unused
+        return {"x": found.t(), "y": (wide, part), "z": turned}
+
+    calls = KnownCalls()
+    calls.recorded((), (A, B), lambda: compute(A, B))
+    a, b = torch.randn(8, 16).half(), torch.randn(16, 24).half()
+    done = calls.again((), a, b)
+    wide, part = done["y"]
+    assert list(done) == ["x", "y", "z"] and done["x"].shape == (8, 24) and done["x"].stride() == (1, 8)
+    assert torch.equal(wide, torch.cat([torch.zeros(8, 16), a.float()], 1).half()) and torch.equal(part, a.float())
+    assert torch.equal(done["z"], b.t()) and done["z"].is_contiguous()
+    first = (7, wide.data_ptr(), part.data_ptr(), done["z"].data_ptr(), b.data_ptr() + 48, 0)
+    assert kernel.launched == [first, (7, done["x"].data_ptr(), part.data_ptr())]
+
+
+def test_calls_within_calls(kernel: Noted) -> None:
+    """Are computed there, so that they are written down."""
+    inner, outer = calls_of(kernel), KnownCalls()
+
+    def compute() -> Any:
+        assert inner.again("how", A, B) is None
+        return inner.recorded("how", (A, B), lambda: multiplied(kernel, A, B))
+
+    outer.recorded("how", (A, B), compute)
+    assert inner.again("how", A, B) is not None and outer.again("how", A, B) is not None
+    assert len(kernel.launched) == 2
+
+    def fails() -> Any:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        KnownCalls().recorded("how", (A, B), fails)
+    assert recording.CURRENT.recording is None
 
 
 BIAS, C = torch.zeros(24, dtype=torch.float16), torch.zeros(8, 24, dtype=torch.float16)
 FUSED = Extras(2.0, 0.5, C, BIAS, "gelu")
 
 
-def fused_calls(launched: list[tuple[int, ...]], extras: Extras = FUSED, numbers: int = 2) -> KnownCalls:
-    """Remembers one product with what becomes of its sums."""
-    calls = KnownCalls()
-    prepared = Prepared(lambda *x: launched.append(x), 15, lambda stream: (stream + 1, stream + 2), numbers)
-    calls.remember(A, B, None, None, OUT, prepared, extras)
-    return calls
-
-
-def test_a_call_with_extras(launched: list[tuple[int, ...]]) -> None:
-    calls = fused_calls(launched)
-    c, bias = C.clone(), BIAS.clone()
-    d = calls.again_with(A, B, None, None, FUSED._replace(c=c, bias=bias))
-    addresses = [t.data_ptr() for t in (A, B, d)]
-    assert launched == [(7, *addresses, 8, 9, c.data_ptr(), bias.data_ptr(), 0, 0)]
-    assert calls.again(A, B, None, None) is None  # the plain product is another
-    # beta is 0: nothing is read of c.
-    other = Extras(c=C, beta=0.0, activation="relu")
-    d = fused_calls(launched, other, 0).again_with(A, B, None, None, other)
-    assert launched[-1] == (7, A.data_ptr(), B.data_ptr(), d.data_ptr(), 8, 9)
-
-
-def hook(x: Any, row: Any, column: Any) -> Any:
-    return x
-
-
 @pytest.mark.parametrize(
     "other",
     [
-        {"alpha": 2}, {"alpha": -2.0}, {"beta": 0.25}, {"activation": ""}, {"hook": hook}, {"c": None}, {"bias": None},
-        {"c": C[0]}, {"c": C.float()}, {"c": C.t().contiguous().t()}, {"c": 3.0}, {"alpha": "2"},
-        {"bias": BIAS.float()}, {"bias": BIAS.view(1, 24)}, {"bias": BIAS.as_subclass(Kind)},
-        {"bias": torch.zeros(25, dtype=torch.float16)[1:]},
+        {"alpha": 2}, {"alpha": -2.0}, {"beta": 0.25}, {"activation": ""}, {"c": None}, {"bias": None},
+        {"math": "promote"}, {"accumulator": "f16"}, {"hook": len}, {"beta": True},
     ],
     ids=lambda x: next(iter(x)),
 )  # fmt: skip
-def test_other_extras(launched: list[tuple[int, ...]], other: dict[str, Any]) -> None:
-    assert fused_calls(launched).again_with(A, B, None, None, FUSED._replace(**other)) is None
-    assert launched == []
+def test_keys_of_extras(other: dict[str, Any]) -> None:
+    assert FUSED._replace(**other).key != FUSED.key == FUSED._replace(c=C + 1, bias=BIAS + 1).key
+    zero = Extras(alpha=0.0, c=C, beta=0.0)
+    assert zero.key != zero._replace(alpha=-0.0).key and zero.key != zero._replace(beta=-0.0).key
 
 
-def test_zeros_with_a_sign(launched: list[tuple[int, ...]]) -> None:
-    zero = Extras(alpha=0.0, c=C)
-    calls = fused_calls(launched, zero)
-    assert calls.again_with(A, B, None, None, zero) is not None
-    assert calls.again_with(A, B, None, None, zero._replace(alpha=-0.0)) is None
+# ------------------------------------------------------------------------------------------------- on the interpreter
 
 
-def test_results_in_the_memory_of_operands(launched: list[tuple[int, ...]]) -> None:
-    """Also where they do not begin together; the result may be c, if it lies as c does."""
-    memory = torch.zeros(4 * 64 * 64, dtype=torch.float16)
-
-    def at(place: int, rows: int = 64, columns: int = 64) -> torch.Tensor:
-        return memory[place:].as_strided((rows, columns), (64, 1))
-
-    calls = KnownCalls()
-    a, b, out = at(0), at(64 * 64), at(2 * 64 * 64)
-    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15))
-    assert calls.again(a, b, out, None) is out
-    for place in (0, 64 * 64, 8, 64 * 64 - 64, 2 * 64 * 64 - 64):
-        assert calls.again(a, b, at(place), None) is None
-    assert calls.again(a, b, at(3 * 64 * 64), None) is not None and len(launched) == 2
-    for c in (out, at(3 * 64 * 64)):
-        extras = Extras(c=c)
-        calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), extras)
-        assert calls.again_with(a, b, out, None, Extras(c=out)) is out
-        assert calls.again_with(a, b, out, None, Extras(c=at(2 * 64 * 64 + 64))) is None
-    row = out[:1].expand(64, 64)  # begins where out does, and is another matrix
-    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), Extras(c=row))
-    assert calls.again_with(a, b, out, None, Extras(c=row)) is None
-    bias = memory[2 * 64 * 64 :][:64]
-    calls.remember(a, b, out, None, out, Prepared(lambda *x: launched.append(x), 15), Extras(bias=bias))
-    assert calls.again_with(a, b, out, None, Extras(bias=bias)) is None
+@pytest.fixture
+def seen() -> Iterator[Seen]:
+    with here(Seen()) as found:
+        yield found
 
 
-@pytest.mark.parametrize("guards", [True, False])
-def test_gradients_are_not_forgotten(
-    launched: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch, guards: bool
-) -> None:
-    """Tensors that get gradients are no call like one of tensors that do not, but where gradients are off."""
-    if not guards:
-        monkeypatch.setattr(module, "guard_of", lambda tensors: None)
-    calls = calls_of(launched)
-    a, b = A.clone().requires_grad_(), B.clone().requires_grad_()
-    for x, y in ((a, B), (A, b), (a, b)):
-        assert calls.again(A, B, None, None) is not None
-        count = len(launched)
-        assert calls.again(x, y, None, None) is None and len(launched) == count
-        with torch.no_grad():
-            assert calls.again(x, y, None, None) is not None
-        assert calls.again(x, y, None, None) is None and len(launched) == count + 1
-    with torch.no_grad():
-        calls.remember(a, b, None, None, OUT, Prepared(lambda *x: launched.append(x), 15))
-        assert calls.again(a, b, None, None) is not None
-    assert calls.again(a, b, None, None) is None
-    calls = fused_calls(launched)
-    c = C.clone().requires_grad_()
-    assert calls.again_with(A, B, None, None, FUSED._replace(c=C.clone())) is not None
-    assert calls.again_with(A, B, None, None, FUSED._replace(c=c)) is None
-    assert calls.again_with(a, B, None, None, FUSED) is None
-    with torch.no_grad():
-        assert calls.again_with(a, B, None, None, FUSED._replace(c=c)) is not None
+@pytest.fixture
+def idle() -> Iterator[Seen]:
+    """Kernels that compute nothing."""
+    with here(Seen(works=False)) as found:
+        yield found
+
+
+def near(found: Any, wanted: Any, tolerance: float) -> None:
+    found, wanted = (x if isinstance(x, tuple) else (x,) for x in (found, wanted))
+    assert len(found) == len(wanted)
+    for x, y in zip(found, wanted):
+        assert x.shape == y.shape and float((x.double() - y).abs().max()) <= tolerance * float(y.abs().max())
+
+
+def normal(*shape: int, dtype: Any = torch.float16) -> Any:
+    return torch.randn(shape).to(dtype)
+
+
+def small(*shape: int) -> Any:
+    return torch.randint(-5, 6, shape, dtype=torch.int8)
+
+
+def image(*shape: int) -> Any:
+    return normal(*shape).to(memory_format=torch.channels_last)
+
+
+def squares(accum: Any) -> Any:
+    return accum, op.epilogue.sum(accum * accum, -1)
+
+
+def row_sums(accum: Any, x: Any, s: float) -> Any:
+    D = op.epilogue.relu(accum * s + x)
+    return {"D": D, "most": op.epilogue.max(D, -2), "total": op.epilogue.sum(accum)}
+
+
+SQUARES = trace(squares, {"accum": FakeTensor("f32", (64, 64))})
+SEVERAL = trace(row_sums, {"accum": FakeTensor("f32", (64, 64)), "x": FakeTensor("f32", (64,)), "s": 0.5})
+E4M3, E5M2, F32 = torch.float8_e4m3fn, torch.float8_e5m2, torch.float32
+
+
+def product(a: Any, b: Any) -> Any:
+    return a.double() @ b.double()
+
+
+def with_squares(a: Any, b: Any) -> Any:
+    return product(a, b), (product(a, b) ** 2).sum(-1, keepdim=True)
+
+
+def with_several(a: Any, b: Any, x: Any) -> Any:
+    d = (product(a, b) * 0.5 + x.double()).relu()
+    return d, d.amax(-2, keepdim=True), product(a, b).sum().reshape(1, 1)
+
+
+def scaled(a: Any, b: Any, x: Any, y: Any, *bias: Any) -> Any:
+    k = a.shape[1]
+    x, y = x.double(), y.double()
+    if x.dim() == 2 and x.shape[1] > 1:
+        x, y = x.repeat_interleave(128, 1)[:, :k], y.repeat_interleave(128, 1)[:, :k].t()
+    return (a.double() * x) @ (b.double() * y) + sum(t.double() for t in bias)
+
+
+def exponents(*shape: int) -> Any:
+    return torch.randint(125, 130, shape, dtype=torch.uint8).view(torch.float8_e8m0fnu)
+
+
+def of_scales(recipe: str, kind: Any = None) -> Callable[[], tuple[Any, ...]]:
+    shapes = {"tensor": ((), (1, 1)), "row": ((33, 1), (1, 48)), "block": ((33, 2), (1, 2)), "line": ((33, 2), (48, 2))}
+    make = kind or (lambda *shape: torch.rand(shape) + 0.5)
+    return lambda: (normal(33, 208, dtype=E4M3), normal(48, 208, dtype=E4M3).t(), *(make(*s) for s in shapes[recipe]))
+
+
+def convolved(x: Any, f: Any, **how: Any) -> Any:
+    return torch.nn.functional.conv2d(x.double(), f.double(), **how)
+
+
+CALLS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Callable[..., Any], float]] = {
+    "mm": (op.mm, lambda: (normal(40, 72), normal(72, 56)), product, 2e-3),
+    "mm of any rows": (op.mm, lambda: (normal(37, 41), normal(41, 35)), product, 2e-3),
+    "mm transposed": (
+        lambda a, b: op.mm(a, b, torch.empty(56, 40, dtype=torch.float16).t()),
+        lambda: (normal(40, 72), normal(72, 56)), product, 2e-3,
+    ),
+    "bmm": (op.bmm, lambda: (normal(3, 40, 72), normal(3, 72, 56)), product, 2e-3),
+    "3xtf32": (
+        lambda a, b: op.mm(a, b, math="3xtf32"), lambda: (normal(33, 37, dtype=F32), normal(37, 35, dtype=F32)),
+        product, 1e-5,
+    ),
+    "fast_bf16": (
+        lambda a, b: op.mm(a, b, math="fast_bf16"), lambda: (normal(33, 40, dtype=F32), normal(40, 35, dtype=F32)),
+        product, 2e-2,
+    ),
+    "squares": (
+        lambda a, b: op.mm(a, b, epilogue=SQUARES), lambda: (normal(64, 72), normal(72, 64)), with_squares, 2e-3,
+    ),
+    "several": (
+        lambda a, b, x: tuple(op.mm(a, b, epilogue=SEVERAL, args={"x": x, "s": 0.5}).values()),
+        lambda: (normal(64, 72), normal(72, 64), normal(64, dtype=F32)), with_several, 2e-3,
+    ),
+    "scaled tensor": (op.scaled_mm, of_scales("tensor"), scaled, 1e-2),
+    "scaled row": (op.scaled_mm, of_scales("row"), scaled, 1e-2),
+    "scaled row of exponents": (op.scaled_mm, of_scales("row", exponents), scaled, 1e-2),
+    "scaled row fast": (lambda *x: op.scaled_mm(*x, fast=True), of_scales("row"), scaled, 1e-2),
+    "scaled row with bias": (
+        lambda a, b, x, y, bias: op.scaled_mm(a, b, x, y, bias=bias, dtype="f32"),
+        lambda: (*of_scales("row")(), normal(48, dtype=F32)), scaled, 1e-3,
+    ),
+    "scaled block": (op.scaled_mm, of_scales("block"), scaled, 1e-2),
+    "scaled block of exponents": (op.scaled_mm, of_scales("block", exponents), scaled, 1e-2),
+    "scaled block1x128": (op.scaled_mm, of_scales("line"), scaled, 1e-2),
+    "depthwise": (
+        lambda x, f: op.conv2d(x, f, None, 1, 1, 1, 64), lambda: (image(2, 64, 7, 9), image(64, 1, 3, 3)),
+        lambda x, f: convolved(x, f, padding=1, groups=64), 2e-3,
+    ),
+    "first layer": (
+        lambda x, f: op.conv2d(x, f, None, 2, 3), lambda: (image(2, 3, 15, 17), image(16, 3, 7, 7)),
+        lambda x, f: convolved(x, f, padding=3, stride=2), 2e-3,
+    ),
+    "by unfolding": (
+        lambda x, g: op.conv2d_weight(x, (16, 3, 7, 7), g, 2, 3), lambda: (image(2, 3, 16, 16), image(2, 16, 8, 8)),
+        lambda x, g: torch.nn.grad.conv2d_weight(x.double(), (16, 3, 7, 7), g.double(), 2, 3), 3e-3,
+    ),
+    "conv2d": (
+        lambda x, f, b: op.conv2d(x, f, b, 1, 1, activation="relu"),
+        lambda: (image(2, 64, 8, 8), image(32, 64, 3, 3), normal(32)),
+        lambda x, f, b: convolved(x, f, padding=1, bias=b.double()).relu(), 2e-3,
+    ),
+    "conv2d of images that are copied": (
+        lambda x, f: op.conv2d(x, f, None, 1, 1), lambda: (normal(2, 64, 8, 8), normal(32, 64, 3, 3)),
+        lambda x, f: convolved(x, f, padding=1), 2e-3,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_kinds_of_calls(seen: Seen, name: str) -> None:
+    """The second call of each launches what the first did, and is right, of other numbers at other addresses."""
+    torch.manual_seed(len(name))
+    call, make, wanted, tolerance = CALLS[name]
+    kept = []
+    for number in range(3):
+        arguments = make()
+        near(call(*arguments), wanted(*arguments), tolerance)
+        if number == 0:
+            launches = seen.first
+        assert (seen.first, seen.again) == (launches, number * launches)
+        kept.append(arguments)
+
+
+def test_padded_products(seen: Seen) -> None:
+    """Lines of no whole 16 bytes, copied by one launch for both factors."""
+    from cute_dialect.op import padding
+
+    made = []
+    with pytest.MonkeyPatch.context() as patch:
+        usual = padding.padder
+        patch.setattr(padding, "padder", lambda *x: made.append(x) or usual(*x))
+        for number in range(2):
+            a, b = small(517, 1031), small(1031, 1029)
+            near(op.mm(a, b, out=torch.empty(517, 1029, dtype=torch.int32)), product(a, b), 0)
+            assert (seen.first, seen.again) == (2, 2 * number)
+    assert made
+
+
+def test_a_scaled_product_unlike_another(idle: Seen) -> None:
+    """Of other scales, bias or types it is computed the long way; scales are read at each call."""
+    a, b, x, y = of_scales("row")()
+    call = lambda *more, **how: op.scaled_mm(*(more or (a, b, x, y)), **how)  # noqa: E731
+    call()
+    assert (idle.first, idle.again) == (1, 0)
+    call()
+    assert (idle.first, idle.again) == (1, 1)
+    out = torch.empty(33, 48, dtype=torch.bfloat16)
+    others: list[Any] = [
+        lambda: call(fast=True), lambda: call(dtype="f16"), lambda: call(recipe="row"), lambda: call(out=out),
+        lambda: call(bias=normal(48)), lambda: call(scale_out=2.0), lambda: call(scale_out=torch.ones(1)),
+        lambda: call(a, b, x[:1], y), lambda: call(a, b, exponents(33, 1), y),
+        lambda: call(a, b, torch.ones(33, 2)[:, :1], y), lambda: call(a.view(torch.uint8).view(E5M2), b, x, y),
+    ]  # fmt: skip
+    for number, other in enumerate(others):
+        other()
+        assert (idle.first, idle.again) == (2 + number, 1)
+    call(out=out)
+    assert idle.again == 2
+    a = torch.zeros(33 * 208, dtype=torch.uint8)
+    inside = a[: 33 * 96].view(torch.bfloat16).view(33, 48)
+    with pytest.raises(op.LayoutError, match="out shares memory with a"):
+        call(a.view(E4M3).view(33, 208), b, x, y, out=inside)
+    assert idle.again == 2
+
+
+def test_an_epilogue_unlike_another(idle: Seen) -> None:
+    fake = FakeTensor
+    traced = trace(lambda accum, alpha, x: (accum * alpha, accum + x), {"accum": fake("f32", (40, 56)), "alpha": 0.5,
+               "x": fake("f32", (56,))})  # fmt: skip
+    a, b, x = normal(40, 72), normal(72, 56), normal(56, dtype=F32)
+
+    def call(epilogue: Any = traced, alpha: Any = 0.5, x: Any = x, **how: Any) -> Any:
+        return op.mm(a, b, epilogue=epilogue, args={"alpha": alpha, "x": x}, **how)
+
+    call(), call()
+    assert (idle.first, idle.again) == (1, 1)
+    for number, how in enumerate(
+        (
+            {"alpha": 0.25}, {"alpha": 1}, {"x": x.half()}, {"x": x.view(1, 56)}, {"dtype": "f32"},
+            {"math": "promote"}, {"out": torch.empty(40, 56, dtype=torch.float16)},
+            {"epilogue": traced.function}, {"epilogue": traced.function},
+        )
+    ):  # fmt: skip
+        call(**how)
+        assert (idle.first, idle.again) == (2 + number, 1)
+    random = trace(
+        lambda accum, seed: op.epilogue.dropout(accum, 0.5, seed), {"accum": fake("f32", (40, 56)), "seed": 3}
+    )
+    count = idle.first
+    for _ in range(2):  # each seed would be a call of its own
+        op.mm(a, b, epilogue=random, args={"seed": 3})
+    assert (idle.first, idle.again) == (count + 2, 1)

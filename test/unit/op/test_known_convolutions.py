@@ -14,12 +14,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op import arrays  # noqa: E402
-from cute_dialect.op import known as of_products  # noqa: E402
+from cute_dialect.op import arrays, recording  # noqa: E402
 from cute_dialect.op import product as products  # noqa: E402
 from cute_dialect.op.choosing import ways  # noqa: E402
 from cute_dialect.op.conv import compute, functions  # noqa: E402
-from cute_dialect.op.known import KnownCalls, Prepared  # noqa: E402
+from cute_dialect.op.known import KnownCalls  # noqa: E402
+from cute_dialect.op.recording import Launch  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 
@@ -33,8 +33,8 @@ class Told:
     def __call__(self, *given: Any, **_: Any) -> None:
         self.launched.append(self.name)
 
-    def prepared(self, *given: Any) -> Prepared:
-        return Prepared(lambda *x: self.launched.append(x), 15, None, sum(isinstance(x, float) for x in given))
+    def repeated(self, *given: Any) -> Launch:
+        return Launch(lambda *x: self.launched.append(x), given, 15)
 
 
 @pytest.fixture
@@ -44,10 +44,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
     for module in (compute, products):
         monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
-    monkeypatch.setattr(of_products, "current_stream_of_torch", lambda: lambda device: 7)
+    monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(compute, "conv_runner", lambda config, cpu=False: Told(config.name, found))
     monkeypatch.setattr(ways, "runner", lambda choice, cpu=False: Told(choice.name, found))
-    monkeypatch.setattr(products, "RunKernel", Told)
     monkeypatch.setattr(functions, "KNOWN", KnownCalls())
     return found
 

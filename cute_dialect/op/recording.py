@@ -1,0 +1,314 @@
+"""What a call does, written down while it does it, so that a later one does it again without looking at anything.
+
+A call of torch's tensors is a row of launches (:func:`launched`), of copies of torch's, and of memory for them; all
+else that torch does in it (:class:`torch.utils._python_dispatch.TorchDispatchMode` sees it) ends the recording, for
+nobody knows how to do it again.  Addresses say which tensor is meant: what a call makes is kept until the recording
+ends.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from threading import local
+from typing import Any, NamedTuple
+
+from cute_dialect.op.repeated import Copied, Filled, Made, Part, Repeated, Stayed, repeating
+from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
+
+__all__ = ["CURRENT", "Launch", "Recording", "launched", "reach_of", "recorded", "unrecorded"]
+
+_MOST = 1 << 30
+"""Bytes that a recorded call makes, at most: they are there all at once when it is done again."""
+
+
+class Launch(NamedTuple):
+    """A prepared launch: ``launch(stream, *addresses)`` of ``given``, arrays and numbers, whose address is 0; ``mask``:
+    bits that are 0 in addresses; ``more``: gives the addresses of what blocks share, for a stream, which stand behind
+    the first ``behind`` ones.
+    """
+
+    launch: Callable[..., object]
+    given: tuple[Any, ...]
+    mask: int
+    more: Callable[[int], tuple[int, ...]] | None = None
+    behind: int = 0
+
+
+class _Current(local):
+    """The recording of this thread: while there is one no call is done again, for nobody would write it down."""
+
+    recording: Recording | None = None
+
+
+CURRENT = _Current()
+
+
+def launched(kernel: Any, *given: Any, **options: Any) -> Any:
+    """Launch a kernel, and write it down where a call is recorded; returns what the kernel returns.
+
+    ``kernel``: has ``repeated(*given)``, which returns a :class:`Launch` or None, or is a kernel of the runtime.
+    """
+    report = kernel(*given, **options)
+    recording = CURRENT.recording
+    if recording is not None:
+        recording.note(kernel, given)
+    return report
+
+
+@contextmanager
+def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
+    """Record what is done with tensors of torch; None where nothing is recorded: in a call that is being recorded."""
+    if CURRENT.recording is not None:
+        yield None
+        return
+    recording = Recording(tensors)
+    CURRENT.recording = recording
+    try:
+        with _watching()(recording):
+            yield recording
+    finally:
+        CURRENT.recording = None
+
+
+def unrecorded() -> AbstractContextManager[object]:
+    """Let torch do what is done once for many calls, and is no step of any."""
+    if CURRENT.recording is None:
+        return nullcontext()
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    return _disable_current_modes()
+
+
+@cache
+def _watching() -> Any:
+    """Return what shows a recording all that torch does."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watching(TorchDispatchMode):
+        """Tells a recording what torch does."""
+
+        def __init__(self, recording: Recording) -> None:
+            super().__init__()
+            self.recording = recording
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:  # fmt: skip
+            result = func(*args, **(kwargs or {}))
+            self.recording.saw(func, args, result)
+            return result
+
+    return Watching
+
+
+_MAKING = {"aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty", "aten::new_empty_strided"}
+_COPYING = {"aten::_to_copy", "aten::clone"}
+
+
+class Recording:
+    """The steps of a call of ``tensors``."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self._tensors = tuple(tensors)
+        self._begins = [t.data_ptr() for t in tensors]
+        self._sizes = [reach_of(t) for t in tensors]
+        self._made: list[Any] = []
+        self._held: list[Any] = []
+        self._steps: list[tuple[str, Any, Any]] = []
+        self.failed = False
+
+    # --------------------------------------------------------------------------------------------------------- writing
+
+    def note(self, kernel: Any, given: tuple[Any, ...]) -> None:
+        """Write down a launch."""
+        self._steps.append(("launch", kernel, given))
+
+    def saw(self, operator: Any, args: tuple[Any, ...], result: Any) -> None:
+        """Write down what torch did."""
+        name = operator._schema.name
+        if self.failed:
+            return
+        if name in _MAKING:
+            self._make(result)
+        elif name in _COPYING:
+            self._make(result)
+            self._steps.append(("copy", result, args[0]))
+            if result.device != args[0].device:
+                self._fail()
+        elif name == "aten::copy_" and args[0].device == args[1].device:
+            self._steps.append(("copy", args[0], args[1]))
+        elif name == "aten::zero_" or (name == "aten::fill_" and isinstance(args[1], int | float)):
+            self._steps.append(("fill", args[0], args[1] if len(args) > 1 else 0))
+        elif operator._schema.is_mutable or not self._hold(result):
+            self._fail()
+
+    def _make(self, result: Any) -> None:
+        """Keep memory that was made."""
+        self._made.append(result)
+        if len(self._made) > 1 and sum([t.untyped_storage().nbytes() for t in self._made]) > _MOST:
+            self._fail()
+
+    def _hold(self, result: Any) -> bool:
+        """Keep what torch made, that its address stays its own: of what is no view nobody knows the values.  Tell
+        whether it is tensors.
+        """
+        found = result if isinstance(result, tuple | list) else (result,)
+        self._held += found
+        return all([hasattr(t, "data_ptr") for t in found])
+
+    def _fail(self) -> None:
+        self.failed = True
+        self._made, self._held, self._steps = [], [], []
+
+    # --------------------------------------------------------------------------------------------------------- reading
+
+    def again(self, result: Any) -> Callable[..., Any] | None:
+        """Return what does all that again, of such tensors at other addresses, ``run(*tensors)``, and returns what
+        ``result`` is of it; None where that is not known.
+        """
+        if self.failed or not any([kind == "launch" for kind, _, _ in self._steps]):
+            return None
+        try:
+            return self._again(result)
+        except _Unknown:
+            return None
+
+    def _again(self, result: Any) -> Callable[..., Any]:
+        written: set[int] = set()
+        self._returned(result, written)  # which may be what was made, seen otherwise
+        self._keep_used(result)
+        returned = self._returned(result, written)
+        mask, steps = 15, list[Repeated | Copied | Filled]()
+        for kind, to, of in self._steps:
+            if kind == "launch":
+                launch = _launch_of(to, of)
+                steps.append(self._repeated(launch))
+                mask |= launch.mask
+            else:
+                part = self._part(to)
+                if part.given:
+                    written.add(part.place)
+                steps.append(Copied(part, self._part(of)) if kind == "copy" else Filled(part, of))
+        if any([t.data_ptr() & mask for t in self._made]):
+            raise _Unknown
+        made: list[Made] = [(tuple(t.shape), t.stride(), t.dtype) for t in self._made]
+        device, stream = self._tensors[0].device, current_stream_of_torch()
+        stayed = Stayed(tuple([x & mask for x in self._begins]), *self._shared(written))
+        return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
+
+    def _keep_used(self, result: Any) -> None:
+        """Forget what was made for nothing."""
+        used = {self._place(view_of(x).pointer)[0] for kind, _, given in self._steps if kind == "launch"
+                for x in given if not isinstance(x, int | float)}  # fmt: skip
+        for kind, to, of in self._steps:
+            used |= {self._place(t.data_ptr())[0] for t in (to, of) if kind != "launch" and hasattr(t, "data_ptr")}
+        given = len(self._tensors)
+        self._made = [t for i, t in enumerate(self._made, given) if i in used or _is_in(t, result)]
+
+    def _shared(self, written: set[int]) -> tuple[Any, Any]:
+        """Return which tensors share memory, and how, and which must not."""
+        tied: list[tuple[int, int, int]] = []
+        apart: list[tuple[int, int, int, int]] = []
+        places = list(zip(self._begins, self._sizes))
+        for j, (q, m) in enumerate(places):
+            for i, (p, n) in enumerate(places[:j]):
+                if p == q or (p < q + m and q < p + n):
+                    tied.append((i, j, q - p))
+                elif i in written or j in written:
+                    apart.append((i, j, n, m))
+        return tuple(tied), tuple(apart)
+
+    def _place(self, address: int) -> tuple[int, int]:
+        """Return the tensor that memory is of, and how many bytes behind its begin it is."""
+        count = len(self._tensors)
+        for i, begin in enumerate(self._begins):
+            if address == begin:
+                return i, 0
+        for i, (begin, size) in enumerate(zip(self._begins, self._sizes)):
+            if begin <= address < begin + size:
+                return i, address - begin
+        for i, t in enumerate(self._made):
+            begin = t.data_ptr()
+            if begin <= address < begin + t.untyped_storage().nbytes():
+                return count + i, address - begin
+        raise _Unknown
+
+    def _repeated(self, launch: Launch) -> Repeated:
+        """Return a launch with the numbers of tensors for addresses."""
+        order: list[int] = []
+        offsets: list[int] = []
+        for x in launch.given:
+            place, offset = (-1, 0) if isinstance(x, int | float) else self._place(view_of(x).pointer)
+            order.append(place)
+            offsets.append(offset)
+        return Repeated(launch.launch, tuple(order), launch.more, launch.behind, tuple(offsets))
+
+    def _part(self, t: Any) -> Part:
+        """Return which part of a tensor another one is."""
+        place, offset = self._place(t.data_ptr())
+        of = (*self._tensors, *self._made)[place]
+        if of.dtype != t.dtype or offset % t.element_size():
+            raise _Unknown
+        given = place < len(self._tensors)
+        return Part(place, tuple(t.shape), t.stride(), offset // t.element_size(), given)
+
+    def _returned(self, result: Any, written: set[int]) -> Any:
+        """Return results with numbers for tensors; those that were given are ``written``."""
+        if type(result) is tuple:
+            return tuple([self._returned(x, written) for x in result])
+        if type(result) is dict:
+            return {key: self._returned(x, written) for key, x in result.items()}
+        for i, t in enumerate(self._tensors):
+            if t is result:
+                written.add(i)
+                return i
+        for i, t in enumerate(self._made):
+            if t is result or self._is_all(t, result):
+                self._made[i] = result
+                return len(self._tensors) + i
+        raise _Unknown
+
+    def _is_all(self, t: Any, result: Any) -> bool:
+        """Tell whether a result is what was made, seen otherwise."""
+        if not hasattr(result, "untyped_storage"):
+            return False
+        storage = t.untyped_storage()
+        same = storage.data_ptr() == result.untyped_storage().data_ptr() and storage.data_ptr() != 0
+        return same and result.storage_offset() == 0 and reach_of(result) == storage.nbytes()
+
+
+def _is_in(t: Any, result: Any) -> bool:
+    """Tell whether a tensor is among results."""
+    some = result.values() if type(result) is dict else result if type(result) is tuple else (result,)
+    return any([_is_in(t, x) if type(x) in (tuple, dict) else x is t for x in some])
+
+
+class _Unknown(Exception):
+    """Nobody knows how to do it again."""
+
+
+def _launch_of(kernel: Any, given: Sequence[Any]) -> Launch:
+    """Return a launch at other addresses."""
+    repeated = getattr(kernel, "repeated", None)
+    if repeated is not None:
+        found = repeated(*given)
+        if found is None:
+            raise _Unknown
+        return found
+    launch = kernel.by_address(*given)
+    if launch is None:
+        raise _Unknown
+    return Launch(launch, tuple(given), kernel.alignment - 1)
+
+
+def reach_of(t: Any) -> int:
+    """Return the bytes from the first to behind the last element."""
+    if not t.numel():
+        return 0
+    return (sum([(n - 1) * step for n, step in zip(t.shape, t.stride())]) + 1) * t.element_size()

@@ -1,0 +1,109 @@
+"""Calls of tensors on the CPU taken for those of a GPU: their kernels run on the interpreter, launched again too."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from cute_dialect.op import arrays, compiled, gemm, padding, recording, scaled
+from cute_dialect.op import product as products
+from cute_dialect.op.choosing import ways
+from cute_dialect.op.conv import compute, depthwise, functions, unfolded
+from cute_dialect.op.known import KnownCalls
+from cute_dialect.runtime.arrays import view_of
+from cute_dialect.runtime.launch import Kernel
+
+GPU = ("NVIDIA H200", 132)
+
+
+class Here:
+    """A kernel of the runtime that runs on the interpreter; ``first``: how often it ran, ``again``: how often at other
+    addresses.
+    """
+
+    alignment = 16
+
+    def __init__(self, kernel: Any, seen: Seen):
+        self.kernel, self.seen = kernel, seen
+
+    def __call__(self, *given: Any, stream: object = None, **_: Any) -> None:
+        self.seen.first += 1
+        self.seen.run(self.kernel, given)
+
+    def by_address(self, *given: Any) -> Callable[..., None]:
+        views = [x if isinstance(x, int | float) else view_of(x) for x in given]
+
+        def launch(stream: int, *addresses: int) -> None:
+            assert stream == 7 and len(addresses) == len(views)
+            self.seen.again += 1
+            moved = [x if isinstance(x, int | float) else x._replace(pointer=p) for x, p in zip(views, addresses)]
+            self.seen.run(self.kernel, moved)
+
+        return launch
+
+
+class Seen:
+    """What was launched; ``works``: whether kernels compute anything."""
+
+    def __init__(self, works: bool = True) -> None:
+        self.first = self.again = 0
+        self.works = works
+
+    def run(self, kernel: Any, given: Any) -> None:
+        if self.works:
+            kernel(*given, device="cpu", checks=())
+
+
+@contextmanager
+def here(seen: Seen) -> Iterator[Seen]:
+    """Let calls of tensors on the CPU be as a GPU's."""
+
+    def on_cpu(module: Any, name: str) -> Any:
+        make = getattr(module, name)
+        made: dict[Any, Any] = {}
+
+        def found(*what: Any, **_: Any) -> Any:
+            what = (
+                what[:-1] if isinstance(what[-1], bool) and name != "padder" else what[:1] if name == "padder" else what
+            )
+            if what not in made:
+                kernel = make(*what, cpu=True)
+                if isinstance(kernel, Kernel):
+                    kernel = Here(kernel, seen)
+                else:
+                    kernel._kernel = Here(kernel._kernel, seen)
+                made[what] = kernel
+            return made[what]
+
+        return patch.object(module, name, found)
+
+    def memory(self: Any, stream: int, device: int, shape: Any, of_torch: bool) -> Any:
+        size, counters = self._workspace(*shape)
+        with recording.unrecorded():
+            return torch.full((size,), float("nan")), torch.zeros(counters, dtype=torch.int32)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(arrays, "_check_place", lambda *_: None))
+        for module in (compute, products):
+            stack.enter_context(patch.object(module, "gpu_of", lambda _: GPU))
+        stack.enter_context(patch.object(recording, "current_stream_of_torch", lambda: lambda device: 7))
+        stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
+        stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))
+        for module, name in (
+            (ways, "runner"), (ways, "any_rows"), (products, "combiner"), (products, "splitter"), (padding, "padder"),
+            (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (unfolded, "kernel_of"),
+        ):  # fmt: skip
+            stack.enter_context(on_cpu(module, name))
+        for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):
+            stack.enter_context(patch.dict(table, {2: KnownCalls(), 3: KnownCalls()}))
+        stack.enter_context(patch.object(gemm, "_MM", gemm.PLAIN[2]))
+        stack.enter_context(patch.object(gemm, "_BMM", gemm.PLAIN[3]))
+        stack.enter_context(patch.object(scaled, "KNOWN", KnownCalls()))
+        stack.enter_context(patch.object(functions, "KNOWN", KnownCalls()))
+        yield seen
