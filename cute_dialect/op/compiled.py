@@ -181,15 +181,17 @@ class RunKernel:
         arguments.
         """
         given, extras = self._given(a, b, c), self._extras(extras)
-        memory, more = (), None
+        memory: tuple[Any, ...] = ()
+        more: Callable[[int], tuple[int, ...]] | None = None
         if self._workspace is not None:
             _, shape, _, _, device, _, _ = view_of(c)
 
-            def more(stream: int) -> tuple[int, ...]:
+            def addresses(stream: int) -> tuple[int, ...]:
                 workspace, counters = self._memory(stream, device, shape, True)
                 return workspace.data_ptr(), counters.data_ptr()
 
             memory = self._memory(current_stream_of_torch()(device), device, shape, True)
+            more = addresses
         launch = self._kernel.by_address(*given, *memory, *extras)
         if launch is None:
             return None

@@ -203,13 +203,22 @@ class Recording:
         return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
 
     def _keep_used(self, result: Any) -> None:
-        """Forget what was made for nothing."""
-        used = {self._place(view_of(x).pointer)[0] for kind, _, given in self._steps if kind == "launch"
-                for x in given if not isinstance(x, int | float)}  # fmt: skip
+        """Forget what was made for nothing.  What one step alone has to do with is a result: else something writes or
+        reads it that was not written down.
+        """
+        steps: dict[int, int] = {}
         for kind, to, of in self._steps:
-            used |= {self._place(t.data_ptr())[0] for t in (to, of) if kind != "launch" and hasattr(t, "data_ptr")}
-        given = len(self._tensors)
-        self._made = [t for i, t in enumerate(self._made, given) if i in used or _is_in(t, result)]
+            taken = of if kind == "launch" else (to, of)
+            arrays = [x for x in taken if not isinstance(x, int | float)]
+            for place in {self._place(_address(x))[0] for x in arrays}:
+                steps[place] = steps.get(place, 0) + 1
+        kept: list[Any] = []
+        for i, t in enumerate(self._made, len(self._tensors)):
+            count, returned = steps.get(i, 0), _is_in(t, result)
+            if (count == 1 and not returned) or (count == 0 and returned):
+                raise _Unknown
+            kept += [t] * (count > 0)
+        self._made = kept
 
     def _shared(self, written: set[int]) -> tuple[Any, Any]:
         """Return which tensors share memory, and how, and which must not."""
@@ -244,7 +253,7 @@ class Recording:
         order: list[int] = []
         offsets: list[int] = []
         for x in launch.given:
-            place, offset = (-1, 0) if isinstance(x, int | float) else self._place(view_of(x).pointer)
+            place, offset = (-1, 0) if isinstance(x, int | float) else self._place(_address(x))
             order.append(place)
             offsets.append(offset)
         return Repeated(launch.launch, tuple(order), launch.more, launch.behind, tuple(offsets))
@@ -281,6 +290,11 @@ class Recording:
         storage = t.untyped_storage()
         same = storage.data_ptr() == result.untyped_storage().data_ptr() and storage.data_ptr() != 0
         return same and result.storage_offset() == 0 and reach_of(result) == storage.nbytes()
+
+
+def _address(x: Any) -> int:
+    """Return where an array begins."""
+    return x.data_ptr() if hasattr(x, "data_ptr") else view_of(x).pointer
 
 
 def _is_in(t: Any, result: Any) -> bool:

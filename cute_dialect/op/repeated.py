@@ -20,7 +20,8 @@ compiler calls for that, where this torch has it: half the time of ``torch.empty
 """
 
 # torch is not there where the types are checked.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 

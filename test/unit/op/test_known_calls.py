@@ -407,19 +407,31 @@ def test_kinds_of_calls(seen: Seen, name: str) -> None:
         kept.append(arguments)
 
 
-def test_padded_products(seen: Seen) -> None:
-    """Lines of no whole 16 bytes, copied by one launch for both factors."""
-    from cute_dialect.op import padding
+def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of no whole 16 bytes, copied by one launch for both factors, and transposed by torch."""
+    from cute_dialect.op.choosing import ways
 
-    made = []
-    with pytest.MonkeyPatch.context() as patch:
-        usual = padding.padder
-        patch.setattr(padding, "padder", lambda *x: made.append(x) or usual(*x))
-        for number in range(2):
-            a, b = small(517, 1031), small(1031, 1029)
-            near(op.mm(a, b, out=torch.empty(517, 1029, dtype=torch.int32)), product(a, b), 0)
-            assert (seen.first, seen.again) == (2, 2 * number)
-    assert made
+    monkeypatch.setattr(ways, "_SMALL", 0)
+    ways.way_of.cache_clear()
+    calls = [
+        (op.mm, lambda: (small(37, 43), small(43, 35)), product, 0, 2),
+        (lambda a, b: op.mm(a, b.t()), lambda: (small(37, 43), small(35, 43)), lambda a, b: product(a, b.t()), 0, 2),
+        (op.mm, lambda: (normal(37, 43, dtype=E4M3), normal(43, 35, dtype=E4M3)), product, 1e-2, 2),
+        (
+            lambda a, b: op.mm(a, b, math="tf32", c=b[:1], beta=0.5),
+            lambda: (normal(37, 43, dtype=F32), normal(43, 36, dtype=F32)),
+            lambda a, b: product(a, b) + 0.5 * b[:1].double(), 3e-3, 2,
+        ),
+    ]  # fmt: skip
+    try:
+        for call, make, wanted, tolerance, launches in calls:
+            seen.first = seen.again = 0
+            for number in range(2):
+                a, b = make()
+                near(call(a, b), wanted(a, b), tolerance)
+                assert (seen.first, seen.again) == (launches, launches * number)
+    finally:
+        ways.way_of.cache_clear()
 
 
 def test_a_scaled_product_unlike_another(idle: Seen) -> None:
