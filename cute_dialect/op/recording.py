@@ -12,7 +12,7 @@ ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import local
@@ -57,7 +57,7 @@ def launched(kernel: Any, *given: Any, **options: Any) -> Any:
     report = kernel(*given, **options)
     recording = CURRENT.recording
     if recording is not None:
-        recording.note(kernel, given)
+        recording.note(kernel, given, options)
     return report
 
 
@@ -125,9 +125,12 @@ class Recording:
 
     # --------------------------------------------------------------------------------------------------------- writing
 
-    def note(self, kernel: Any, given: tuple[Any, ...]) -> None:
-        """Write down a launch."""
-        self._steps.append(("launch", kernel, given))
+    def note(self, kernel: Any, given: tuple[Any, ...], options: Mapping[str, Any]) -> None:
+        """Write down a launch; on the interpreter none is made again."""
+        if options.get("device") == "cpu":
+            self._fail()
+        if not self.failed:
+            self._steps.append(("launch", kernel, given))
 
     def saw(self, operator: Any, args: tuple[Any, ...], result: Any) -> None:
         """Write down what torch did."""

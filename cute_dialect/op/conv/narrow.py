@@ -29,6 +29,7 @@ from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import strides_of
 from cute_dialect.op.conv.unfolded import Writing, writing
+from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -106,5 +107,6 @@ def narrowed(call: Call, ready: Prepared, left: Geometry) -> Prepared:
         if name == "image" or g.kind != WGRAD:
             found[name] = made = call.where.library.strided(shape, strides_of(shape), x.dtype, x)
             how = written(g, left, x, made, name == "other")
-            call.told(kernel_of(how.config, call.where.cpu)(how.image, how.columns, *how.numbers, **call.options))
+            kernel = kernel_of(how.config, call.where.cpu)
+            call.told(launched(kernel, how.image, how.columns, *how.numbers, **call.options))
     return ready._replace(geometry=left, **found)

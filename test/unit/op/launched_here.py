@@ -14,7 +14,7 @@ import torch
 from cute_dialect.op import arrays, compiled, gemm, padding, recording, scaled
 from cute_dialect.op import product as products
 from cute_dialect.op.choosing import ways
-from cute_dialect.op.conv import compute, depthwise, functions, unfolded
+from cute_dialect.op.conv import compute, depthwise, functions, narrow, unfolded
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.runtime.arrays import view_of
 from cute_dialect.runtime.launch import Kernel
@@ -98,6 +98,7 @@ def here(seen: Seen) -> Iterator[Seen]:
         for module, name in (
             (ways, "runner"), (ways, "any_rows"), (products, "combiner"), (products, "splitter"), (padding, "padder"),
             (compute, "conv_runner"), (compute, "combiner"), (depthwise, "kernel_of"), (unfolded, "kernel_of"),
+            (narrow, "kernel_of"),
         ):  # fmt: skip
             stack.enter_context(on_cpu(module, name))
         for table in (gemm.PLAIN, gemm.FUSED, gemm.GRAPHS):

@@ -101,7 +101,7 @@ def test_kernels_that_are_wrong_are_left_out(speeds: dict[str, float], monkeypat
         return result
 
     gemm = module.gemm
-    others = {n: getattr(gemm, n) for n in ("bmm", "MM", "BMM", "GRAPHS")}
+    others = {n: getattr(gemm, n) for n in ("bmm", "PLAIN", "FUSED", "GRAPHS")}
     monkeypatch.setattr(module, "gemm", SimpleNamespace(mm=broken, **others))
 
     def explained(function: object, *given: Any, **more: Any) -> op.Explanation:
