@@ -411,7 +411,7 @@ def test_padded_products(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of no whole 16 bytes, copied by one launch for both factors, and transposed by torch."""
     from cute_dialect.op.choosing import ways
 
-    monkeypatch.setattr(ways, "_SMALL", 0)
+    monkeypatch.setattr(ways, "_warps_sooner", lambda *_: False)
     ways.way_of.cache_clear()
     calls = [
         (op.mm, lambda: (small(37, 43), small(43, 35)), product, 0, 2),
