@@ -66,6 +66,8 @@ def by_operator(
     more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, *given)])
+        if out is None and learning and _is_plain((a, b, *given)):
+            return _Product.apply(a, b, *given, call, more)[0]
         if out is None and learning and extras.activation not in ("", "relu"):
             return getattr(torch.ops.cute, f"{call}_kept")(a, b, *given, **more)[0]
         if out is None:
@@ -74,6 +76,17 @@ def by_operator(
             raise UnsupportedError(f"{call}: expected no out where gradients are wanted: torch.no_grad(), or no out")
         getattr(torch.ops.cute, f"{call}_out")(a, b, out, *given, **more)
         return out
+
+
+def _is_plain(tensors: Sequence[torch.Tensor | None]) -> bool:
+    """Tell whether nothing watches what torch's dispatcher is given: then a product needs none."""
+    kinds = (torch.Tensor, torch.nn.Parameter)
+    return (
+        all([t is None or type(t) in kinds for t in tensors])
+        and not torch.compiler.is_compiling()
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
 
 
 def _shape(call: str, a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -130,6 +143,10 @@ def _define(call: str) -> None:
     _define_activations(call)
 
 
+_KEPT: dict[str, Any] = {}
+"""Products that also return what an activation is of."""
+
+
 def _define_activations(call: str) -> None:
     """Register the product that keeps what an activation is of, and the derivative."""
     function: Any = getattr(gemm, call)
@@ -156,6 +173,7 @@ def _define_activations(call: str) -> None:
         made = a.new_empty(_shape(call, a, b), dtype=dtype)
         return made, torch.empty_like(made, dtype=kept_type(a, dtype))
 
+    _KEPT[call] = compute
     schema = f"(Tensor a, Tensor b, {_MORE}) -> (Tensor, Tensor)"
     made = torch.library.custom_op(f"cute::{call}_kept", compute, mutates_args=(), schema=schema)
     made.register_fake(shaped)
@@ -273,8 +291,8 @@ def _keep_of(call: str) -> Any:
     return keep
 
 
-def _backward_of(call: str) -> Any:
-    """Return the function that makes gradients."""
+def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
+    """Return the function that makes gradients; ``products``: where ``mm`` and ``bmm`` are."""
 
     def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:
         a, b, c, bias, kept = ctx.saved_tensors
@@ -290,11 +308,17 @@ def _backward_of(call: str) -> Any:
             if kept is None:
                 more = {"alpha": alpha, "beta": beta, "dtype": grad.dtype}
                 kept = getattr(torch.ops.cute, call)(a, b, c, bias, **more, **options)
-            slope = getattr(torch.ops.cute, f"{call}_slope")
-            grad, columns = slope(grad, kept, activation, options["device"])
+            if products is gemm and not torch.is_grad_enabled():
+                found = _slope_call(activation, tuple(grad.shape), element_name(grad.dtype))
+                found = found({"grad": grad, "sums": kept}, options["device"] or None)
+                grad, columns = found["D"], found["columns"]
+            else:
+                slope = getattr(torch.ops.cute, f"{call}_slope")
+                grad, columns = slope(grad, kept, activation, options["device"])
         if of_sums is not None:  # of what the activation is of, by itself
             grad, columns = of_sums if grad is None else grad + of_sums, None
-        of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, options)
+        how = _given(options) if products is gemm else options
+        of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, how, products)
         of_c, of_bias = (
             None if kind is None or not ctx.needs_input_grad[2 + i] else
             summed(grad if columns is None or not by_column(kind[0]) else columns, *kind)
@@ -303,6 +327,30 @@ def _backward_of(call: str) -> Any:
         return of_a, of_b, of_c if of_c is None or beta == 1.0 else of_c * beta, of_bias
 
     return backward
+
+
+class _Product(torch.autograd.Function):
+    """A product of plain tensors, without torch's dispatcher: its result, and what an activation is of."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, bias: torch.Tensor | None, call: str,
+        more: dict[str, Any],
+    ) -> tuple[torch.Tensor, ...]:  # fmt: skip
+        """Compute the product."""
+        if more["activation"] in ("", "relu"):
+            how = more | {n: more[n] or None for n in _HOW}
+            found = getattr(gemm, call)(a, b, c=c, bias=bias, **how)
+        else:
+            found = _KEPT[call](a, b, c, bias, **more)
+        _keep_of(call)(ctx, (a, b, c, bias), more, found)
+        ctx.call = call
+        return found if isinstance(found, tuple) else (found,)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute what each operand gets."""
+        return (*_backward_of(ctx.call, gemm)(ctx, *grads), None, None)
 
 
 def by_column(shape: torch.Size) -> bool:
@@ -336,6 +384,8 @@ def factor_gradients(
 
 def summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
     """Return the gradient of what was expanded: sums, in f32, over what it was expanded along."""
+    if grad.shape == shape and grad.dtype == dtype:
+        return grad
     full = (*(1,) * (grad.dim() - len(shape)), *shape)
     axes = [i for i, (have, was) in enumerate(zip(grad.shape, full)) if was == 1 and have != 1]
     if axes:

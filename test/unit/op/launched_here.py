@@ -16,6 +16,8 @@ from cute_dialect.op import product as products
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.conv import compute, depthwise, functions, narrow, unfolded
 from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.rows import known as rows
+from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import view_of
 from cute_dialect.runtime.launch import Kernel
 
@@ -46,6 +48,16 @@ class Here:
             self.seen.run(self.kernel, moved)
 
         return launch
+
+
+class Rows:
+    """The module of a kernel on rows."""
+
+    def __init__(self, kernel: Any, seen: Seen):
+        self.compiled, self.seen = kernel.compiled(cpu=True), seen
+
+    def kernel(self, name: str) -> Here:
+        return Here(self.compiled.kernel(name), self.seen)
 
 
 class Seen:
@@ -92,6 +104,9 @@ def here(seen: Seen) -> Iterator[Seen]:
         stack.enter_context(patch.object(arrays, "_check_place", lambda *_: None))
         for module in (compute, products):
             stack.enter_context(patch.object(module, "gpu_of", lambda _: GPU))
+        stack.enter_context(patch.object(RowCall, "check_gpu", lambda self: None))
+        stack.enter_context(patch.object(RowCall, "module", lambda self, kernel: Rows(kernel, seen)))
+        stack.enter_context(patch.object(rows, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(recording, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))
