@@ -2,8 +2,9 @@
 
 A thread computes four channels of a tile of pixels.  It walks down the lines of the image that the tile sees: a line is
 loaded while the one before is used, made f32 once, and added to all sums that it belongs to, so that an element is read
-from L1 as often as tiles overlap, not once a tap.  The filters of a block's channels lie in shared memory; those of few
-taps stay in registers.
+from L1 as often as tiles overlap, not once a tap.  It does so in a loop whose turns have as many lines as a row is
+under way: long code, without a loop, is fetched more slowly than it is executed.  The filters of a block's channels lie
+in shared memory; those of few taps stay in registers.
 
     launch(x, f, y, config=DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))))
 
@@ -48,7 +49,9 @@ class DepthwiseConfig(NamedTuple):
     the sums, of each element alone.
 
     ``gradient``: of an image, of a result's gradient; ``tile``: rows and columns of pixels that a thread computes, of a
-    gradient multiples of the strides; ``ahead``: lines that are loaded before they are used.
+    gradient multiples of the strides, all of them by one piece of code, or (``rolled``) up to so many rows by a loop,
+    of which a turn is as long as a row is under way; ``ahead``: lines that are loaded before they are used;
+    ``threads``, ``blocks``: threads of a block, and blocks that fit a multiprocessor.
     """
 
     element: str
@@ -58,8 +61,9 @@ class DepthwiseConfig(NamedTuple):
     gradient: bool = False
     tile: tuple[int, int] = (8, 4)
     ahead: int = 2
-    threads: int = 128
-    blocks: int = 3
+    rolled: bool = False
+    threads: int = 256
+    blocks: int = 2
 
     @property
     def lanes(self) -> int:
@@ -72,6 +76,7 @@ class DepthwiseConfig(NamedTuple):
         """Registers of lines, of sums that are not done, and of taps."""
         taps, (rows, columns) = self.window.taps, self.tile
         line = len({hit.at for hit in self.hits(1)}) * CHANNELS * number(self.element).width // 32
+        rows = self.turn[0] if self.rolled else rows
         places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
         ats = {at for of_row in places for at in of_row}
         begun = [sum(min(of_row) <= at <= max(of_row) for of_row in places if of_row) for at in ats]
@@ -83,11 +88,11 @@ class DepthwiseConfig(NamedTuple):
         """Names the kernel."""
         kind = "dgrad-" * self.gradient
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
-        tile = f"-{self.tile[0]}x{self.tile[1]}" + f"a{self.ahead}" * (self.ahead != 2)
+        tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
-    def hits(self, i: int) -> list[Hit]:
-        """Return which taps reach the pixels of a tile along dimension ``i``.
+    def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
+        """Return which taps reach the pixels of a tile, or others, along dimension ``i``.
 
         >>> DepthwiseConfig("f16", "f16", Window((1, 3), (0, 1), (0, 1)), gradient=True, tile=(1, 2)).hits(1)[:3]
         [Hit(pixel=0, tap=0, at=1), Hit(pixel=0, tap=1, at=0), Hit(pixel=0, tap=2, at=-1)]
@@ -95,7 +100,7 @@ class DepthwiseConfig(NamedTuple):
         w = self.window
         before, u, d = w.before[i], w.strides[i], w.dilations[i]
         found = list[Hit]()
-        for pixel in range(self.tile[i]):
+        for pixel in range(self.tile[i]) if pixels is None else pixels:
             for t in range(w.taps[i]):
                 tap = w.taps[i] - 1 - t if w.flip else t
                 if not self.gradient:
@@ -104,10 +109,28 @@ class DepthwiseConfig(NamedTuple):
                     found.append(Hit(pixel, tap, (pixel + before - t * d) // u))
         return found
 
-    def step(self, i: int) -> int:
-        """Return how far what tiles read lies apart along dimension ``i``."""
+    def lines(self, i: int, pixels: Any) -> Any:
+        """Return how far what is read for a pixel lies from that for another one, so many pixels before it."""
         u = self.window.strides[i]
-        return self.tile[i] // u if self.gradient else self.tile[i] * u
+        return pixels // u if self.gradient else pixels * u
+
+    @property
+    def turn(self) -> tuple[int, int, int]:
+        """The rows of a turn of the loop, the line that it begins with, and that of the last tap of one stride.
+
+        A turn has more lines than a row is under way, and more than are loaded ahead: places of sums and of lines are
+        the same in each.
+
+        >>> DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).turn
+        (3, -1, 1)
+        """
+        unit = self.window.strides[0] if self.gradient else 1
+        places = [[hit.at for hit in self.hits(0, range(row, row + 1))] for row in range(unit)]
+        most = max(self.ahead, max(max(ats) - min(ats) for ats in places if ats))
+        rows = unit
+        while self.lines(0, rows) <= most:
+            rows += unit
+        return rows, min(hit.at for hit in self.hits(0, range(rows))), max(max(ats) for ats in places if ats)
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
@@ -140,9 +163,13 @@ def launch(
     lanes = cute.ceil_div(vectors, cute.max(chunks, 1))
     at_once = config.threads // cute.max(lanes, 1)
     strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
+    rows: Any = config.tile[0]
+    if config.rolled:  # bands of as many rows
+        unit = config.window.strides[0] if config.gradient else 1
+        rows = cute.ceil_div(cute.ceil_div(p, cute.max(bands, 1)), unit) * unit
     tiles = cute.assume(strips * bands * images, range=(0, None))
     config.epilogue.check_extents(q * p * images, channels, addends)
-    kernel = depthwise(image, filter, result, (lanes, at_once, strips, bands, tiles), addends, config)
+    kernel = depthwise(image, filter, result, (lanes, at_once, strips, bands, tiles, rows), addends, config)
     grid = cute.ceil_div(tiles, at_once), chunks, 1
     kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
 
@@ -170,7 +197,7 @@ def depthwise(
     image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
     """Compute four channels of a tile of pixels a thread."""
-    lanes, at_once, strips, bands, tiles = sizes
+    lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     group, lane = divmod(thread, lanes)
     tile, first = block * at_once + group, chunk * lanes * CHANNELS
@@ -178,16 +205,21 @@ def depthwise(
     n, band = divmod(rest, bands)
     c = first + lane * CHANNELS
     there = (group < at_once) & (c < image.shape[0]) & (tile < tiles)
-    walk = _Walk(config, image, result, (c, strip, band, n))
+    walk = _Walk(config, image, result, (c, strip, band * rows, n), rows)
     if there:
         for i in cute.range_constexpr(config.ahead):
-            walk.load(i)
+            walk.load(i, 0)
     filters = _shared(filter, first, lanes * CHANNELS, config)
     cute.arch.sync_threads()
     if there:
         fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
         filters = cute.make_tensor(filters.iterator + lane * CHANNELS, filters.layout)
-        walk.walk(_Factors(config, filters), fused)
+        factors = _Factors(config, filters)
+        if config.rolled:
+            for turn in range(walk.turns()):
+                walk.turn(factors, fused, turn)
+        else:
+            walk.turn(factors, fused, 0)
 
 
 def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
@@ -240,49 +272,74 @@ class _Factors:
 
 
 class _Walk:
-    """The walk of a thread down its tile: ``lines`` of the image that it sees, from the tile's first pixel on."""
+    """The walk of a thread down its tile, in one turn or some: the lines of the image that a turn sees, and the rows of
+    the result that it adds to; in a loop those of turns before, too.
+    """
 
-    def __init__(self, config: Any, image: Any, result: Any, place: Any):
+    def __init__(self, config: Any, image: Any, result: Any, place: Any, rows: Any):
         self.config, self.image, self.result = config, image, result
-        self.c, self.strip, self.band, self.n = place
+        self.c, self.strip, self.row, self.n = place
+        self.rows = cute.min(rows, result.shape[2] - self.row)
         self.kind, width = image.element_type, CHANNELS * image.element_type.width
-        self.down, self.across = config.hits(0), config.hits(1)
-        self.lines = sorted({hit.at for hit in self.down})
+        self.across = config.hits(1)
         self.columns = sorted({hit.at for hit in self.across})
-        self.x, self.y = self.strip * config.step(1), self.band * config.step(0)
+        self.x, self.y = config.lines(1, self.strip * config.tile[1]), config.lines(0, self.row)
+        self.end = image.shape[2]
+        if config.rolled:
+            self.count, first, last = config.turn
+            self.down = config.hits(0, range(-3 * self.count, self.count))
+            self.lines = [first + i for i in range(config.lines(0, self.count))]
+            self.length = config.lines(0, rows - (config.window.strides[0] if config.gradient else 1)) + (
+                last - first + 1
+            )
+            self.end = cute.min(self.end, self.y + first + self.length)
+        else:
+            self.count, self.down = config.tile[0], config.hits(0)
+            self.lines = sorted({hit.at for hit in self.down})
+        self.slots = len(self.lines) if config.rolled else config.ahead + 1
         self.start = image[None, self.x, self.y, self.n].iterator + self.c
         self.words = cute.make_layout(width // 32)
         self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Int32, num_bits_per_copy=width)
-        # What lies outside of the image is never loaded, and remains zero.
-        self.ring = cute.make_rmem_tensor((width // 32, len(self.columns), config.ahead + 1), cute.Int32)
+        self.ring = cute.make_rmem_tensor((width // 32, len(self.columns), self.slots), cute.Int32)
         self.ring.fill(0)
         self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
         for i, at in enumerate(self.columns):
             self.inside[0, i] = (self.x + at >= 0) & (self.x + at < image.shape[1])
-        self.sums = cute.make_rmem_tensor((CHANNELS, *config.tile[::-1]), cute.Float32)
+        self.sums = cute.make_rmem_tensor((CHANNELS, config.tile[1], self.count), cute.Float32)
         self.sums.fill(0.0)
 
-    def load(self, i: int) -> None:
-        """Load what the tile sees of a line."""
-        _load(self, self.y + self.lines[i], self.start + self.lines[i] * self.image.stride[2], i)
+    def turns(self) -> Any:
+        """Return how many turns a loop has."""
+        return cute.ceil_div(self.length, len(self.lines))
 
-    def walk(self, factors: "_Factors", fused: Any) -> None:
-        """Compute a tile, after the first lines were loaded."""
-        last = {hit.pixel: hit.at for hit in sorted(self.down, key=lambda hit: hit.at)}
+    def load(self, i: int, turn: Any) -> None:
+        """Load what the tile sees of a line of a turn, or of the next one."""
+        count = len(self.lines)
+        at = self.lines[i % count] + i // count * count + turn * count
+        self.ring[None, None, i % self.slots].fill(0)
+        _load(self, self.y + at, self.start + at * self.image.stride[2], i % self.slots)
+
+    def turn(self, factors: "_Factors", fused: Any, turn: Any) -> None:
+        """Compute what a turn adds, after its first lines were loaded; store the rows that are done."""
+        first, last = dict[int, int](), dict[int, int]()
+        for hit in self.down:
+            first[hit.pixel] = min(hit.at, first.get(hit.pixel, hit.at))
+            last[hit.pixel] = max(hit.at, last.get(hit.pixel, hit.at))
         for i, at in enumerate(self.lines):
-            if i + self.config.ahead < len(self.lines):
-                self.load(i + self.config.ahead)
-            _add(self, factors, self.y + at, i)
-            for pixel in range(self.config.tile[0]):
-                if last.get(pixel) == at:
-                    self.store(pixel, fused)
-        for pixel in range(self.config.tile[0]):
-            if pixel not in last:  # no tap reaches it
-                self.store(pixel, fused)
+            if self.config.rolled or i + self.config.ahead < len(self.lines):
+                self.load(i + self.config.ahead, turn)
+            for row in [row for row in first if first[row] == at]:
+                self.sums[None, None, row % self.count].fill(0.0)
+            _add(self, factors, self.y + at + turn * len(self.lines), i)
+            for row in [row for row in last if last[row] == at]:
+                self.store(row, turn, fused)
+        for row in range(self.count):
+            if row not in last:  # no tap reaches it
+                self.store(row, turn, fused)
 
     def add(self, factors: "_Factors", i: int) -> None:
         """Add a line to all sums that it belongs to."""
-        held = self.ring[None, None, i % (self.config.ahead + 1)]
+        held = self.ring[None, None, i % self.slots]
         seen = dict[int, list[Any]]()
         for k, column in enumerate(self.columns):
             values = held[None, k].load().bitcast(self.kind)
@@ -292,36 +349,36 @@ class _Walk:
                 factor = factors.of_tap(hit.tap, s)
                 for beside in [x for x in self.across if x.tap == s]:
                     for j, value in enumerate(seen[beside.at]):
-                        total = self.sums[j, beside.pixel, hit.pixel]
-                        self.sums[j, beside.pixel, hit.pixel] = cute.math.fma(value, factor[j], total)
+                        place = j, beside.pixel, hit.pixel % self.count
+                        self.sums[place] = cute.math.fma(value, factor[j], self.sums[place])
 
-    def store(self, pixel: int, fused: Any) -> None:
+    def store(self, row: int, turn: Any, fused: Any) -> None:
         """Store a row of the tile."""
-        rows, width = self.config.tile
-        _store(self, fused, self.sums[None, None, pixel], self.band * rows + pixel, self.strip * width)
+        sums, width = self.sums[None, None, row % self.count], self.config.tile[1]
+        _store(self, fused, sums, turn * self.count + row, self.strip * width)
 
 
-def _load(walk: Any, y: Any, start: Any, i: Any) -> None:
+def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
     """Load a line that there is."""
-    if (y >= 0) & (y < walk.image.shape[2]):
+    if (y >= 0) & (y < walk.end):
         for k in cute.range_constexpr(len(walk.columns)):
             at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.words.shape * 4)
             source = cute.make_tensor(cute.recast_ptr(at, dtype=cute.Int32), walk.words)
-            target = walk.ring[None, k, i % (walk.config.ahead + 1)]
-            cute.copy(walk.atom, source, target, pred=walk.inside[None, k])
+            cute.copy(walk.atom, source, walk.ring[None, k, slot], pred=walk.inside[None, k])
 
 
 def _add(walk: Any, factors: Any, y: Any, i: Any) -> None:
     """Add a line that there is."""
-    if (y >= 0) & (y < walk.image.shape[2]):
+    if (y >= 0) & (y < walk.end):
         walk.add(factors, i)
 
 
 def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
-    """Store the pixels of a row that there are."""
+    """Store the pixels of a row of the tile that there are."""
     result = walk.result
     _, q, p, _ = result.shape
-    if row < p:
+    if (row >= 0) & (row < walk.rows):
+        row = walk.row + row
         if fused is not None:
             places = _Elements((walk.n * p + row) * q + first, walk.c, q - first)
             fused.apply_each(sums, places)

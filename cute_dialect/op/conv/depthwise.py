@@ -20,11 +20,13 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["depthwise", "depthwise_config"]
 
 _TYPES = ("f16", "bf16", "f32")
-_ROWS, _COLUMNS = 8, 4
-_MULTIPLICATIONS = 640
-"""Of a channel of a thread, written out: the rows of its tile are as many."""
-_REGISTERS = 125
-"""With as many, lines are loaded two ahead of their use, else one."""
+_ROWS, _COLUMNS = 16, 2
+_MULTIPLICATIONS = 700
+"""Of a channel, in a piece of code: those of a turn of a loop, or of all rows of a tile."""
+_THREADS = 132 * 512
+"""Threads that run at once: tiles have fewer rows where there are not some times as many."""
+_REGISTERS, _FEW_REGISTERS = 125, 100
+"""With as many, lines are loaded two ahead of their use, else one; with fewer, blocks have 256 threads, else 192."""
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
@@ -33,7 +35,7 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
-    'depthwise-f16-f16-3x3-p1x1-8x4'
+    'depthwise-f16-f16-3x3-p1x1-8x2r'
     """
     w, element = g.window, "f32" if element == "tf32" else element
     one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
@@ -41,12 +43,15 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
         return None
     units = w.strides if g.kind == DGRAD else (1, 1)
     columns = -(-_COLUMNS // units[1]) * units[1]
-    most = max(1, min(_ROWS, _MULTIPLICATIONS // (g.taps * columns)))
-    tiles = -(-g.output[1] // most)
-    rows = -(-g.output[1] // tiles)  # as many tiles, none of them mostly empty
-    rows = -(-rows // units[0]) * units[0]
-    config = DepthwiseConfig(element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=(rows, columns))
-    return config if config.registers <= _REGISTERS else config._replace(ahead=1)
+    most = _ROWS if prod(g.output) // (columns * 4 * _ROWS) > 2 * _THREADS else _ROWS // 2
+    tile = -(-most // units[0]) * units[0], columns
+    config = DepthwiseConfig(element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True)
+    if config.turn[0] * g.taps * columns > _MULTIPLICATIONS:  # a turn would be too long
+        rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns)))
+        config = config._replace(rolled=False, tile=(-(-rows // units[0]) * units[0], columns))
+    if config.registers > _REGISTERS:
+        config = config._replace(ahead=1)
+    return config if config.registers <= _FEW_REGISTERS else config._replace(threads=192)
 
 
 def depthwise(
