@@ -149,11 +149,28 @@ class GemmConfig(NamedTuple):
 
     @property
     def accumulators(self) -> int:
-        """Of a warp group: two in turn where sums are promoted by the only one of a tile, whose tensor cores would wait
-        for it meanwhile.
+        """Of a warp group: two in turn where sums are promoted, so that one is multiplied to while the other is added
+        up, where no other warp group would multiply meanwhile, or, with scales, one would end at the same time.
         """
-        alone = self.sharers == 1 and self.tile[1] // 2 * 3 + self.of_columns <= self.most_registers
-        return 2 if self.promote and alone and not self.through_registers else 1
+        groups = 2 if self.scaled else 1
+        # ptxas waits for each instruction where factors of several blocks are chosen among, in clusters.
+        several = self.scaled and not self.scaled_columns and 128 % self.tile[1] != 0 and self.cluster > 1
+        if not self.promote or self.sharers > groups or self.through_registers or several:
+            return 1
+        sums = self.atoms * self.tile[1] // 2
+        return 2 if 3 * sums + self._waiting + self.of_columns <= self.most_registers else 1
+
+    @property
+    def _waiting(self) -> int:
+        """Registers of results that wait to be stored."""
+        return self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
+
+    @property
+    def in_turn(self) -> bool:
+        """Tell whether two warp groups of a tile take turns with the tensor cores, a step of K each: they would end
+        their products together else, and add them up together.
+        """
+        return self.scaled and self.sharers == 2 and self.accumulators == 1
 
     @property
     def of_columns(self) -> int:
@@ -241,9 +258,8 @@ class GemmConfig(NamedTuple):
     def registers(self) -> int:
         """Registers of a thread that hold sums, results that wait to be stored, and A on its way."""
         sums = self.atoms * self.tile[1] // 2 // (2 if self.sums == "f16" else 1)
-        waiting = self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
         sums = sums * (1 + self.accumulators if self.promote else 1) + self.of_columns
-        return sums + waiting + (16 * self.atoms if self.through_registers else 0)
+        return sums + self._waiting + (16 * self.atoms if self.through_registers else 0)
 
     @property
     def most_registers(self) -> int:

@@ -17,13 +17,10 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.parts import Products, Tiles
+from cute_dialect.kernels.gemm.parts import TURN, Products, Tiles
 from cute_dialect.kernels.gemm.result import Result
 
-__all__ = ["TURN", "Pingpong"]
-
-TURN = 2
-"""The first of two named barriers."""
+__all__ = ["Pingpong"]
 
 
 class Pingpong:

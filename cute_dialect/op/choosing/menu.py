@@ -55,7 +55,8 @@ class Kernel(NamedTuple):
     ``rows``, ``columns``: of a tile, of the problem swapped where ``swapped``; ``live``: rows that are loaded;
     ``stages``: of the ring; ``parts``: blocks that share the K of a tile; ``cluster_m``, ``cluster_n``: blocks along M
     that share B, along N that share A; ``way``: of :data:`WHOLE` and so on; ``deferred``, ``buffers``: see
-    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile.
+    :class:`GemmConfig`; ``direct``: see :class:`SkinnyConfig`; ``finishers``: blocks that finish columns of a tile;
+    ``accumulators``: of a warp group.
     """
 
     rows: int
@@ -71,6 +72,7 @@ class Kernel(NamedTuple):
     buffers: int = 2
     direct: bool = False
     finishers: int = 1
+    accumulators: int = 1
 
 
 _COLUMN = {name: i for i, name in enumerate(Kernel._fields)}
@@ -188,26 +190,32 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     ]  # fmt: skip
     through = base.bits != 16 and not k_major[0]
     held = 16 * (rows // 64 // consumers) if through else base.of_columns  # A on its way, or scales
-    in_turn = consumers == 1 and not through and sums * 3 + held <= most
-    levels = 1 if not base.promote else 3 if in_turn else 2
+    levels = 2 if base.promote else 1
     can_wait = not wide and sums * levels + sums // 2 + held <= most
     if sums * levels + held > most:
         return found
     clusters = [c for c in clusters if not through or base.bits == 8 or c[1] <= 4]
+
+    def accumulators(m: int, n: int, deferred: bool) -> int:
+        tile, major_a = (rows, columns, 1024 // base.bits), "k" if k_major[0] else "m"
+        return base._replace(tile=tile, cluster_m=m, cluster_n=n, deferred=deferred, major_a=major_a).accumulators
 
     def add(
         consumers: int, way: int, m: int, n: int, deferred: bool = False, parts: int = 1, finishers: int = 1
     ) -> None:  # fmt: skip
         stages, buffers = _ring(rows + columns, consumers)
         if stages >= 3:
-            found.append(
-                (rows, columns, rows, stages, parts, m, n, way, swapped, deferred, buffers, False, finishers)
-            )  # fmt: skip
+            found.append((
+                rows, columns, rows, stages, parts, m, n, way, swapped, deferred, buffers, False, finishers,
+                accumulators(m, n, deferred),
+            ))  # fmt: skip
 
     add(consumers, WHOLE, 1, 1)
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):
             add(consumers, WHOLE, m, n, can_wait)
+        if can_wait and base.scaled and (m, n) != (1, 1):  # registers for two accumulators
+            add(consumers, WHOLE, m, n)
     if rows <= 128 and area <= 128 * 128 and not base.promote:
         for m, n in clusters:
             if m * n <= 4 and max(m, n) <= 2:
@@ -314,7 +322,7 @@ def _kernel_of(choice: Choice) -> Kernel:
     finishers = SplitConfig.finishers_of(c.tile[1], c.chunk, choice.parts) if choice.parts > 1 else 1
     return Kernel(
         *c.tile[:2], c.tile[0], c.stages, choice.parts, c.cluster_m, c.cluster_n, way, choice.swapped, c.deferred,
-        c.buffers, finishers=finishers,
+        c.buffers, finishers=finishers, accumulators=c.accumulators,
     )  # fmt: skip
 
 

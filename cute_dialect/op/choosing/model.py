@@ -75,7 +75,7 @@ class Costs(NamedTuple):
     ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
     ``through``: cycles more of a step whose A warps read to registers (not measured yet, so rather too many).
     ``promote``: cycles between two steps of a warp group that adds up what it has multiplied, beside those of the
-    additions.
+    additions; ``promote_scaled``: that a step takes longer than its products where several add up with scales.
     """
 
     sms: int = 132
@@ -122,6 +122,7 @@ class Costs(NamedTuple):
     together: float = 0.4605
     through: float = 60.0
     promote: float = 150.0
+    promote_scaled: float = 60.0
 
 
 COSTS = Costs()
@@ -203,11 +204,12 @@ class _Fixed:
         self.at_once = self.slots * self.cluster
         self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
         if k.base.promote:
-            # A warp group adds up while the others multiply, or, where it is alone, with two accumulators.
+            # A warp group adds up after its products, or, with two accumulators, during the next ones.
             groups = np.where(k.rows == 256, 2, k.rows / 64)
             added = (k.rows / 64 / groups * k.columns / 2 + x.promote) * cycle
-            in_turn = (groups == 1) & (k.columns / 2 * 3 + k.base.of_columns <= 192)
-            self.mma = np.maximum(self.mma, np.where(in_turn, added, self.mma / groups + added))
+            alone = np.where(k.accumulators == 2, np.maximum(self.mma, added), self.mma + added)
+            several = self.mma + (x.promote_scaled * cycle if k.base.scaled else 0.0)
+            self.mma = np.where(groups == 1, alone, several)
         self.reads = (k.rows * (1 + k.columns / 64) * x.shared * cycle) ** s
         self.stages = k.stages ** (-s)
         self.narrow = k.columns % 64 != 0
