@@ -11,6 +11,7 @@ the result): functions call them where something learns; where ``mm`` itself was
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+# pyright: reportUntypedBaseClass=false
 
 from __future__ import annotations
 
