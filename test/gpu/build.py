@@ -149,6 +149,14 @@ def build_torch(folder: str, chip: str) -> list[str]:
     return _compiled_all("torch", texts(), folder, chip)
 
 
+def build_repeated(folder: str, chip: str) -> list[str]:
+    """The kernels of calls that are done again: ``repeated/NAME``; gives what ptxas says."""
+    sys.path.insert(0, str(TEST / "support"))
+    from repeated_calls import texts
+
+    return _compiled_all("repeated", texts(), folder, chip)
+
+
 def build_types(folder: str, chip: str) -> list[str]:
     """The products of every type of elements: ``types/NAME``; gives what ptxas says."""
     sys.path.insert(0, str(TEST / "support"))
@@ -296,8 +304,8 @@ def build_add(folder: str, chip: str) -> list[str]:
 
 PARTS = (
     build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
-    build_op_rows, build_grouped, build_fused, build_torch, build_several, build_gemm_fallback, build_tma, build_im2col,
-    build_negate, build_add, build_elementwise, build_conv, build_export, build_autotune,
+    build_op_rows, build_grouped, build_fused, build_torch, build_repeated, build_several, build_gemm_fallback,
+    build_tma, build_im2col, build_negate, build_add, build_elementwise, build_conv, build_export, build_autotune,
 )  # fmt: skip
 """What is built, the longest first: each in a process of its own."""
 

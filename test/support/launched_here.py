@@ -19,7 +19,6 @@ from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows import known as rows
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import view_of
-from cute_dialect.runtime.launch import Kernel
 
 GPU = ("NVIDIA H200", 132)
 
@@ -86,10 +85,10 @@ def here(seen: Seen) -> Iterator[Seen]:
             )
             if what not in made:
                 kernel = make(*what, cpu=True)
-                if isinstance(kernel, Kernel):
-                    kernel = Here(kernel, seen)
-                else:
+                if hasattr(kernel, "_kernel"):  # with the memory that its blocks share
                     kernel._kernel = Here(kernel._kernel, seen)
+                else:
+                    kernel = Here(kernel, seen)
                 made[what] = kernel
             return made[what]
 
