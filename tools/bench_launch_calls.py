@@ -1,5 +1,5 @@
 """``cute-bench launch``: what a call of each kind costs the host beside torch's: products with more than sums,
-traced epilogues, plans, bound plans, functions on rows, elementwise ones.
+traced epilogues, plans, bound plans, functions on rows, elementwise ones; of several launches each; steps of training.
 
 All are so small that the GPU does not count, and called like their first call, so that nothing is chosen again.
 """
@@ -17,6 +17,11 @@ from typing import Any, NamedTuple
 from cute_dialect import op
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.rows.functions import row_kernel, sum_kernel
+from cute_dialect.tools.bench_op import Case
+from cute_dialect.tools.bench_op_conv import Conv
+from cute_dialect.tools.bench_op_epilogues import Fused, Learned
+from cute_dialect.tools.bench_op_scaled import Scaled
+from cute_dialect.tools.bench_op_types import Typed
 
 __all__ = ["Call", "compared", "kernels"]
 
@@ -25,11 +30,25 @@ M, N, K = 128, 128, 256
 
 
 class Call(NamedTuple):
-    """A call of ours and torch's, which have the same result up to rounding."""
+    """A call of ours and torch's, which have the same result up to rounding; ``check``: compares results that are
+    several, or of other limits, with float64, and raises BenchError.
+    """
 
     name: str
     ours: Callable[[], Any]
     theirs: Callable[[], Any]
+    check: Callable[[], object] | None = None
+
+
+CASES: Mapping[str, Case] = {
+    "op.scaled_mm, row": Scaled(M, N, K, "row"),
+    "op.scaled_mm, block": Scaled(M, N, K, "block"),
+    "op.mm, padded": Typed(1023, 1023, 1023, "i8", "i8", "i32"),
+    "op.mm, reduction": Fused("squares", M, N, K),
+    "op.conv2d, depthwise": Conv("fprop", 2, 14, 96, 96, groups=96),
+    "op.mm, forward and backward": Learned("bias_gelu", M, N, K),
+}
+"""Calls of several launches, of other tables."""
 
 
 def scaled(accum: Any, bias: Any) -> Any:
@@ -59,7 +78,10 @@ def kernels() -> Mapping[str, Callable[[], str]]:
     x = np.zeros((M, K), np.float16)
     rows = [row_kernel("softmax", "f16", K), row_kernel("rms_norm", "f16", K, "w"), sum_kernel("sum", "f16", K)]
     rows += [row_kernel("layer_norm", "f16", K, "wb"), op.add.kernel(x, x)]
-    return made | {kernel.name: kernel.text for kernel in rows}
+    made |= {kernel.name: kernel.text for kernel in rows}
+    for case in CASES.values():
+        made |= case.kernels()
+    return made
 
 
 def compared() -> list[Call]:
@@ -96,4 +118,11 @@ def compared() -> list[Call]:
         ),
         Call("op.sum", partial(op.sum, x), partial(torch.sum, x, -1)),
         Call("op.add", partial(op.add, x, y), partial(torch.add, x, y)),
+        *[_of(name, case) for name, case in CASES.items()],
     ]  # fmt: skip
+
+
+def _of(name: str, case: Case) -> Call:
+    """Return the call of a case of another table."""
+    trial = case.trial()
+    return Call(name, trial.ours, next(iter(trial.peers.values())), trial.check)
