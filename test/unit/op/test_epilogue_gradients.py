@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from launched_here import Seen, here  # noqa: E402
+
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import epilogue  # noqa: E402
 from cute_dialect.op.epilogue import (  # noqa: E402
@@ -340,3 +342,26 @@ def test_gradients_that_lie_otherwise() -> None:
     assert got.dtype == f32 and float((got - exact).abs().max()) <= 5e-3 * float(exact.abs().max())
     narrow = mm(a, b, epilogue=lambda accum: relu(accum), dtype=torch.float8_e4m3fn)
     assert narrow.dtype == torch.float8_e4m3fn and narrow.requires_grad
+
+
+def test_steps_are_launched_again() -> None:
+    """Five kernels a step, of other data the next time: three products, the derivative, the sums of its columns."""
+
+    def f(accum: Any, bias: Any, skip: Any) -> Any:
+        return gelu(accum + bias) + skip
+
+    traced = epilogue.trace(f, {"accum": torch.empty(72, 136), "bias": normal(136), "skip": normal(72, 136)})
+    seen = Seen()
+    with here(seen):
+        for step in range(3):
+            generator = torch.Generator().manual_seed(step)
+            shapes = (72, 64), (64, 136), (136,), (72, 136), (72, 136)
+            *tensors, grad = (torch.randn(shape, generator=generator).half() / 4 for shape in shapes)
+            a, b, bias, skip = (t.requires_grad_() for t in tensors)
+            d = op.mm(a, b, epilogue=traced, args={"bias": bias, "skip": skip})
+            found = torch.autograd.grad(d, (a, b, bias, skip), grad)
+            x, y, v, w = wide = [t.detach().double().requires_grad_() for t in tensors]
+            want = torch.autograd.grad(torch.nn.functional.gelu(x @ y + v) + w, wide, grad.double())
+            for got, exact in zip(found, want):
+                assert float((got.double() - exact).abs().max()) <= 5e-3 * float(exact.abs().max())
+            assert (seen.first, seen.again) == (5, 5 * step)
