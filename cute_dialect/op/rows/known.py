@@ -113,7 +113,7 @@ class KnownRows:
         places = tuple([count + i for i in returned])
         run = repeating(
             len(given), [Repeated(x.launch, x.order) for x in launches], made, results[0].device, launches[0].mask,
-            current_stream_of_torch(), places if len(places) > 1 else places[0], Stayed(apart=tuple(apart)),
+            current_stream_of_torch(), places[0] if len(places) == 1 else places, Stayed(apart=tuple(apart)),
         )  # fmt: skip
         grads = any(t.requires_grad for t in given)
         self._found[_key(given), numbers, out is None] = _Known(
