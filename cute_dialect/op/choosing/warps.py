@@ -72,7 +72,7 @@ A and B lie along M and N, to 11 % (root mean square); copies from 50 problems o
 TILES = (((128, 128), (4, 2)), ((64, 128), (2, 2)), ((64, 64), (2, 2)))
 """Tiles, and the warps of each."""
 
-_PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _SHARED = 220 * 1024
 """Bytes of shared memory that the blocks of a multiprocessor have."""
 
@@ -89,6 +89,11 @@ class Cut(NamedTuple):
         """Return how many blocks there are."""
         return -(-p.m // self.tile[0]) * -(-p.n // self.tile[1]) * p.matrices * self.parts
 
+    def at_once(self, p: Problem) -> int:
+        """Return how many blocks a multiprocessor has registers for: those of sums, and about 64 more a thread."""
+        threads, sums = 32 * self.warps[0] * self.warps[1], 2 if p.element == "f64" else 1
+        return max(1, 65536 // (self.tile[0] * self.tile[1] * sums + 64 * threads))
+
     def stage(self, p: Problem) -> int:
         """Return the bytes of a stage in shared memory at the most: 128 of each row, and what pads each line."""
         pad = 32 if p.element == "f64" else 16
@@ -100,12 +105,20 @@ def cut_for(p: Problem, costs: Costs = COSTS, *, share: bool = True, single: boo
     ``single``: see :func:`predict_cut`.
     """
     steps = _steps(p)
-    # Of as many steps each block has two or more.
-    parts = [n for n in _PARTS if n == 1 or (share and 2 * n <= steps)]
+
+    def parts(tile: Cut) -> list[int]:
+        """Return by how many blocks a tile may be shared, each with two steps or more: where there are few tiles."""
+        tiles = tile.blocks(p)
+        if not share or tiles >= 4 * costs.sms:
+            return [1]
+        filling = [n * costs.sms // tiles for n in (1, 2)]
+        return sorted({1, *(n for n in (*_PARTS, *filling) if 1 <= n <= _PARTS[-1] and 2 * n <= steps)})
+
     if p.element == "f32" and not p.sums:
-        found = [Cut((64, 64), (2, 2), n) for n in parts]  # six of half a step in its stages
+        one = Cut((64, 64), (2, 2))
+        found = [one._replace(parts=n) for n in parts(one)]  # six of half a step in its stages
     else:
-        found = [_with_stages(Cut(*x, n), p, costs.sms) for x in TILES for n in parts]
+        found = [_with_stages(Cut(*x, n), p, costs.sms) for x in TILES for n in parts(Cut(*x))]
     return min(found, key=lambda cut: predict_cut(cut, p, costs, single=single))
 
 
@@ -113,8 +126,9 @@ def _with_stages(cut: Cut, p: Problem, sms: int) -> Cut:
     """Return it with as many stages as its blocks, alone on a multiprocessor or two of them, have room for; no more
     than hold all of K.
     """
-    room, all_ = _SHARED // cut.stage(p), -(-_steps(p) // cut.parts) + 1
-    return cut._replace(stages=max(2, min(all_, 8 if cut.blocks(p) <= sms else 4, room // (1 + (cut.blocks(p) > sms)))))
+    together = min(1 + (cut.blocks(p) > sms), cut.at_once(p))
+    all_, most = -(-_steps(p) // cut.parts) + 1, 8 if cut.blocks(p) <= sms else 4
+    return cut._replace(stages=max(2, min(all_, most, _SHARED // cut.stage(p) // together)))
 
 
 def _steps(p: Problem) -> int:
@@ -134,9 +148,7 @@ def predict_cut(cut: Cut, p: Problem, costs: Costs = COSTS, *, single: bool = Fa
     blocks = cut.blocks(p)
     steps = -(-_steps(p) // cut.parts)
     of_all = -(-blocks // costs.sms)  # of one multiprocessor, one after the other or at the same time
-    # How many at the same time: registers are those of sums, and about 64 more a thread.
-    threads = 32 * cut.warps[0] * cut.warps[1]
-    room = min(_SHARED // (cut.stages * cut.stage(p)), 65536 // (area * sums // 4 + 64 * threads))
+    room = min(_SHARED // (cut.stages * cut.stage(p)), cut.at_once(p))
     waves = -(-of_all // max(1, room))
     alone = x.f32_alone if p.element == "f32" and not p.sums and of_all == 1 else 1.0
     products = (x.step + _products(p, single) * area / 4096) * alone
