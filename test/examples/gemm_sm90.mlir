@@ -368,6 +368,7 @@ module attributes {gpu.container_module} {
         %71 = cute.make_coord(%70) : (!cute.i32<divby 128>) -> !cute.coord<"?{div=128}">
         %72 = cute.tiled.mma.partition_B(%10, %sB, %71) : (!tiled_mma, !sB, !cute.coord<"?{div=128}">) -> !rB
         %rB = cute.tiled.mma.make_fragment_B(%10, %72) : (!tiled_mma, !rB) -> !rB
+        // What the tensor cores add to: one, or two in turn.
         %acc = cute.tiled.mma.make_fragment_C(%10, %11) : (!tiled_mma, !cute.shape<"((2,2,32),1,1)">) -> !acc
         %start = cute.get_iter(%acc) : !acc
         %start_4 = cute.get_iter(%acc) : !acc
@@ -437,7 +438,7 @@ module attributes {gpu.container_module} {
           %169 = arith.cmpi ne, %tile_15, %tile : i32
           scf.if %169 {
             %values_24 = cute.make_view(%91, %14) : !values
-            // The tile before may have used the buffer of its first chunk last.
+            // The tile before may have used the buffer of its first chunk last; results beside C are before it.
             %slot_25 = arith.muli %first, %c2_i32 : i32
             %199 = arith.muli %arg0, %c128_i32 : i32
             %200 = arith.muli %first, %c64_i32 : i32

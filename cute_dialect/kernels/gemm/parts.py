@@ -143,9 +143,10 @@ class Products:
         rA, rB = self.fragment(part, sA), mma.make_fragment_B(part.partition_B(sB))
         shape = mma.partition_shape_C(c.tile[:2])
         # What the tensor cores add to: one, or two in turn.
-        self.accs = [mma.make_fragment_C(shape) for _ in range(c.accumulators)]
-        self.sums = mma.make_fragment_C(shape) if c.promote else self.accs[0]
-        self.rA, self.rB, self.acc = rA, rB, self.accs[0]
+        acc = mma.make_fragment_C(shape)
+        self.accs = [acc, *[mma.make_fragment_C(shape) for _ in range(c.accumulators - 1)]]
+        self.sums = mma.make_fragment_C(shape) if c.promote else acc
+        self.rA, self.rB, self.acc = rA, rB, acc
         # Of warp groups that take turns: this one's named barrier, the other one's.
         self.turns = (TURN + thread // 128, TURN + 1 - thread // 128) if c.in_turn else None
         self.kind = ColumnFactors if c.scaled_columns else Factors
