@@ -466,7 +466,7 @@ module attributes {gpu.container_module} {
       cute.clear(%37) : (!memref_18) -> ()
       %sA = cute.memref.alloc_smem() : !sA
       %sB = cute.memref.alloc_smem() : !sB
-      // The first tiles; a tile beyond the last one is zeros.
+      // a tile beyond the last one is zeros
       %38 = cute.make_coord(%row) : (i32) -> !cute.coord<"(?,0)">
       %39 = cute.local_tile(%mA, %6, %38) : (!mA, !cute.shape<"(128,16)">, !cute.coord<"(?,0)">) -> !memref_19
       %40 = cute.make_coord(%21) : (i32) -> !cute.coord<"?">

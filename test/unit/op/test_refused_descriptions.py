@@ -653,8 +653,8 @@ CALLS: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm.run: expected a call that is saved (there are f16-f16-kn-64x32-c1-q16-g-ba06b14791d8), got "
-            "128x256x64 by f16-f16-kn-64x32-c1-q16-g-ba06b14791d8, combine-sum-f32-32: run it "
+            "Gemm.run: expected a call that is saved (there are f16-f16-kn-64x32-c1-q16-g-aeccc37199c7), got "
+            "128x256x64 by f16-f16-kn-64x32-c1-q16-g-aeccc37199c7, combine-sum-f32-32: run it "
             "before the plan is saved"
         ),
         summing,
