@@ -10,6 +10,7 @@ from cute_dialect.runtime.progress import Task
 
 __all__ = ["measured", "values"]
 
+
 def measured(
     metrics: Sequence[str], program: Sequence[str], launches: int, *, options: Sequence[str] = ()
 ) -> dict[int, dict[str, str]]:  # fmt: skip
@@ -21,14 +22,16 @@ def measured(
     command = ["ncu", "--csv", "--clock-control", "none", *options, "--metrics", ",".join(metrics), *program]
     lines: list[str] = []
     done = 0
-    with Task("profiling", launches, "launches") as task:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
-            assert running.stdout is not None
-            for line in running.stdout:
-                lines.append(line)
-                if line.startswith("==PROF== Profiling") and done < launches:
-                    done += 1
-                    task.advance()
+    with (
+        Task("profiling", launches, "launches") as task,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running,
+    ):
+        assert running.stdout is not None
+        for line in running.stdout:
+            lines.append(line)
+            if line.startswith("==PROF== Profiling") and done < launches:
+                done += 1
+                task.advance()
     found = values(lines)
     if not found:
         raise SystemExit(f"ncu measured nothing: {''.join(lines)[-2000:]}")
