@@ -15,6 +15,7 @@ the result): functions call them where something learns; where ``mm`` itself was
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, lru_cache
@@ -82,11 +83,12 @@ def by_operator(
 def _is_plain(tensors: Sequence[torch.Tensor | None]) -> bool:
     """Tell whether nothing watches what torch's dispatcher is given: then a product needs none."""
     kinds = (torch.Tensor, torch.nn.Parameter)
+    core: Any = sys.modules["torch._C"]
     return (
         all([t is None or type(t) in kinds for t in tensors])
         and not torch.compiler.is_compiling()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
+        and core._len_torch_dispatch_stack() == 0
+        and core._functorch.peek_interpreter_stack() is None
     )
 
 
@@ -189,8 +191,8 @@ def _define_activations(call: str) -> None:
         return found["D"], found["columns"]
 
     def slope_shape(grad: torch.Tensor, sums: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        *matrices, _, columns = grad.shape
-        return grad.new_empty(grad.shape), grad.new_empty((*matrices, 1, columns), dtype=torch.float32)
+        columns = (*grad.shape[:-2], 1, grad.shape[-1])
+        return grad.new_empty(grad.shape), grad.new_empty(columns, dtype=torch.float32)
 
     schema = "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)"
     slopes = torch.library.custom_op(f"cute::{call}_slope", slope, mutates_args=(), schema=schema)
@@ -318,6 +320,7 @@ def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
                 grad, columns = slope(grad, kept, activation, options["device"])
         if of_sums is not None:  # of what the activation is of, by itself
             grad, columns = of_sums if grad is None else grad + of_sums, None
+        assert grad is not None
         how = _given(options) if products is gemm else options
         of_a, of_b = factor_gradients(call, a, b, grad, ctx.needs_input_grad[:2], alpha, how, products)
         of_c, of_bias = (

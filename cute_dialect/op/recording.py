@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from importlib import import_module
 from threading import local
 from typing import Any, NamedTuple
 
@@ -80,9 +81,8 @@ def unrecorded() -> AbstractContextManager[object]:
     """Let torch do what is done once for many calls, and is no step of any."""
     if CURRENT.recording is None:
         return nullcontext()
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    return _disable_current_modes()
+    modes: Any = import_module("torch.utils._python_dispatch")
+    return modes._disable_current_modes()
 
 
 @cache
