@@ -55,7 +55,6 @@ class Scaled(NamedTuple):
             "block": ((self.m, blocks), (-(-self.n // 128), blocks)),
         }  # fmt: skip
         sa, sb = (torch.rand(s, device="cuda") + 0.5 for s in shapes[self.recipe])
-        one = torch.ones((), device="cuda")
 
         def ours() -> torch.Tensor:
             return op.scaled_mm(a, b.t(), sa, sb, recipe=self.recipe, fast=self.fast)
@@ -84,12 +83,20 @@ class Scaled(NamedTuple):
 
         scaled_mm = getattr(torch, "_scaled_mm")  # noqa: B009  (torch has no public name for it)
 
-        def of_torch() -> torch.Tensor:
-            # What torch has no scales of blocks for is multiplied with one scale.
-            scales = (sa, sb) if self.recipe == "row" else (sa[0], sb[0]) if self.recipe == "tensor" else (one, one)
-            return scaled_mm(a, b.t(), *scales, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
+        def with_scales(x: torch.Tensor, y: torch.Tensor) -> Callable[[], torch.Tensor]:
+            return lambda: scaled_mm(a, b.t(), x, y, out_dtype=torch.bfloat16, use_fast_accum=self.fast)
 
-        peers: dict[str, Callable[[], Any]] = {"torch": of_torch}
+        peers: dict[str, Callable[[], Any]] = {}
+        if self.recipe == "block":
+            # cuBLASLt reads scales along the rows of A; of B along K, four blocks at a time.
+            of_b = torch.zeros(sb.shape[0], -(-blocks // 4) * 4, device="cuda")
+            of_b[:, :blocks] = sb
+            peers["torch"] = with_scales(sa.t().contiguous().t(), of_b[:, :blocks].t())
+            same = (peers["torch"]()[:64].double() - ours()[:64].double()).norm() / ours()[:64].double().norm()
+            if not float(same) <= 2.0**-7:
+                raise BenchError(f"{self.name}: torch computes something else, by {float(same):.3g}")
+        else:
+            peers["torch"] = with_scales(sa, sb) if self.recipe == "row" else with_scales(sa[0], sb[0])
         traffic = self.m * self.k + self.n * self.k + 2 * self.m * self.n
         return Trial(check, ours, peers, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
 

@@ -4,6 +4,11 @@
     python -m cute_dialect.tools.bench_profile DIR [--json FILE]        with a GPU, torch and ``ncu``
     python -m cute_dialect.tools.bench_profile --launch DIR             what ``ncu`` runs: each kernel once
 
+and the same counters of cases of ``cute-bench op``, ours and each peer's, all kernels of a call together:
+
+    cute-bench op --build DIR                                           anywhere
+    python -m cute_dialect.tools.bench_profile DIR --cases 'scaled_mm block 4096.*' [--json FILE]
+
 ``ncu`` runs each kernel by itself with cold caches and pauses between its passes: the clock is then higher than under a
 steady load, where the power limit binds on GEMMs.  The second table shows that: watts, clock and TFLOP/s (of f16) over
 a second of nothing but launches.
@@ -18,13 +23,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.tools.ncu import measured
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.tools.bench_op import Case
 
 __all__ = ["main"]
 
@@ -121,6 +132,110 @@ def counters(folder: str) -> list[dict[str, object]]:
     return rows
 
 
+def launch_cases(folder: str, pattern: str) -> list[str]:
+    """Call all contestants of some cases of ``cute-bench op`` for the profiler, with a kernel of torch's after each;
+    gives their names.
+    """
+    import torch
+
+    names: list[str] = []
+    for name, run in _contestants(folder, pattern):
+        names.append(name)
+        for _ in range(3):  # the first calls compile, choose and allocate
+            run()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        run()
+        torch.cuda.synchronize()
+        getattr(torch.cuda, "_sleep")(1000)  # noqa: B009  (a kernel that is easy to tell)
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+    return names
+
+
+_BETWEEN = "spin_kernel"
+"""What ``torch.cuda._sleep`` launches."""
+
+
+def _cases(pattern: str) -> list[Case]:
+    """Return the cases of ``cute-bench op`` whose names match.  Raises ``SystemExit`` where none does."""
+    from cute_dialect.tools.bench_op import cases_of, groups
+
+    found = [c for group in groups() for c in cases_of(group) if re.search(pattern, c.name)]
+    if not found:
+        raise SystemExit(f"--cases: expected a pattern of names of cases of cute-bench op, got {pattern!r}")
+    return found
+
+
+def _contestants(folder: str, pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield the calls that are profiled, each with its name; their data is made when they are asked for."""
+    os.environ["CUTE_KERNELS"] = folder
+    for case in _cases(pattern):
+        trial = case.trial()
+        for name, run in (("ours", trial.ours), *trial.peers.items()):
+            yield f"{case.name} {name}", run
+
+
+def of_cases(folder: str, pattern: str) -> list[dict[str, object]]:
+    """Profile cases of ``cute-bench op``; gives a row a call: its name, how many kernels it launched, the columns: sums
+    of times and bytes, means of the others over time.  Raises ``SystemExit``.
+    """
+    more = ("--profile-from-start", "off", "--print-units", "base")
+    metrics = [metric for metric, _ in METRICS.values()]
+    with tempfile.TemporaryDirectory() as place:
+        told = os.path.join(place, "names.json")
+        program = [
+            sys.executable, "-m", "cute_dialect.tools.bench_profile", "--launch", folder, "--cases", pattern,
+            "--json", told,
+        ]  # fmt: skip
+        launches = measured(metrics, program, 4 * len(_cases(pattern)), options=more)
+        with open(told, encoding="utf-8") as f:
+            names: list[str] = json.load(f)
+    found = calls([launches[i] for i in sorted(launches)])
+    if len(found) != len(names):
+        raise SystemExit(f"ncu saw {len(found)} calls, of {len(names)}")
+    return [{"name": name, **together(call)} for name, call in zip(names, found)]
+
+
+def calls(launches: Iterable[Mapping[str, str]]) -> list[list[Mapping[str, str]]]:
+    """Return the launches of each call: between two calls there is one of :data:`_BETWEEN`.
+
+    >>> one, end = {"Kernel Name": "gemm"}, {"Kernel Name": "at::cuda::spin_kernel(long)"}
+    >>> [len(x) for x in calls([one, one, end, one, end])]
+    [2, 1]
+    """
+    found: list[list[Mapping[str, str]]] = [[]]
+    for launched in launches:
+        if _BETWEEN in launched["Kernel Name"]:
+            found.append([])
+        else:
+            found[-1].append(launched)
+    return found[:-1]
+
+
+def together(launches: Sequence[Mapping[str, str]]) -> dict[str, object]:
+    """Return the columns of all kernels of a call.
+
+    >>> names = {c: m for c, (m, _) in METRICS.items()}
+    >>> a = {"Kernel Name": "a", names["us"]: "3000", names["tensor %"]: "90", names["read MB"]: "2e6"}
+    >>> b = {"Kernel Name": "b", names["us"]: "1000", names["tensor %"]: "10", names["read MB"]: "1e6"}
+    >>> together([a, b])
+    {'kernels': 2, 'kernel': 'a', 'us': 4.0, 'read MB': 3.0, 'tensor %': 70.0}
+    """
+    time_of = METRICS["us"][0]
+    times = [float(x[time_of]) for x in launches]
+    longest = max(launches, key=lambda x: float(x[time_of]), default={"Kernel Name": ""})
+    row: dict[str, object] = {"kernels": len(launches), "kernel": longest["Kernel Name"][:40]}
+    sums = [c for c in METRICS if c == "us" or c.endswith("MB")]
+    for column in (*sums, *(c for c in METRICS if c not in sums)):
+        metric, factor = METRICS[column]
+        if launches and all(metric in x for x in launches):
+            values = [factor * float(x[metric]) for x in launches]
+            mean = sum(v * t for v, t in zip(values, times)) / sum(times)
+            row[column] = sum(values) if column in sums else mean
+    return row
+
+
 def load(run: Callable[[], object], flop: float, seconds: float) -> dict[str, float]:
     """Launch without pause for some seconds; gives power, clock and speed of the second half: ``W``, ``MHz``,
     ``TFLOP/s``.
@@ -159,8 +274,8 @@ def steady(folder: str, seconds: float = 1.5) -> list[dict[str, object]]:
 
 def _print(rows: Sequence[dict[str, object]], columns: Sequence[str]) -> None:
     for row in rows:
-        cells = (f"{column} {row[column]:.4g}" for column in columns if isinstance(row.get(column), float))
-        print(f"{row.get('name', ''):34} {row.get('kernel', ''):42}", "  ".join(cells), flush=True)
+        cells = (f"{column} {row[column]:.4g}" for column in columns if isinstance(row.get(column), float | int))
+        print(f"{row.get('name', ''):50} {row.get('kernel', ''):42}", "  ".join(cells), flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,11 +283,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="What limits the kernels: counters, power and clock.")
     parser.add_argument("folder", metavar="DIR", help="what cute-bench all --build made")
     parser.add_argument("--launch", action="store_true", help="only launch: this is what ncu runs")
+    parser.add_argument(
+        "--cases", metavar="PATTERN",
+        help="cases of cute-bench op, whose --build made DIR, with such names (a regular expression)",
+    )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers there")
     add_options(parser)
     options = parser.parse_args(argv)
     if options.launch:
-        launch(options.folder)
+        if options.cases is None:
+            launch(options.folder)
+        else:
+            _write(options.json, launch_cases(options.folder, options.cases))
+        return 0
+    if options.cases is not None:
+        with reporting(options.progress, options.progress_json):
+            rows = of_cases(options.folder, options.cases)
+        _print(rows, ("kernels", *METRICS))
+        _write(options.json, {"counters": rows})
         return 0
     with reporting(options.progress, options.progress_json):
         power = steady(options.folder)
@@ -182,11 +310,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if len(titles) == len(profile):
         profile = [{"name": title, **row} for title, row in zip(titles, profile)]
     _print(profile, tuple(METRICS))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as f:
-            json.dump({"steady": power, "counters": profile}, f, indent=1)
-            f.write("\n")
+    _write(options.json, {"steady": power, "counters": profile})
     return 0
+
+
+def _write(path: str | None, found: object) -> None:
+    """Write the numbers to a file that is asked for."""
+    if path:
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(found, f, indent=1)
+            f.write("\n")
 
 
 if __name__ == "__main__":
