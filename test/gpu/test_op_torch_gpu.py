@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch_calls import CALLS, f16, f32, f64, integers  # noqa: E402
 
+import cute_dialect.op.operators  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op import gemm  # noqa: E402
 
@@ -83,7 +83,6 @@ def test_compile(backend: str) -> None:
 
 @pytest.mark.parametrize("operator", [False, True])
 def test_cuda_graph(operator: bool) -> None:
-    import_module("cute_dialect.op.operators")  # registers them
     function: Any = torch.ops.cute.mm if operator else op.mm
     a, b, _ = operands()
     function(a, b)  # compiled and loaded
