@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd
 from typing import NamedTuple
 
@@ -17,7 +18,10 @@ from cute_dialect.kernels.gemm.elements import BITS, FACTORS, outputs_of, sums_o
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
-__all__ = ["BITS", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once"]
+__all__ = ["BITS", "BLOCK", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once", "blocks_of", "selects"]
+
+BLOCK = 128
+"""Columns of B that have a scale in common where blocks have scales, and elements of K."""
 
 EVICT_FIRST = 0x12F0000000000000
 """The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
@@ -49,6 +53,30 @@ def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool, bits: int = 16
     if k_major or rows % (gcd(rows, 128 if bits == 8 else 64) * blocks) == 0:
         return rows // blocks, k
     return rows, k // blocks
+
+
+def blocks_of(columns: int) -> list[range]:
+    """Return of each 8 columns of a tile which of its blocks of 128 columns may have them: tiles of so many columns
+    follow one another, so that a block may begin in the middle of one.
+
+    >>> blocks_of(64)[0], blocks_of(160)[3], blocks_of(160)[4], blocks_of(176)[-1]
+    (range(0, 1), range(0, 1), range(0, 2), range(1, 3))
+    """
+    last = BLOCK - gcd(columns, BLOCK)  # a tile's first column in its block
+    return [range(i // BLOCK, (last + i) // BLOCK + 1) for i in range(0, columns, 8)]
+
+
+@cache
+def selects(columns: int) -> int:
+    """Return how often a lane chooses among the factors of blocks, for each 64 rows and a step: a comparison, and two
+    factors for each block but the first that some columns may have.
+
+    >>> [selects(columns) for columns in (64, 128, 144, 176, 192)]
+    [0, 0, 21, 27, 3]
+    """
+    every = gcd(columns, BLOCK)
+    possible = [len(x) for x in blocks_of(columns)[:: every // 8] if len(x) > 1]
+    return sum(2 * count - 1 for count in possible)
 
 
 class GemmConfig(NamedTuple):
@@ -149,13 +177,12 @@ class GemmConfig(NamedTuple):
 
     @property
     def accumulators(self) -> int:
-        """Of a warp group: two in turn where sums are promoted, so that one is multiplied to while the other is added
-        up, where no other warp group would multiply meanwhile, or, with scales, one would end at the same time.
+        """Of a warp group: two in turn where sums are promoted and there are registers for them, so that a stage is
+        multiplied while the one before it is added up.
         """
-        groups = 2 if self.scaled else 1
         # ptxas waits for each instruction where factors of several blocks are chosen among, in clusters.
         several = self.scaled and not self.scaled_columns and 128 % self.tile[1] != 0 and self.cluster > 1
-        if not self.promote or self.sharers > groups or self.through_registers or several:
+        if not self.promote or self.sharers > 2 or self.through_registers or several:
             return 1
         sums = self.atoms * self.tile[1] // 2
         return 2 if 3 * sums + self._waiting + self.of_columns <= self.most_registers else 1
@@ -164,13 +191,6 @@ class GemmConfig(NamedTuple):
     def _waiting(self) -> int:
         """Registers of results that wait to be stored."""
         return self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
-
-    @property
-    def in_turn(self) -> bool:
-        """Tell whether two warp groups of a tile take turns with the tensor cores, a step of K each: they would end
-        their products together else, and add them up together.
-        """
-        return self.scaled and self.sharers == 2 and self.accumulators == 1
 
     @property
     def of_columns(self) -> int:

@@ -33,8 +33,8 @@ from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.kernels.gemm.grouped_parts import GroupOperand, Groups, GroupTiles, Place
 from cute_dialect.kernels.gemm.hopper import Cooperative, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
-from cute_dialect.kernels.gemm.parts import TURN, Products
-from cute_dialect.kernels.gemm.pingpong import Pingpong
+from cute_dialect.kernels.gemm.parts import Products
+from cute_dialect.kernels.gemm.pingpong import TURN, Pingpong
 from cute_dialect.kernels.gemm.result import BUFFER, Result
 from cute_dialect.kernels.gemm.scales import Scales
 from cute_dialect.kernels.printed import printed

@@ -288,7 +288,6 @@ class Cooperative:
         """Read the first scales of a tile before the one before is stored, which may be while it is multiplied."""
         products, result, tiles, deferred = self.products, self.result, self.tiles, self.c.deferred
         place = before = tiles.nowhere()
-        products.open()
         if first < tiles.count():
             place = tiles.place(first)
             products.ask(place)
@@ -304,7 +303,6 @@ class Cooperative:
                 before = here
             else:
                 result.store(here)
-        products.close()
         if deferred and first < tiles.count():
             result.store(before)
         result.finish()

@@ -18,11 +18,7 @@ from cute_dialect.kernels.gemm.scales import ColumnFactors, Factors, Scales
 from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import cpasync, warpgroup
 
-__all__ = ["TURN", "Item", "Operand", "Place", "Products", "Shared", "Tiles"]
-
-
-TURN = 2
-"""The first of two named barriers, of warp groups that take turns with the tensor cores."""
+__all__ = ["Item", "Operand", "Place", "Products", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
@@ -147,8 +143,6 @@ class Products:
         self.accs = [acc, *[mma.make_fragment_C(shape) for _ in range(c.accumulators - 1)]]
         self.sums = mma.make_fragment_C(shape) if c.promote else acc
         self.rA, self.rB, self.acc = rA, rB, acc
-        # Of warp groups that take turns: this one's named barrier, the other one's.
-        self.turns = (TURN + thread // 128, TURN + 1 - thread // 128) if c.in_turn else None
         self.kind = ColumnFactors if c.scaled_columns else Factors
         self.registers: Any = self.kind.registers(c, scales) if c.scaled else None
 
@@ -172,31 +166,6 @@ class Products:
             slot.release()
             slot = following
         return slot
-
-    def open(self) -> None:
-        """Give the first turn to the first warp group, before the first tile."""
-        if self.turns is not None and self.thread != 0:
-            cute.arch.barrier_arrive(TURN, 256)
-
-    def close(self) -> None:
-        """Take the turn that is left, behind the last tile."""
-        if self.turns is not None and self.thread == 0:
-            cute.arch.barrier(TURN, 256)
-
-    def _in_turn(self, slot: Any) -> None:
-        """Multiply a stage while the other warp group does not, which begins when the last instructions are left."""
-        assert self.turns is not None
-        mine, other = self.turns
-        steps = self.c.tile[2] * self.c.bits // 256
-        cute.arch.barrier(mine, 256)
-        warpgroup.fence()
-        for k in cute.range_constexpr(steps):
-            at = (None, None, k, slot.index)
-            cute.gemm(self.mma, self.acc, self.rA[at], self.rB[at], accumulate=k > 0)
-            if k >= steps - 2:
-                warpgroup.commit_group()
-        warpgroup.wait_group(1)
-        cute.arch.barrier_arrive(other, 256)
 
     def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
         """Wait for the products of a stage, to one of the accumulators; so many begun later may be under way."""
@@ -226,28 +195,19 @@ class Products:
         if meanwhile is not None:
             by = self._taken(factors, 0)
             slot = consumer.wait_and_advance()
-            self._begin_promoted(slot)
+            self.begin(slot, accumulate=False)
             meanwhile()
             self.end(slot)
             self._add(0, factors, by)
         for k in range(0 if meanwhile is None else 1, steps):
             by = self._taken(factors, k)
             slot = consumer.wait_and_advance()
-            self._begin_promoted(slot)
+            self.begin(slot, accumulate=False)
             self.end(slot)
             self._add(0, factors, by)
 
-    def _begin_promoted(self, slot: Any) -> None:
-        """Begin the products of a stage that are promoted; of warp groups that take turns it is this one's."""
-        if self.turns is not None:
-            self._in_turn(slot)
-        else:
-            self.begin(slot, accumulate=False)
-
     def _alternately(self, consumer: Any, steps: Any, factors: Any, meanwhile: Callable[[], None] | None) -> None:
-        """Do the same with two accumulators: the products of a stage are added up while those of the next one are made,
-        for which no other warp group multiplies.
-        """
+        """Do the same with two accumulators: a stage's products are added up while those of the next one are made."""
         self.sums.fill(0.0)
         slot = consumer.wait_and_advance()
         self.begin(slot, accumulate=False)

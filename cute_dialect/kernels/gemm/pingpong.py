@@ -17,10 +17,13 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.parts import TURN, Products, Tiles
+from cute_dialect.kernels.gemm.parts import Products, Tiles
 from cute_dialect.kernels.gemm.result import Result
 
-__all__ = ["Pingpong"]
+__all__ = ["TURN", "Pingpong"]
+
+TURN = 2
+"""The first of two named barriers, of warp groups that take turns with the tensor cores."""
 
 
 class Pingpong:

@@ -15,12 +15,9 @@ from math import gcd
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.config import BLOCK, GemmConfig, blocks_of
 
-__all__ = ["ColumnFactors", "Factors", "Scales", "blocks_of", "widened"]
-
-BLOCK = 128
-"""Columns of B that have a scale in common, and elements of K."""
+__all__ = ["ColumnFactors", "Factors", "Scales", "widened"]
 
 _LANES = 4
 """Lanes that have a row, and steps of K whose factors they hold."""
@@ -45,17 +42,6 @@ def widened(scale: Any) -> Any:
     bits = scale.to(cute.Int32) << 23
     bits = cute.Int32(0x00400000) if scale == 0 else bits
     return (cute.Int32(0x7FC00000) if scale == 255 else bits).bitcast(cute.Float32)
-
-
-def blocks_of(columns: int) -> list[range]:
-    """Return of each 8 columns of a tile which of its blocks of 128 columns may have them: tiles of so many columns
-    follow one another, so that a block may begin in the middle of one.
-
-    >>> blocks_of(64)[0], blocks_of(160)[3], blocks_of(160)[4], blocks_of(176)[-1]
-    (range(0, 1), range(0, 1), range(0, 2), range(1, 3))
-    """
-    last = BLOCK - gcd(columns, BLOCK)  # a tile's first column in its block
-    return [range(i // BLOCK, (last + i) // BLOCK + 1) for i in range(0, columns, 8)]
 
 
 class _OfSteps:

@@ -55,10 +55,8 @@ class Parts:
         """Multiply it, exchange sums, store this block's columns."""
         result, acc = role.result, role.products.sums
         place = self.tiles.place(self.first.tile)
-        role.products.open()
         role.products.ask(place, self.first.k)
         role.products.of_tile(role.consumer, self.first.steps, place, self.first.k)
-        role.products.close()
         copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), acc.element_type, num_bits_per_copy=128)
         vectors = cute.make_layout((4, self.piece // 8), stride=(1, 4))
         for piece in cute.range_constexpr(self.pieces):

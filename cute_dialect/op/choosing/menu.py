@@ -214,7 +214,8 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
     for m, n in clusters:
         if can_wait or (m, n) != (1, 1):
             add(consumers, WHOLE, m, n, can_wait)
-        if can_wait and base.scaled and (m, n) != (1, 1):  # registers for two accumulators
+        # Of sums in two levels, what does not wait to be stored may be registers for two accumulators.
+        if can_wait and base.promote and (m, n) != (1, 1) and accumulators(m, n, False) == 2:
             add(consumers, WHOLE, m, n)
     if rows <= 128 and area <= 128 * 128 and not base.promote:
         for m, n in clusters:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cute_dialect.files import replace_file
-from cute_dialect.kernels.gemm.config import BITS, at_once
+from cute_dialect.kernels.gemm.config import BITS, at_once, selects
 from cute_dialect.op.choosing.choice import Choice, Problem, TableError
 from cute_dialect.op.choosing.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
@@ -75,7 +75,9 @@ class Costs(NamedTuple):
     ``together``: how much of what several blocks read at the same time the L2 is asked for once only.
     ``through``: cycles more of a step whose A warps read to registers (not measured yet, so rather too many).
     ``promote``: cycles between two steps of a warp group that adds up what it has multiplied, beside those of the
-    additions; ``promote_scaled``: that a step takes longer than its products where several add up with scales.
+    additions, ``promote_two``: of one with two accumulators; ``promote_add``: cycles of an addition,
+    ``promote_scaled``: more of a step with scales of blocks, ``promote_select``: of one of two factors;
+    ``promote_cluster``: more of a step whose operands blocks share.
     """
 
     sms: int = 132
@@ -121,8 +123,12 @@ class Costs(NamedTuple):
     odd_store: float = 1.184
     together: float = 0.4605
     through: float = 60.0
-    promote: float = 150.0
-    promote_scaled: float = 60.0
+    promote: float = 113.0
+    promote_two: float = 47.0
+    promote_add: float = 1.62
+    promote_scaled: float = 23.0
+    promote_select: float = 6.9
+    promote_cluster: float = 64.0
 
 
 COSTS = Costs()
@@ -204,12 +210,22 @@ class _Fixed:
         self.at_once = self.slots * self.cluster
         self.mma, self.step_cycles = k.rows * k.columns / 32 * x.mma * cycle, x.step_cycles * cycle
         if k.base.promote:
-            # A warp group adds up after its products, or, with two accumulators, during the next ones.
+            # A warp group adds up after its products, or, with two accumulators, during the next ones; meanwhile
+            # another one may multiply.
             groups = np.where(k.rows == 256, 2, k.rows / 64)
-            added = (k.rows / 64 / groups * k.columns / 2 + x.promote) * cycle
-            alone = np.where(k.accumulators == 2, np.maximum(self.mma, added), self.mma + added)
-            several = self.mma + (x.promote_scaled * cycle if k.base.scaled else 0.0)
-            self.mma = np.where(groups == 1, alone, several)
+            added = k.rows / 64 / groups * k.columns / 2 * x.promote_add
+            if k.base.scaled:
+                added = added + x.promote_scaled
+                if not k.base.scaled_columns:
+                    selected = np.array([selects(int(n)) for n in np.atleast_1d(k.columns)]).reshape(
+                        np.shape(k.columns)
+                    )
+                    added = added + selected * k.rows / 64 / groups * x.promote_select
+            alone = np.where(
+                k.accumulators == 2, (added + x.promote_two) * cycle, self.mma / groups + (added + x.promote) * cycle
+            )
+            meet = np.where(self.cluster > 1, x.promote_cluster * cycle, 0.0)
+            self.mma = (self.mma**s + alone**s) ** (1 / s) + meet
         self.reads = (k.rows * (1 + k.columns / 64) * x.shared * cycle) ** s
         self.stages = k.stages ** (-s)
         self.narrow = k.columns % 64 != 0

@@ -15,7 +15,7 @@ from cute_dialect import op
 CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], How, Any, str]] = {
     "f16": ((1, 4, 5, 72), (64, 3, 3, 72), how(), np.float16, "fdw"),
-    "f16, 20 channels, stride": ((1, 5, 4, 20), (12, 3, 3, 20), how(1, 2), np.float16, "fd"),
+    "f16, 20 channels, stride": ((1, 5, 4, 20), (12, 3, 3, 20), how(1, 2), np.float16, "fdw"),
     "tf32, backwards": ((1, 3, 3, 16), (8, 2, 2, 16), How((1, 0), (0, 1), (1, 1), (1, 2), 1, True), np.float32, "fd"),
     "f16, groups": ((1, 3, 3, 96), (128, 2, 2, 48), how(groups=2), np.float16, "fdw"),
     "f64, groups, backwards": (
