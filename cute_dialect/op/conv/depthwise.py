@@ -20,13 +20,16 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["depthwise", "depthwise_config"]
 
 _TYPES = ("f16", "bf16", "f32")
-_ROWS, _COLUMNS = 16, 2
+_ROWS, _COLUMNS = (32, 16, 8), 2
+_AHEAD = (4, 3, 2)
 _MULTIPLICATIONS = 700
 """Of a channel, in a piece of code: those of a turn of a loop, or of all rows of a tile."""
-_THREADS = 132 * 512
-"""Threads that run at once: tiles have fewer rows where there are not some times as many."""
+_THREADS = 132 * 400
+"""Threads that are to run: tiles have fewer rows where there are not as many."""
 _REGISTERS, _FEW_REGISTERS = 125, 100
-"""With as many, lines are loaded two ahead of their use, else one; with fewer, blocks have 256 threads, else 192."""
+"""With as many, lines are loaded two ahead of their use, else one; with fewer, more may be on the way, and blocks have
+256 threads, else 192.
+"""
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
@@ -43,12 +46,15 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
         return None
     units = w.strides if g.kind == DGRAD else (1, 1)
     columns = -(-_COLUMNS // units[1]) * units[1]
-    most = _ROWS if prod(g.output) // (columns * 4 * _ROWS) > 2 * _THREADS else _ROWS // 2
+    at_once = prod(g.output) // (columns * 4)  # threads, if each had one row
+    most = next((rows for rows in _ROWS if at_once // rows >= _THREADS), _ROWS[-1])
     tile = -(-most // units[0]) * units[0], columns
     config = DepthwiseConfig(element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True)
     if config.turn[0] * g.taps * columns > _MULTIPLICATIONS:  # a turn would be too long
         rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns)))
         config = config._replace(rolled=False, tile=(-(-rows // units[0]) * units[0], columns))
+    deeper = [config._replace(ahead=n) for n in _AHEAD if config.rolled]
+    config = next((c for c in deeper if c.registers <= _FEW_REGISTERS), config)
     if config.registers > _REGISTERS:
         config = config._replace(ahead=1)
     return config if config.registers <= _FEW_REGISTERS else config._replace(threads=192)
