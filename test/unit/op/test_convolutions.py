@@ -199,7 +199,7 @@ def test_explained() -> None:
     assert few.config is None and op.explain(op.conv2d, (8, 9, 9, 32), (32, 3, 3, 16), groups=2).config is not None
     parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
     assert parts.config.parts == 6  # there is no kernel of 7
-    assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-8x2r"
+    assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-8x2ra4"
     with pytest.raises(op.UnsupportedError, match="expected size, f, grad_y of conv2d_input, got 2 arguments"):
         op.explain(op.conv2d_input, (8, 57, 56, 64), (64, 3, 3, 64))
     with pytest.raises(op.UnsupportedError, match="expected no stride of mm"):

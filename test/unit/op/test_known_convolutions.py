@@ -216,4 +216,4 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     each = op.explain(op.conv2d, (2, 8, 8, 64), (64, 3, 3, 1), groups=64)
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))
     op.prefetch([fused, each, columns, fused.config], workers=1).wait(60)
-    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-8x2r", "unfold-16"]
+    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-8x2ra4", "unfold-16"]
