@@ -4,9 +4,10 @@
     python -m cute_dialect.tools.gen_performance --check    # exit 1 if one is not what the results say
 
 A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around it is written by hand.  The results lie
-in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` (``python -m
-cute_dialect.tools.bench_profile``), ``h200_accuracy.json`` (``cute-bench accuracy``), ``h200_gemm_random.json`` and
-``h100_gemm_random.json`` (``cute-bench gemm --random``), and one a group of ``cute-bench op``, ``op/h200_GROUP.json``.
+in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` and, with ``--cases``,
+``h200_op_profile.json`` (``python -m cute_dialect.tools.bench_profile``), ``h100_energy.json`` (``cute-bench energy``),
+``h200_accuracy.json`` (``cute-bench accuracy``), ``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench
+gemm --random``), and one a group of ``cute-bench op``, ``op/h200_GROUP.json``.
 """
 
 # What comes out of JSON has no types.
@@ -125,6 +126,26 @@ def _counters(data: Row) -> list[str]:
     return _table(("one launch under `ncu`, caches cold", "µs", *columns[1:]), rows)
 
 
+def _op_counters(data: Row) -> list[str]:
+    columns = ("kernels", "us", "MHz", "DRAM %", "read MB", "written MB", "L2 %", "tensor %", "issue %")
+    rows = (
+        [r["name"], *(_short(r[c]) if c in r else "" for c in columns)] for r in data["counters"]
+    )  # fmt: skip
+    return _table(("one call under `ncu`, caches cold", *(("µs" if c == "us" else c) for c in columns)), rows)
+
+
+def _short(x: float) -> str:
+    return f"{x:.0f}" if x >= 100 or x == int(x) else f"{x:.1f}"
+
+
+def _energy(data: Row) -> list[str]:
+    rows = (
+        (r["kernel"], f"{r['W']:.0f}", f"{r['MHz']:.0f}", f"{r['pJ/FLOP']:.3f}", f"{r['ours']:.0f}")
+        for r in data["rows"]
+    )
+    return _table(("8192x8192x8192, f16, normal", "W", "SM MHz", "pJ a FLOP", "TFLOP/s"), rows)
+
+
 def _accuracy(data: Row) -> list[str]:
     rows = (
         (r["name"], f"{r['rms']:.2e}", f"{r[THEIRS]:.2e}", f"{r['ours']:.2e}", f"{r['peer']:.2e}") for r in data["rows"]
@@ -192,6 +213,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "memory": ("h200.json", _memory),
     "steady": ("h200_profile.json", _steady),
     "counters": ("h200_profile.json", _counters),
+    "energy": ("h100_energy.json", _energy),
+    "op_counters": ("h200_op_profile.json", _op_counters),
     "accuracy": ("h200_accuracy.json", _accuracy),
     "random": ("h?00_gemm_random.json", _random),
     "op": ("op/h200_*.json", _op_summary),
