@@ -173,6 +173,44 @@ class Graph(NamedTuple):
         return tuple(found)
 
     @property
+    def kept(self) -> int | None:
+        """The value of an element of which, with what its block gives, all results are made: it may take the place of
+        the sum once the greatest of its block is known.  None where there is none but the sum.
+
+        >>> make = Builder()
+        >>> x = make.call("gelu", make.accum())
+        >>> d = make.call("divide", x, make.block(make.call("abs", x), 128))
+        >>> Graph(tuple(make.nodes), (), (Output(d),)).kept == x
+        True
+        """
+        blocks = [node for node in self.nodes if node.op == "block"]
+        if len(blocks) != 1:
+            return None
+        shared = self.of_blocks
+        free = [
+            s or n.op in ("constant", "whole") or (n.op == "load" and self.inputs[n.value].kind in ("scalar", "matrix"))
+            for n, s in zip(self.nodes, shared)
+        ]
+        of_block = self._below([blocks[0].operands[0]], lambda i: free[i])
+        outputs = [x.node for x in self.outputs]
+        for kept in sorted(of_block, reverse=True):
+            left = self._below(outputs, lambda i, kept=kept: i == kept or free[i])
+            made = [self.nodes[i].op for i in left if i != kept and not free[i]]
+            if self.nodes[kept].op != "accum" and not {"accum", "load", "row", "column", "matrix", "random"} & {*made}:
+                return kept
+        return None
+
+    def _below(self, nodes: Sequence[int], ends: Callable[[int], bool]) -> set[int]:
+        """Return nodes and what they are made of, no further than where ``ends`` is true."""
+        found, left = set[int](), list(nodes)
+        while left:
+            i = left.pop()
+            if i not in found:
+                found.add(i)
+                left += [] if ends(i) else self.nodes[i].operands
+        return found
+
+    @property
     def half(self) -> bool:
         """Tell whether D is (M, N / 2)."""
         return self.halves[self.outputs[0].node]

@@ -126,6 +126,7 @@ class Evaluation:
         self.numbers = [i for i, (x, _) in enumerate(outputs, 1) if not x.reduce and not x.block]
         self.scales = [(x, t) for x, t in outputs if x.block]
         self.reduced = [(x, t) for x, t in outputs if x.reduce]
+        self.kept = graph.kept
         whole = graph.whole_inputs
         self.scalars = [
             None if x.kind != "scalar" else cute.Int64(t if x.number else t[0]) if i in whole else
@@ -170,6 +171,7 @@ class Evaluation:
                         place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
                         place |= {which: words[2 * half + i] for which, words in drawn_here.items()}
                         n = j * 4 + (2 * half + i)
+                        place |= {} if self.kept is None else {self.kept: values[n]}
                         found.append(evaluated(self.graph, values[n], elements[i], place))
                         values[n] = self.compute(found[i][self.graph.outputs[0].node])
                     for which, (x, t) in zip(self.numbers, self.stored):
@@ -227,6 +229,8 @@ class Evaluation:
                             place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
                             n = j * 4 + (2 * half + i)
                             found = evaluated(self.graph, values[n], elements[i], place, which)
+                            if self.kept is not None:  # nothing is computed twice
+                                values[n] = self.compute(found[self.kept])
                             value = cute.Float32(found[node.operands[0]])
                             inside = value if at + i < self.extents[1] else cute.Float32(REDUCTIONS["max"])
                             totals[half] = cute.max(totals[half], inside)
