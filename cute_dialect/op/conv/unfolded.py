@@ -21,7 +21,6 @@ from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.order import as_rows, dense
 from cute_dialect.op.dtypes import result_of
 from cute_dialect.op.epilogue.bound import Bound
-from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import matrix
@@ -54,8 +53,6 @@ def unfolded(
     made = sums if g.groups > 1 or matrix(sums).suits_tma() else _aligned(library, sums)
     how = extras if sums is rows else extras.of_sums()
     first = True
-    if kernel is not None and g.groups > 1:
-        raise UnsupportedError("kernel: expected no groups, or a convolution that im2col loads serve")
     for start in range(0, images, at_once):
         count = min(at_once, images - start)
         columns = columns_of(call, ready, start, count)

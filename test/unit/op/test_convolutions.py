@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from conv_reference import How, forward, gradients, how, small
+from products_on_the_cpu import noted
 
 from cute_dialect import op
 
@@ -75,6 +76,18 @@ def test_gradients_are_added(launched: list[str]) -> None:
     before = d.copy()
     assert op.conv2d_weight(x, f.shape, y, **h.arguments, c=d, beta=2.0, out=d, device="cpu") is d
     assert (d == df + 2 * before).all() and launched == ["dgrad", "wgrad"]
+
+
+def test_a_kernel_for_one_tap_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a product of matrices for each group."""
+    rng, names = np.random.default_rng(10), noted(monkeypatch)
+    x, f, h = small(rng, 1, 3, 4, 32), small(rng, 48, 1, 1, 16), how(0, groups=2)
+    instruction = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
+    tile = op.TileDescription([128, 64, 64], 3, None, instruction)
+    assert (op.conv2d(x, f, **h.arguments, kernel=tile, device="cpu") == forward(x, f, h)).all()
+    assert names == ["f16-f32-kk-128x64-c1b-q3"]
+    with pytest.raises(op.UnsupportedError, match=r'conv2d: kernel: expected a kernel of the menu for .* got "fast"'):
+        op.conv2d(x, f, **h.arguments, kernel="fast", device="cpu")
 
 
 def test_what_becomes_of_the_sums(launched: list[str]) -> None:
