@@ -240,7 +240,7 @@ class ConvConfig(NamedTuple):
         ):  # fmt: skip
             raise ValueError(f"expected plain tiles, stored when they are done, for pixels of several kinds, got {c}")
         if self.placed and not of_elements(c.epilogue):
-            what = self.kind + " of groups" * self.groups
+            what = self.kind + " of groups" * self.groups + " with a stride" * self.strided
             raise ValueError(f"expected an epilogue of single elements for {what}, got one of rows or columns")
         lower, upper = self.corners
         rank = len(w.taps)

@@ -31,6 +31,7 @@ HALF = op.MathInstruction([64, 64, 16], "f16", "f16", "f32")
 TILE = op.TileDescription([64, 64, 64], 3, [4, 1, 1], HALF)
 T = op.TensorDescription("f16", op.TensorNHWC)
 PROBLEM = op.Conv2dProblemSize((2, 7, 7, 64), (32, 3, 3, 64))
+FAR = op.Conv2dProblemSize((1, 300, 3, 64), (32, 3, 1, 64), (0, 0), (1, 1), (130, 1))
 
 
 def run(kind: str, *arrays: Any, plan: dict[str, Any] | None = None, algorithm: str | None = None, **how: Any) -> Any:
@@ -148,6 +149,12 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
         op.ShapeError, lambda: op.Conv2dProblemSize((1, 3, 3, 4), (1, 5, 5, 4))
     ),
     "Conv2d.run: expected A, as the plan has none": (op.LayoutError, run("fprop")),
+    "Conv2d: expected taps at most 255 pixels from the first one, got 260: analytic computes it": (
+        op.UnsupportedError, arguments(described, FAR, half(1, 300, 3, 64), half(32, 3, 1, 64))
+    ),
+    "Conv2d: expected an epilogue of single elements for dgrad with a stride, got one of rows or columns": (
+        op.UnsupportedError, lambda: reducing().ir()
+    ),
     "Conv2d.run: expected A of rank 4, got (7, 7, 64)": (op.ShapeError, run("fprop", X[0], F)),
     "Conv2d.run: expected A of f16, as planned, got f32": (op.DtypeError, run("fprop", X.astype(np.float32), F)),
     "Conv2d.run: expected A of (2, 5, 5, 32), the result's gradient, got (2, 5, 4, 32)": (
@@ -239,6 +246,14 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
 }  # fmt: skip
 
 
+def reducing() -> op.Conv2dOperation:
+    """Return an operation that sums up columns of pixels of several kinds, for a problem that is told."""
+    plan = op.Conv2d("dgrad", element="f16")
+    plan.epilogue_visitor = op.epilogue.trace(summed, {"accum": half(98, 64)})
+    plan.iterator_algorithm, plan.tile_description = "optimized", TILE
+    return plan.construct(problem_size=op.Conv2dProblemSize((2, 7, 7, 64), (32, 3, 3, 64), (1, 1), (2, 2)))
+
+
 def hooked() -> op.Conv2d:
     plan = op.Conv2d(element="f16")
     plan.epilogue_visitor = lambda x, row, column: x
@@ -257,3 +272,11 @@ def test_refused(message: str) -> None:
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_arrays_of_another_library() -> None:
+    torch = pytest.importorskip("torch")
+    for name, arrays, bias in (("B", (X, torch.zeros(F.shape).half()), None), ("bias", (X, F), torch.zeros(32).half())):
+        with pytest.raises(op.DeviceError) as caught:
+            op.Conv2d(element="f16").run(*arrays, bias=bias, device="cpu")
+        assert str(caught.value) == (f"Conv2d.run: expected {name} of numpy, the CPU, as A, got one of torch, the CPU")
