@@ -267,6 +267,7 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
         D = derivative(sums) * grad
         return {"D": D, "columns": summed_up(D, -2)}
 
+    slope.__name__ = f"gradient of {activation}"
     traced = trace(slope, {n: FakeTensor("f32", shape) for n in ("accum", "grad", "sums")})
     return SlopeCall(reading(traced, ("D", "columns")), shape, {"D": element})
 

@@ -76,7 +76,7 @@ class SlopeCall:
         given, numbers = self._key(args)
         tensors = dict(zip(self._tensors, given))
         traced, sums = self.slope.traced, self.sums
-        one = RowCall(f"gradients of {traced.name}", tensors, device, tuple(tensors), tuple(BITS) + ("i64",))
+        one = RowCall(traced.name, tensors, device, tuple(tensors), tuple(BITS) + ("i64",))
         matrices = sums[0] if len(sums) == 3 else 1
         inputs, operands = self._inputs(tensors, args)
         made = [self._result(one, name, x) for name, x in zip(self.slope.results, self.slope.graph.outputs)]
@@ -94,7 +94,9 @@ class SlopeCall:
                   for x, t in zip(outputs, made)]  # fmt: skip
         plan = planned(graph, [*operands, *stored], sums)
         if -(-sums[-1] // plan.columns) * -(-sums[-2] // ROWS) * matrices >= _MOST:
-            raise UnsupportedError(f"{one.name}: expected fewer than {_MOST} blocks, got sums of {sums}")
+            raise UnsupportedError(
+                f"{one.name}: expected sums of fewer than {_MOST} blocks of {ROWS} x {plan.columns}, got {sums}"
+            )
         between: list[Any] = []
 
         def memory(count: int) -> ArrayView:

@@ -324,6 +324,23 @@ def test_what_is_kept(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         assert float((got.double() - want).abs().max()) <= within * float(want.abs().max())
 
 
+def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the kernel that computes gradients are counted in 31 bits."""
+    from cute_dialect.op.epilogue import slopes
+
+    monkeypatch.setattr(slopes, "_MOST", 4)
+    a, b = integers(24, 16).requires_grad_(), integers(16, 128)
+
+    def curved(accum: Any) -> Any:
+        return gelu(accum)
+
+    mm(a, b, epilogue=curved).sum().backward()  # 2 blocks
+    d = mm(a.repeat(20, 1), b, epilogue=curved)
+    with pytest.raises(op.UnsupportedError) as e:
+        d.sum().backward()
+    assert str(e.value) == "gradient of curved: expected sums of fewer than 4 blocks of 128 x 64, got (480, 128)"
+
+
 def test_gradients_that_lie_otherwise() -> None:
     """Gradients by columns, of every other row, of a type of their own, and of arguments alone."""
     a, b, bias = (t.requires_grad_() for t in (normal(40, 72), normal(72, 136), normal(136, dtype=f32)))
