@@ -31,7 +31,15 @@ from cute_dialect.op.dtypes import (
 from cute_dialect.op.epilogue.bound import Bound, alone, traced_of
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import (
+    DeviceError,
+    DtypeError,
+    EpilogueError,
+    LayoutError,
+    OpError,
+    ShapeError,
+    UnsupportedError,
+)  # fmt: skip
 from cute_dialect.op.grouped.by_warps import MATH, base_of, is_of_warps, launches_of
 from cute_dialect.op.grouped.choosing import as_grouped, average, choose, majors_of
 from cute_dialect.op.grouped.combination import combined, of_graph
@@ -305,8 +313,6 @@ def _by_warps(
     library, out = call.library, views["out"]
     target = out
     if not matrix(out).along(1):
-        if call.planned:
-            raise LayoutError(f"{call.name}: expected D with contiguous rows, got strides {tuple(out.strides)}")
         strides = aligned_strides(out.shape, 1, numpy_dtype(out.dtype).itemsize)
         target = library.strided(out.shape, strides, out.dtype, out)
         if s.form != "k":  # what is not written stays
@@ -394,12 +400,21 @@ class _After(NamedTuple):
 def _as_matrices(
     call: _Call, g: Given, views: Mapping[str, ArrayView], traced: Traced, s: Shapes, output: str
 ) -> Any:  # fmt: skip
-    """Compute a product whose epilogue has shapes of its own: as matrices, which are copied."""
+    """Compute a product whose epilogue has shapes of its own: as matrices, which are copied, but not of a plan."""
+    if call.planned and traced.views:
+        raise EpilogueError(
+            f"{call.name}: expected no reshape() and permute() of {', '.join(traced.views)} in epilogue {traced.name}: "
+            "op.grouped_mm has them"
+        )
 
     def make(shape: tuple[int, ...], kind: str) -> Any:
         return call.library.empty(call.name, shape, kind or output, g.a)
 
-    apart, out = Apart.of(call.name, traced, g.args or {}, g.out, s.result, make, keep=g.rest == "keep")
+    args = g.args or {}
+    apart, out = Apart.of(call.name, traced, args, g.out, s.result, make, keep=g.rest == "keep")
+    for n in [a.name for a in traced.arguments if call.planned and a.view is not None]:
+        if view_of(apart.args[n]).pointer != view_of(args[n]).pointer:
+            raise LayoutError(f"{call.name}: expected {n} that lies as the sums do: op.grouped_mm copies it")
     views = {n: v for n, v in views.items() if n != "out"} | ({} if out is None else {"out": view_of(out)})
     found = _computed(call, g._replace(epilogue=apart.plain, args=apart.args, out=out), views)
     return apart.arranged(by_name(apart.plain, found))

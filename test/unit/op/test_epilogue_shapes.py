@@ -16,7 +16,7 @@ import pytest
 from cute_dialect import op
 from cute_dialect.op.epilogue import FakeTensor, cast, pairs, permute, quantize, relu, reshape, sum, trace
 from cute_dialect.op.epilogue.modes import View, as_array, as_sums, modes_of, permuted, reshaped, view_of_modes
-from cute_dialect.op.errors import EpilogueError, OpError, ShapeError
+from cute_dialect.op.errors import EpilogueError, LayoutError, OpError, ShapeError
 
 ALL = ["race", "uninit", "oob", "sync"]
 
@@ -218,6 +218,30 @@ def test_groups() -> None:
         assert (d[:, :33] == want[0][:, :33]).all() and (d[:, 33:] == kept).all() and (f[:33] == want[1][:33]).all()
     with pytest.raises(ShapeError, match=r"grouped_mm: expected out of \(2, 40, 16\), got \(40, 32\)"):
         op.grouped_mm(a, b, ends, out=np.zeros((40, 32), np.float16), epilogue=of_groups, args=args, device="cpu")
+    traced = trace(of_groups, {"accum": FakeTensor("f32", (40, 32)), **args})
+    with pytest.raises(ShapeError, match=r"grouped_mm: expected scale of shape \(2, 40, 1\), got \(2, 1, 16\)"):
+        other = args | {"scale": integers(2, 1, 16)}
+        op.grouped_mm(a, b, ends, epilogue=traced, args=other, device="cpu")
+    plan = op.GroupedGemm(element="f16", layout="row")
+    plan.epilogue_visitor = traced
+    with pytest.raises(EpilogueError) as e:
+        plan.run(a, b, offs=ends, visitor_args=args, device="cpu")
+    assert str(e.value) == (
+        "GroupedGemm.run: expected no reshape() and permute() of D in epilogue of_groups: op.grouped_mm has them"
+    )
+
+
+def test_arguments_of_planned_groups() -> None:
+    """They are read where they lie, or refused."""
+    a, b, ends, plan = integers(40, 24), integers(2, 24, 32), [17, 40], op.GroupedGemm(element="f16", layout="row")
+    s = integers(40, 2, 16, seed=4)
+    plan.epilogue_visitor = lambda accum, s: accum * reshape(s, (40, 32))
+    want = np.concatenate([a[:17].astype(float) @ b[0], a[17:].astype(float) @ b[1]]) * s.reshape(40, 32)
+    assert (want == plan.run(a, b, offs=ends, visitor_args={"s": s}, device="cpu").D).all()
+    plan.epilogue_visitor = lambda accum, s: accum * reshape(permute(s, (1, 0, 2)), (40, 32))
+    with pytest.raises(LayoutError) as e:
+        plan.run(a, b, offs=ends, visitor_args={"s": integers(2, 40, 16)}, device="cpu")
+    assert str(e.value) == "GroupedGemm.run: expected s that lies as the sums do: op.grouped_mm copies it"
 
 
 def channels_first(accum: Any, scale: Any) -> Any:
