@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig, default_config
@@ -270,6 +271,19 @@ def test_what_it_refuses(given: dict[str, Any], error: type[OpError], words: str
     arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, **given}
     with pytest.raises(error, match=words):
         op.attention(**arguments, device="cpu")
+
+
+def test_what_a_plan_is_not_bound_to() -> None:
+    plan = op.Attention(element="f16", head_size=64, lse=True)
+    q, k, none = OnGpu(1, 2, 8, 64), OnGpu(1, 2, 16, 64, at=1 << 20), OnGpu(1, 2, 0, 64, at=1 << 20)
+    out, lse = OnGpu(1, 2, 8, 64, at=1 << 22), OnGpu(1, 2, 8, dtype="<f4", at=1 << 24)
+    for given, error, said in (
+        ((q, k, k, out, OnGpu(1, 2, 8, at=1 << 24)), op.DtypeError, "Attention.bind: expected lse of f32, got f16"),
+        ((q, none, none, out, lse), op.ShapeError, "Attention.bind: expected keys, got none that are seen"),
+    ):
+        with pytest.raises(error) as told:
+            plan.bind(*given)
+        assert str(told.value) == said
 
 
 def test_empty_arrays_and_no_keys() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.activations import PLAIN
@@ -47,14 +47,6 @@ class Gpu:
 
     def multiprocessors(self, number: int) -> int:
         return 132
-
-
-class Cuda:
-    """An array on a GPU that nobody can read here."""
-
-    def __init__(self, *shape: int, dtype: str = "<f2", device: int = 0, at: int = 0) -> None:
-        self.__cuda_array_interface__ = {"shape": shape, "typestr": dtype, "data": (at or 4096, False), "version": 3}
-        self.device = SimpleNamespace(id=device)
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:
@@ -234,26 +226,26 @@ def test_what_is_refused(case: Case, device: str | None) -> None:
 @pytest.mark.parametrize(
     ("arrays", "options", "error", "said"),
     [
-        ((Cuda(64, 32), Cuda(32, 8, device=1)), {}, op.DeviceError, "expected b on cuda:0, as a, got one on cuda:1"),
-        ((Cuda(64, 32), half(32, 8)), {}, op.DeviceError,
-         "expected b of test_op_errors, as a, got an array of numpy"),
-        ((half(64, 32), Cuda(32, 8)), {}, op.DeviceError,
-         "expected b of numpy, as a, got an array of test_op_errors"),
-        ((half(64, 32), half(32, 8)), {"c": Cuda(64, 8)}, op.DeviceError,
-         "expected c of numpy, as a, got an array of test_op_errors"),
-        ((Cuda(64, 32), Cuda(32, 8)), {"device": "cpu"}, op.DeviceError,
+        ((OnGpu(64, 32), OnGpu(32, 8, device=1)), {}, op.DeviceError, "expected b on cuda:0, as a, got one on cuda:1"),
+        ((OnGpu(64, 32), half(32, 8)), {}, op.DeviceError,
+         "expected b of refused_calls, as a, got an array of numpy"),
+        ((half(64, 32), OnGpu(32, 8)), {}, op.DeviceError,
+         "expected b of numpy, as a, got an array of refused_calls"),
+        ((half(64, 32), half(32, 8)), {"c": OnGpu(64, 8)}, op.DeviceError,
+         "expected c of numpy, as a, got an array of refused_calls"),
+        ((OnGpu(64, 32), OnGpu(32, 8)), {"device": "cpu"}, op.DeviceError,
          'expected a on the CPU for device="cpu", got one on cuda:0'),
-        ((Cuda(64, 32, device=1), Cuda(32, 8, device=1)), {"device": 0}, op.DeviceError,
+        ((OnGpu(64, 32, device=1), OnGpu(32, 8, device=1)), {"device": 0}, op.DeviceError,
          "expected a on cuda:0, as device says, got one on cuda:1"),
-        ((Cuda(64, 32), Cuda(32, 8)), {}, op.UnsupportedError,
-         "expected out, as nothing is known that makes arrays of test_op_errors"),
-        ((Cuda(64, 32, dtype="<f4"), Cuda(32, 8, dtype="<f4", at=1 << 30), Cuda(64, 8, dtype="<f4", at=1 << 20)),
-         {"math": "tf32", "c": Cuda(64, 8, dtype="<f4", at=1 << 22)},
+        ((OnGpu(64, 32), OnGpu(32, 8)), {}, op.UnsupportedError,
+         "expected out, as nothing is known that makes arrays of refused_calls"),
+        ((OnGpu(64, 32, dtype="<f4"), OnGpu(32, 8, dtype="<f4", at=1 << 30), OnGpu(64, 8, dtype="<f4", at=1 << 20)),
+         {"math": "tf32", "c": OnGpu(64, 8, dtype="<f4", at=1 << 22)},
          op.UnsupportedError, "expected matrices that a kernel reads in place (see op.explain), as nothing is known "
-         "that copies arrays of test_op_errors"),
-        ((Cuda(64, 32), Cuda(32, 8, at=4096 + 100), Cuda(64, 8, at=4096 + 4000)), {}, op.LayoutError,
+         "that copies arrays of refused_calls"),
+        ((OnGpu(64, 32), OnGpu(32, 8, at=4096 + 100), OnGpu(64, 8, at=4096 + 4000)), {}, op.LayoutError,
          "out shares memory with a; only c may be out"),
-        ((Cuda(64, 32, dtype="<c8"), Cuda(32, 8)), {}, op.DtypeError, "a: arrays of type '<c8' are not supported"),
+        ((OnGpu(64, 32, dtype="<c8"), OnGpu(32, 8)), {}, op.DtypeError, "a: arrays of type '<c8' are not supported"),
     ],
 )  # fmt: skip
 def test_arrays_elsewhere(
@@ -323,6 +315,13 @@ def test_options_of_the_interpreter() -> None:
         with pytest.raises(OptionError) as e:
             op.mm(A, B, **options)  # pyright: ignore[reportArgumentType]
         assert str(e.value).startswith(said)
+
+
+def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
+    plan = op.GroupedGemm(element="f16", layout="row")
+    with pytest.raises(op.DeviceError) as e:
+        plan.bind(A, EXPERTS, None, half(128, 256), offs=[64, 128])
+    assert str(e.value) == "bind: expected arrays in GPU memory, got one in CPU memory"
 
 
 def test_what_fits_gets_a_kernel() -> None:
