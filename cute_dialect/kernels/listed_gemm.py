@@ -121,7 +121,7 @@ class ListedConfig(NamedTuple):
             )
         graph = c.epilogue.graph
         if graph is not None and not c.epilogue.by_element:
-            raise ValueError("expected an epilogue of single elements in a list")
+            raise ValueError("expected an epilogue of single elements, without pairs() and reductions")
         if isinstance(c, WarpConfig):
             c.check()
         else:

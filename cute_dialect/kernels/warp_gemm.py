@@ -166,7 +166,9 @@ class WarpConfig(NamedTuple):
             raise ValueError("expected a batch where matrices lie anywhere")
         plain = e.hook is None and e.activation in ("", "relu") and (not e.bias or e.bias_type == "f64")
         if self.element == "f64" and not (plain if e.graph is None else is_exact(e.graph)):
-            raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {e.name}")
+            of_bias = f"a bias of {e.bias_type}" if e.bias and e.bias_type != "f64" else e.activation
+            got = of_bias if e.graph is None and e.hook is None else "a function that computes in f32"
+            raise ValueError(f"expected alpha, beta, a bias of f64 or relu of sums in f64, got {got}")
 
 
 DEFAULT = WarpConfig()

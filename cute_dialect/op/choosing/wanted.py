@@ -100,12 +100,12 @@ def _named(problem: Problem, name: str, sms: int) -> Choice:
 
 def _described(problem: Problem, tile: TileDescription) -> Choice:
     """Return the kernel of a description."""
-    from cute_dialect.op.plans.configure import Asked, configured
+    from cute_dialect.op.plans.configure import Asked, wanted
 
     a, b = factors(problem.element)
     sums = problem.sums or sums_of(problem.element)
     layouts = ("row" if problem.major_a == "k" else "column", "row" if problem.major_b == "n" else "column")
-    found = configured(tile, Asked(a, b, sums, problem.output, *layouts, "row", problem.matrices > 1))
+    found = wanted(tile, Asked(a, b, sums, problem.output, *layouts, "row", problem.matrices > 1))
     if not isinstance(found, Choice):
         raise UnsupportedError(f"kernel: expected a tile of wgmma for {BITS[a]}-bit elements, got {tile.name}")
     return found

@@ -71,9 +71,9 @@ def _named(asked: Asked, name: str, gpu: str, sms: int) -> ConvConfig:
 def _described(asked: Asked, tile: TileDescription) -> object:
     """Return the kernel of a description."""
     from cute_dialect.op.plans.configure import Asked as Product
-    from cute_dialect.op.plans.configure import configured
+    from cute_dialect.op.plans.configure import wanted
 
     a, b = factors(asked.element)
     of_a, of_b = {FPROP: ("row", "column"), DGRAD: ("row", "row")}.get(asked.geometry.kind, ("column", "row"))
     sums = asked.sums or sums_of(asked.element)
-    return configured(tile, Product(a, b, sums, asked.output, of_a, of_b, "row", False))
+    return wanted(tile, Product(a, b, sums, asked.output, of_a, of_b, "row", False))

@@ -24,7 +24,7 @@ from cute_dialect.op.choosing.model import COSTS
 from cute_dialect.op.choosing.warps import cut_for
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
-from cute_dialect.op.plans.configure import Asked, configured
+from cute_dialect.op.plans.configure import Asked, wanted
 from cute_dialect.op.plans.describe import TileDescription
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.binding import MAX_EXTENT_I32
@@ -47,14 +47,19 @@ def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
 
 def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int) -> Base:
     """Return the kernel of one product of groups of such a size.  Raises UnsupportedError, EpilogueError."""
+    if p.sums == "two":
+        raise UnsupportedError(f"expected math of default for groups of {p.element} along {form}, got 'promote'")
     majors = p.major_a, p.major_b
     of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
     if isinstance(kernel, TileDescription):
         a, _, b = p.element.partition("_")
         layouts = "row" if majors[0] == "k" else "column", "column" if majors[1] == "k" else "row"
-        found = configured(kernel, Asked(a, b or a, sums_of(p.element), p.output, *layouts))
+        found = wanted(kernel, Asked(a, b or a, sums_of(p.element), p.output, *layouts))
         if not isinstance(found, AmpereConfig | WarpConfig | ExactConfig):
-            raise UnsupportedError(f"kernel: {found.name} computes no groups")
+            raise UnsupportedError(
+                f"kernel: expected a tile of mma.sync for groups of {p.element}, or of two stages or more without "
+                f"tensor cores, got {found.name}"
+            )
     elif kernel is not None:
         raise UnsupportedError(f"kernel: expected a TileDescription for groups of {p.element}, got {kernel!r}")
     elif p.element == "f32" and not p.sums:
@@ -69,8 +74,7 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
     try:
         ListedConfig(found, 1).check()
     except ValueError as e:
-        kind = EpilogueError if epilogue.active else UnsupportedError
-        raise kind(f"{e}, of groups along {form}") from None
+        raise EpilogueError(f"{e}, for groups of {p.element}") from None
     return found
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.operators import summed
+from cute_dialect.op.plans.planned import read
+from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.grouped.call import Given
@@ -32,9 +33,9 @@ def with_gradients(g: Given, device: object, stream: object, run: Mapping[str, A
             )
     if not isinstance(g.alpha, int | float):
         raise UnsupportedError("grouped_mm: expected a number for alpha where gradients are wanted")
-    first = g.a[0].dtype
-    if first.itemsize == 1:
-        raise DtypeError(f"grouped_mm: there are no gradients of {element_name(first)}")
+    element = read("grouped_mm", "a", g.a[0]).dtype
+    if numpy_dtype(element).itemsize == 1:
+        raise DtypeError(f"grouped_mm: there are no gradients of {element}")
     count = len(g.a)
     cs = [None] * count if g.c is None else g.c
     biases = g.bias if isinstance(g.bias, list | tuple) else [g.bias] * count

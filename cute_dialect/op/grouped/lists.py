@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import arithmetic_of, both, can_mix, check_types, element_name, result_of, tf32_allowed
-from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.grouped.call import Given
 from cute_dialect.op.grouped.known_lists import KnownLists
 from cute_dialect.op.plans.arguments import on_the_cpu
@@ -66,6 +66,7 @@ def listed_mm(
         if any([isinstance(t, torch.Tensor) and t.requires_grad for t in given]):
             from cute_dialect.op.grouped.list_gradients import with_gradients
 
+            _check(g)
             return with_gradients(g, device, stream, run)
     if how is not None:
         done = KNOWN.again(g.a, g.b, how)
@@ -131,14 +132,20 @@ def _arguments(g: Given, kind: _Kind, which: Sequence[int], stream: object, opti
     found, results = problems_of(NAME, plan.kinds, *lists, beta=beta, bias=bias, on_cpu=on_cpu)
     alpha = g.alpha
     if not isinstance(alpha, int | float) and len(which) < len(g.a):
-        alpha = [float(x) for x in numbers_of(NAME, _on_host(alpha), beta, len(g.a), on_cpu).host]
+        alpha = numbers_of(NAME, _on_host(alpha), beta, len(g.a), on_cpu).host
         alpha = [alpha[i] for i in which]
     numbers = numbers_of(NAME, alpha, beta, len(found), on_cpu)
-    return GroupArguments(plan.operation_for(found), found, results, numbers, stream, options, NAME)
+    with named(NAME, "GroupedGemm"):
+        return GroupArguments(plan.operation_for(found), found, results, numbers, stream, options, NAME)
 
 
 def _on_host(alpha: Any) -> Any:
-    """Return numbers of several launches, fetched where they are on a GPU."""
+    """Return numbers of several launches, fetched where they are on a GPU.  Raises UnsupportedError."""
+    if not hasattr(alpha, "tolist") and hasattr(alpha, "__cuda_array_interface__"):
+        raise UnsupportedError(
+            f"{NAME}: expected alpha with tolist() where matrices that lie differently take several launches, got "
+            f"{type(alpha).__name__}"
+        )
     return alpha.tolist() if hasattr(alpha, "tolist") and hasattr(alpha, "device") else alpha
 
 

@@ -21,7 +21,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.plans.describe import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.generators import Configured, Simt
 
-__all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_tiles"]
+__all__ = ["FAST", "Asked", "ampere_tiles", "configured", "described", "simt_tiles", "wanted"]
 
 
 class Asked(NamedTuple):
@@ -87,6 +87,14 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     m, _, _ = instruction.instruction_shape
     make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
     return make(td, instruction, asked, swizzle)
+
+
+def wanted(td: TileDescription, asked: Asked) -> Configured:
+    """Return the kernel of a tile that a function's ``kernel=`` describes.  Raises UnsupportedError."""
+    try:
+        return configured(td, asked)
+    except UnsupportedError as e:
+        raise UnsupportedError(f"kernel: {str(e).removeprefix('Gemm: ')}") from None
 
 
 def _shape(instruction: MathInstruction) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect.kernels.listed_gemm import COLUMNS, ListedConfig
-from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError
+from cute_dialect.op.errors import DeviceError, EpilogueError, LayoutError, ShapeError, named
 from cute_dialect.op.grouped.known_lists import Part
 from cute_dialect.op.memory import new_memory
 from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu, each_matrix, on_the_cpu
@@ -45,20 +44,22 @@ class Numbers(NamedTuple):
 
 def numbers_of(call: str, alpha: object, beta: float, count: int, on_cpu: bool) -> Numbers:
     """Return the numbers of a call: ``alpha`` a number, a list of them, or an array of (G,).  Raises ShapeError,
-    EpilogueError.
+    DeviceError, LayoutError.
     """
     if isinstance(alpha, int | float) and not isinstance(alpha, bool):
         return Numbers([float(alpha)] * count, None, beta)
-    shape = tuple(cast("Sequence[int]", getattr(alpha, "shape", ())))
     given: Any = alpha
     if isinstance(alpha, list | tuple):
         values = cast("Sequence[object]", alpha)
-        shape = (len(values),)
-        if all(isinstance(x, int | float) for x in values) and shape == (count,):
+        if len(values) == count and all(isinstance(x, int | float) for x in values):
             return Numbers([float(cast(float, x)) for x in values], None, beta)
-    if not hasattr(given, "dtype") or shape != (count,) or element_name(given.dtype) != "f32":
-        raise ShapeError(f"{call}: expected alpha as a number, or f32 of ({count},), got {shape or repr(given)}")
-    view = view_of(given)
+    try:
+        view = view_of(given)
+    except NotAnArray:
+        view = None
+    if view is None or (view.shape, view.dtype) != ((count,), "f32"):
+        got = repr(given) if view is None else f"{view.dtype} of {view.shape}"
+        raise ShapeError(f"{call}: expected alpha as a number, a list of {count}, or f32 of ({count},), got {got}")
     if view.device < 0:
         return Numbers([float(x) for x in given.tolist()], None, beta)
     if on_cpu:
@@ -90,6 +91,8 @@ class GroupArguments(Arguments):
         """The bytes that one copy moves of each product; 0 of those without elements."""
         first = found[0]
         self._of_bias = first.along, "f32" if first.bias is None else first.bias.dtype
+        with named(call, "GemmOperationGrouped"):
+            self._variant(operation.at_once)  # what cannot be is refused now
         self.kernels: list[str] = []
         self._copies: Copies | None = None
 
@@ -312,8 +315,10 @@ def _each_bias(call: str, bias: object, count: int) -> list[object]:
     if not isinstance(bias, list | tuple):
         return [bias] * count
     found = list(cast("Sequence[object]", bias))
-    if len(found) != count or any([x is None for x in found]):
-        raise ShapeError(f"{call}: expected {count} biases, one each a problem, got {len(found)}")
+    missing = sum([x is None for x in found])
+    if len(found) != count or missing:
+        more = f", {missing} of them None" * (missing > 0)
+        raise ShapeError(f"{call}: expected {count} biases, one each a problem, got {len(found)}{more}")
     return found
 
 

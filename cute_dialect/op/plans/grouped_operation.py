@@ -30,7 +30,7 @@ from cute_dialect.op.plans.describe import (
 )
 from cute_dialect.op.plans.functors import EpilogueFunctor, OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.generators import Variant, compiled
-from cute_dialect.op.plans.operation import GemmOperationUniversal
+from cute_dialect.op.plans.operation import GemmOperationUniversal, check_warps
 from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.plans.planned import Kinds
 
@@ -106,6 +106,8 @@ class GemmOperationGrouped(DescribedOperation):
         bytes that one copy moves.
         """
         found = self.one.variant(alpha, beta, bias, bias_type)
+        with named("GemmOperationGrouped", "Gemm"):
+            check_warps(found)
         config = ListedConfig(self.base, size, self.precompute_mode is SchedulerMode.Host)
         size = size if config.takes(size) else 1
         return found._replace(configured=config._replace(size=size))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.recipe import Operands
     from cute_dialect.op.plans.steps import Split
 
-__all__ = ["GemmOperationUniversal"]
+__all__ = ["GemmOperationUniversal", "check_warps"]
 
 
 class GemmOperationUniversal(DescribedOperation):
@@ -171,6 +171,7 @@ class GemmOperationUniversal(DescribedOperation):
         )
         if x.graph is not None:
             check_kernel(found, x.b.shape[-1])
+        check_warps(found)
         return found
 
     def recipe_of(self, variant: Variant) -> Recipe:
@@ -311,6 +312,16 @@ def _accumulator(td: TileDescription, element: str) -> str:
     if i is not None:
         return i.element_accumulator
     return {"i8": "i32", "ui8": "i32", "f64": "f64"}.get(element_name(element), "f32")
+
+
+def check_warps(variant: Variant) -> None:
+    """Raise EpilogueError for an epilogue that a kernel of ``mma.sync`` has not: of f64 what is computed in f32."""
+    kernel = variant.kernel if isinstance(variant.configured, WarpConfig) else None
+    if isinstance(kernel, WarpConfig):
+        try:
+            kernel.check()
+        except ValueError as e:
+            raise EpilogueError(f"Gemm: {e}") from None
 
 
 def _needs_hopper(found: Configured) -> bool:

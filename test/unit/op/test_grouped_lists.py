@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
@@ -216,6 +217,11 @@ def test_gradients() -> None:
         op.grouped_mm(a, b, out=[x.detach() for x in c], device="cpu")
     with pytest.raises(op.UnsupportedError, match="grouped_mm: expected a number for alpha where gradients are wanted"):
         op.grouped_mm(a, b, alpha=[1.0] * 3, device="cpu")
+    bytes_ = torch.zeros(16, 16).to(torch.float8_e4m3fn)
+    with pytest.raises(op.DtypeError, match="grouped_mm: there are no gradients of f8E4M3FN"):
+        op.grouped_mm([bytes_.clone().requires_grad_()], [bytes_.T], device="cpu")
+    with pytest.raises(op.ShapeError, match="grouped_mm: expected at least one product, got none"):
+        op.grouped_mm([], [], bias=bias[0], device="cpu")
 
 
 def bad(**changes: Any) -> Any:
@@ -243,8 +249,16 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
      r"expected a with a contiguous mode, got strides \(64, 2\)"),
     ({"put": [("a", 0, numbers(2, 4, 16))]}, op.ShapeError, "expected B of|batch"),
     ({"alpha": numbers(3, dtype=np.float32)}, op.ShapeError,
-     r"expected alpha as a number, or f32 of \(2,\), got \(3,\)"),
+     r"expected alpha as a number, a list of 2, or f32 of \(2,\), got f32 of \(3,\)"),
+    ({"alpha": [1.0, "2"]}, op.ShapeError, r"expected alpha as .*, got \[1.0, '2'\]"),
+    ({"alpha": OnGpu(2, dtype="<f4")}, op.DeviceError,
+     'grouped_mm: expected alpha in CPU memory with device="cpu", got it on GPU 0'),
+    ({"alpha": OnGpu(2, dtype="<f4", strides=(8,)), "device": None}, op.LayoutError,
+     r"grouped_mm: expected a contiguous alpha, got strides \(2,\)"),
+    ({"alpha": OnGpu(2, dtype="<f4"), "put": [("b", 0, np.asfortranarray(numbers(16, 8)))]}, op.UnsupportedError,
+     r"expected alpha with tolist\(\) where matrices that lie differently take several launches, got OnGpu"),
     ({"bias": [numbers(8)]}, op.ShapeError, "expected 2 biases, one each a problem, got 1"),
+    ({"bias": [numbers(8), None]}, op.ShapeError, "expected 2 biases, one each a problem, got 2, 1 of them None"),
     ({"bias": [numbers(8), numbers(6)]}, op.ShapeError, r"expected a bias of \(5,\), \(1, 5\) or \(3, 1\), got \(6,\)"),
     ({"bias": [numbers(8), numbers(3, 1)]}, op.ShapeError, "expected biases along one mode, got n and m of problem 1"),
     ({"bias": [numbers(8), numbers(5, dtype=np.float32)]}, op.EpilogueError,
@@ -296,6 +310,8 @@ def test_errors_of_plans() -> None:
     visited.epilogue_visitor = traced
     functor = op.LinearCombination("f16", 8, "f32", "f32")
     tile, wrong = plan.tile_descriptions()[6], cast(Any, (1.0, 0.0))
+    nothing, doubles = (op.GroupedGemm(element=x, layout="row") for x in ("f16", "f64"))
+    nothing.run(numbers(0, 16), numbers(2, 16, 24), offs=[0, 0], device="cpu")
     operation = op.GemmOperationGrouped(80, tile, A, A, A, functor)
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda: op.GroupedGemm(layout="row"), op.DtypeError, "GroupedGemm: expected one of A, element_A, element"),
@@ -310,6 +326,14 @@ def test_errors_of_plans() -> None:
          "GroupedGemm.run: expected 2 matrices of B, one each a problem, got 1"),
         (lambda: plan.run([], [], device="cpu"), op.ShapeError,
          "GroupedGemm.run: expected at least one problem, got none"),
+        (lambda: plan.run(a, b, bias=[numbers(8)], device="cpu"), op.ShapeError,
+         "GroupedGemm.run: expected 2 biases, one each a problem, got 1$"),
+        (lambda: nothing.ir(), op.UnsupportedError,
+         "GroupedGemm: expected a call that computes something, got none: there is no kernel"),
+        (lambda: op.grouped_mm(*lists(np.float64, [(4, 8, 16)])[:2], activation="gelu", device="cpu"), op.EpilogueError,
+         "grouped_mm: expected alpha, beta, a bias of f64 or relu of sums in f64, got gelu"),
+        (lambda: doubles.run(*lists(np.float64, [(4, 8, 16)])[:2], bias=numbers(8), device="cpu"), op.EpilogueError,
+         "GroupedGemm.run: expected alpha, beta, a bias of f64 or relu of sums in f64, got a bias of f16"),
         (lambda: plan.run([a[0].T, a[1]], b, device="cpu"), op.ShapeError,
          r"expected B of \(4, N\).*\(problem 0\)"),
         (lambda: plan.run(a, b, beta=1.0, device="cpu"), op.ShapeError,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refused_calls import refuse_all
+from refused_calls import OnGpu, refuse_all
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
@@ -30,14 +30,6 @@ from cute_dialect.runtime.binding import ReadOnlyError
 @pytest.fixture(autouse=True)
 def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_all(monkeypatch)
-
-
-class Gpu:
-    """An array on a GPU that nobody can read here, of a library that nobody knows."""
-
-    def __init__(self, *shape: int, device: int = 0) -> None:
-        self.__cuda_array_interface__ = {"shape": shape, "typestr": "<f2", "data": (4096, False), "version": 3}
-        self.device = SimpleNamespace(id=device)
 
 
 def zeros(*shape: int, dtype: Any = np.float16) -> np.ndarray:
@@ -129,6 +121,15 @@ def workspace(rows: int = 64, asked: int = 2, element: str = "f32") -> Any:
 def reduced(shape: Any, partitions: int, of: Any, **more: Any) -> Do:
     operation = op.ReductionOperation((4, 128), op.TensorDescription("f32", "row"))
     return lambda: op.ReductionArguments(operation, shape, partitions, of, **more, **CPU)
+
+
+def of_doubles(activation: str = "", **more: Any) -> Do:
+    def do() -> object:
+        plan = op.Gemm(element="f64", layout="row")
+        plan.activation = activation
+        return plan.run(zeros(8, 8, dtype="f8"), zeros(8, 8, dtype="f8"), **more, **CPU)
+
+    return do
 
 
 def read_only() -> np.ndarray:
@@ -243,7 +244,7 @@ TILES: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "mm: Gemm: expected A of bf16, as the math_instruction, got f16",
+        "mm: kernel: expected A of bf16, as the math_instruction, got f16",
         lambda: op.mm(
             A, B, kernel=op.TileDescription([128, 128, 64], 4, None, instruction([64, 128, 16], "bf16", "f32")), **CPU
         ),
@@ -535,7 +536,7 @@ CALLS: list[Case] = [
     (
         op.DeviceError,
         'Gemm.run: expected A in CPU memory with device="cpu", got an array on GPU 0',
-        planned(Gpu(128, 64), B),
+        planned(OnGpu(128, 64), B),
     ),
     (op.ShapeError, "Gemm.run: expected A of rank 2, or 3 of a batch, got (128,)", planned(zeros(128), B)),
     (
@@ -561,8 +562,8 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        "Gemm: expected D, as arrays of Gpu cannot be made here",
-        lambda: op.Gemm(**F16).run(Gpu(128, 64), Gpu(64, 256)),
+        "Gemm: expected D, as arrays of OnGpu cannot be made here",
+        lambda: op.Gemm(**F16).run(OnGpu(128, 64), OnGpu(64, 256)),
     ),
     (
         ReadOnlyError,
@@ -606,6 +607,16 @@ CALLS: list[Case] = [
         op.AlignmentError,
         ("Gemm.run: expected A with an address and rows of whole 16 bytes, which TMA needs for f16; mm() takes them"),
         lambda: op.Gemm(**F16, element_accumulator="f16").run(zeros(128, 63), zeros(63, 256), **CPU),
+    ),
+    (
+        op.EpilogueError,
+        "Gemm: expected alpha, beta, a bias of f64 or relu of sums in f64, got a bias of f32",
+        of_doubles(bias=zeros(8, dtype=np.float32)),
+    ),
+    (
+        op.EpilogueError,
+        "Gemm: expected alpha, beta, a bias of f64 or relu of sums in f64, got gelu",
+        of_doubles("gelu"),
     ),
     (
         op.UnsupportedError,

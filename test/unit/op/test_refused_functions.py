@@ -252,6 +252,22 @@ PRODUCTS: list[Case] = [
         ),
     ),
     (
+        op.UnsupportedError,
+        "bmm: kernel: expected single matrices for few_rows, got a batch",
+        call(
+            op.bmm,
+            zeros(3, 16, 64),
+            zeros(3, 64, 128),
+            kernel=op.TileDescription(
+                [64, 128, 64],
+                4,
+                None,
+                op.MathInstruction([64, 128, 16], "f16", "f16", "f32"),
+                kernel_schedule="few_rows",
+            ),
+        ),
+    ),
+    (
         ValueError,
         "expected a problem like f16-f16-kk 128x8192x4096, got 'f16 128x128x128'",
         lambda: Problem.of_key("f16 128x128x128"),
@@ -369,6 +385,36 @@ GROUPS: list[Case] = [
             offs=INDICES,
             kernel=Choice(GemmConfig(major_a="m", major_c="m", tile=(128, 128, 64), deferred=False, batch=True)),
         ),
+    ),
+    (
+        op.UnsupportedError,
+        (
+            "grouped_mm: kernel: expected a tile of mma.sync for groups of f32, or of two stages or more without "
+            "tensor cores, got sgemm-vector"
+        ),
+        grouped(
+            A.astype(np.float32),
+            EXPERTS.astype(np.float32),
+            kernel=op.TileDescription([128, 128, 8], 1, None, op.MathInstruction([1, 1, 1], *["f32"] * 3, "simt")),
+        ),
+    ),
+    (
+        op.UnsupportedError,
+        "grouped_mm: expected math of default for groups of f8E4M3FN along k, got 'promote'",
+        grouped(A8, B8, offs=[64, 256], math="promote"),
+    ),
+    (
+        op.EpilogueError,
+        "grouped_mm: expected an epilogue of single elements, without pairs() and reductions, for groups of f32",
+        grouped(A.astype(np.float32), EXPERTS.astype(np.float32), epilogue=paired),
+    ),
+    (
+        op.EpilogueError,
+        (
+            "grouped_mm: expected alpha, beta, a bias of f64 or relu of sums in f64, got a function that computes in "
+            "f32, for groups of f64"
+        ),
+        grouped(A.astype(np.float64), EXPERTS.astype(np.float64), activation="gelu"),
     ),
     (op.DtypeError, "grouped_mm: expected a number for beta, got '2'", grouped(beta="2")),
     (
