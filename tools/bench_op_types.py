@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from cute_dialect import op
@@ -99,12 +100,7 @@ class Typed(NamedTuple):
             assert other is not None
             return {other.name: lambda: any_text(other)}
         texts: dict[str, Callable[[], str]] = {choice.name: lambda: text_of(choice)}
-        if found.parts:
-            texts |= {
-                "split-a-row": lambda: split_text("a"),
-                "split-b-column": lambda: split_text("b", row_major=False),
-            }
-        return texts
+        return texts | {c.name: partial(split_text, c) for c in found.parts}
 
     def trial(self) -> Trial:
         """Make normal data, or integers of the whole range."""

@@ -14,18 +14,36 @@ Infinities have no ``lo`` (it would be a NaN): a product of one with a number th
 
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.printed import printed
 from cute_dialect.lang import utils
 
-__all__ = ["ORDERS", "launch", "padded", "parts_of", "split_text"]
+__all__ = ["ORDERS", "PartsConfig", "launch", "padded", "parts_of", "split_text"]
 
 ORDERS = {"a": (1, 0, 0), "b": (0, 1, 0)}
 """Of which operand -> its three parts: 0 for hi, 1 for lo."""
 
 _TILE, _THREADS = 64, 256
+
+
+class PartsConfig(NamedTuple):
+    """``order``: the parts of A or of B; ``row_major``: rows of what is split are contiguous; ``batch``: of matrices
+    along a third mode.
+
+    >>> PartsConfig("b", row_major=False).name
+    'split-b-column'
+    """
+
+    order: str = "a"
+    row_major: bool = True
+    batch: bool = False
+
+    @property
+    def name(self) -> str:
+        """Names the kernel."""
+        return f"split-{self.order}-{'row' if self.row_major else 'column'}{'-b' * self.batch}"
 
 
 def padded(k: int) -> int:
@@ -91,9 +109,10 @@ def parts_of(x: Any) -> tuple[Any, Any]:
 
 
 @printed
-def split_text(order: str, *, row_major: bool = True, batch: bool = False) -> cute.Compiled:
-    """Return kernel and host function as text: ``launch(X, Y)``; ``row_major``: of X."""
-    more = ",?" if batch else ""
-    layouts = (f"(?,?{more}):(?,1{more})" if row_major else f"(?,?{more}):(1,?{more})", f"(?,?{more}):(?,1{more})")
+def split_text(config: PartsConfig) -> cute.Compiled:
+    """Return kernel and host function as text: ``launch(X, Y)``."""
+    more = ",?" if config.batch else ""
+    by_rows = f"(?,?{more}):(?,1{more})"
+    layouts = by_rows if config.row_major else f"(?,?{more}):(1,?{more})", by_rows
     x, y = (cute.Tensor[cute.Float32, layout] for layout in layouts)
-    return cute.trace(launch, x, y, order=order)
+    return cute.trace(launch, x, y, order=config.order)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import TypeAlias
 
+from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op import compiled
 from cute_dialect.op.attending.report import AttentionExplanation
 from cute_dialect.op.choosing import ways
@@ -26,7 +27,7 @@ __all__ = ["Prefetch", "Wanted", "prefetch"]
 Wanted: TypeAlias = (
     "Problem | Choice | Explanation | RowExplanation | AttentionExplanation | ConvExplanation | RowKernel | ConvKernel"
 )
-_Kernel: TypeAlias = "Choice | compiled.AnyConfig | RowKernel | ConvKernel"
+_Kernel: TypeAlias = "Choice | compiled.AnyConfig | PartsConfig | RowKernel | ConvKernel"
 
 
 class Prefetch:
@@ -93,7 +94,8 @@ def _kernels(wanted: Wanted) -> Sequence[_Kernel]:
         return wanted.kernels
     if isinstance(wanted, ConvKernel):
         return [wanted]
-    return [wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
+    before = wanted.parts if isinstance(wanted, Explanation) else ()
+    return [*before, wanted if isinstance(wanted, RowKernel) else _kernel(wanted)]
 
 
 def _kernel(wanted: Problem | Choice | Explanation) -> Choice | compiled.AnyConfig:
@@ -117,4 +119,6 @@ def _made(kernel: _Kernel) -> CompiledModule:
         return kernel_library(kernel, elsewhere=True)
     if isinstance(kernel, Choice):
         return compiled.library(kernel, elsewhere=True)
+    if isinstance(kernel, PartsConfig):
+        return compiled.splitter_library(kernel, elsewhere=True)
     return compiled.any_rows_library(kernel, elsewhere=True)

@@ -29,13 +29,14 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.ampere_gemm import AmpereConfig
     from cute_dialect.kernels.combine_parts import CombineConfig
     from cute_dialect.kernels.exact_gemm import ExactConfig
+    from cute_dialect.kernels.split_tf32 import PartsConfig
     from cute_dialect.kernels.warp_gemm import WarpConfig
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
 __all__ = [
     "AnyConfig", "Libraries", "RunKernel", "Runner", "any_config", "any_rows", "any_rows_library", "any_text",
-    "by_name", "combiner", "library", "padder", "run_any", "runner", "splitter", "text_of", "transposed",
-    "turned_extras",
+    "by_name", "combiner", "library", "padder", "run_any", "runner", "splitter", "splitter_library", "text_of",
+    "transposed", "turned_extras",
 ]  # fmt: skip
 
 
@@ -308,15 +309,17 @@ def any_rows_library(config: AnyConfig, *, elsewhere: bool = False, cpu: bool = 
 
 
 @cache
-def splitter(order: str, row_major: bool, batch: bool, cpu: bool = False) -> Kernel:
-    """Return the kernel that splits f32 in three parts, of A or B (``order``); see
-    :mod:`cute_dialect.kernels.split_tf32`.
-    """
+def splitter(config: PartsConfig, cpu: bool = False) -> Kernel:
+    """Return the kernel that splits f32 in three parts of tf32; ``cpu``: for the interpreter."""
+    return splitter_library(config, cpu=cpu).kernel("launch")
+
+
+def splitter_library(config: PartsConfig, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
+    """Return the compiled kernel of :func:`splitter`; ``elsewhere``, ``cpu``: as of :func:`library`."""
     from cute_dialect.kernels.split_tf32 import split_text
 
-    name = f"split-{order}-{'row' if row_major else 'column'}{'-b' * batch}"
-    text = partial(split_text, order, row_major=row_major, batch=batch)
-    return _LIBRARIES.get((name, cpu), lambda: by_name(name, text, False, cpu)).kernel("launch")
+    text = partial(split_text, config)
+    return _LIBRARIES.get((config, cpu), lambda: by_name(config.name, text, elsewhere, cpu))
 
 
 @cache

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays import Library, Where, aligned_strides, read_all
 from cute_dialect.op.choosing.model import costs_of
 from cute_dialect.op.choosing.wanted import ANY, Wanted, kernel_for
@@ -326,7 +326,7 @@ def _launch(
     else:  # one for all is one matrix to the kernel
         a, b = one_matrix(a), one_matrix(b)
     if way.parts:
-        a, b = _in_three(call, a, "a"), turn(_in_three(call, turn(b), "b"))
+        a, b = _in_three(call, a, way.parts[0]), turn(_in_three(call, turn(b), way.parts[1]))
     along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
     wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
     to_pad = {n: x for n, x in wanted.items() if pads(*x)}
@@ -358,14 +358,13 @@ def _launch(
         library.native(out)[...] = library.native(target)
 
 
-def _in_three(call: _Call, x: ArrayView, order: str) -> ArrayView:
+def _in_three(call: _Call, x: ArrayView, config: PartsConfig) -> ArrayView:
     """Return the three parts of a factor of f32, (rows, K)."""
     columns = 3 * padded(x.shape[-1])
     shape = (*x.shape[:-1], columns)
     strides = (shape[-2] * columns, columns, 1)[-len(shape) :]
     parts = call.where.library.strided(shape, strides, "f32", x)
-    kernel = splitter(order, matrix(x).along(1), len(shape) == 3, call.where.cpu)
-    _tell(call, launched(kernel, kernel_order(x), kernel_order(parts), **_options(call)))
+    _tell(call, launched(splitter(config, call.where.cpu), kernel_order(x), kernel_order(parts), **_options(call)))
     return parts
 
 

@@ -10,7 +10,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.skinny import few_rows_text
 from cute_dialect.kernels.gemm.skinny_config import SkinnyConfig
-from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 
 EXACT = [ExactConfig(a, b) for a in "km" for b in "nk"]
@@ -69,5 +69,5 @@ KERNELS: dict[str, Callable[[], str]] = {
     **{name: lambda c=c: gemm_text(c) for name, c in THREE.items()},
     **{name: lambda c=c: gemm_text(c) for name, c in REGISTERS.items()},
     **{name: lambda c=c: few_rows_text(c) for name, c in FEW.items()},
-    "split_a": lambda: split_text("a"), "split_b": lambda: split_text("b"),
+    "split_a": lambda: split_text(PartsConfig("a")), "split_b": lambda: split_text(PartsConfig("b")),
 }  # fmt: skip

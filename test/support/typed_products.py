@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from cute_dialect import op
-from cute_dialect.kernels.split_tf32 import ORDERS, split_text
+from cute_dialect.kernels.split_tf32 import ORDERS, PartsConfig, split_text
 from cute_dialect.op.compiled import any_text, text_of
 from cute_dialect.op.scaled import scaled_kernel
 
@@ -157,7 +157,6 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
         for exponents in (False, True)[: 1 + recipe.startswith("block")]:
             choice = scaled_kernel(m, n, k, recipe, dtype="f32", fast=fast, gpu=GPU, exponents=exponents)
             found[choice.name] = partial(text_of, choice)
-    for order in ORDERS:
-        for row in (True, False):
-            found[f"split-{order}-{'row' if row else 'column'}"] = partial(split_text, order, row_major=row)
+    for config in (PartsConfig(order, row) for order in ORDERS for row in (True, False)):
+        found[config.name] = partial(split_text, config)
     yield from found.items()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue, Hook
+from cute_dialect.kernels.split_tf32 import PartsConfig
 from cute_dialect.op import gemm
 from cute_dialect.op.choosing import choice as tables
 from cute_dialect.op.choosing import ways
@@ -66,8 +67,8 @@ class Explanation(NamedTuple):
     how often all multiprocessors are given tiles, a fraction where the last time not all are; ``shared_memory``: bytes
     of a block; ``copies``: operands that are copied, and bytes; ``flops``, ``bytes``: of the product, read and written
     once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
-    is no choice; ``parts``: f32 is split in three parts of tf32 first; ``launches``: how many, and why not one;
-    ``split``: parts of K that were asked for, that there are, and why fewer.
+    is no choice; ``parts``: the kernels that split f32 in three parts of tf32 first; ``launches``: how many, and why
+    not one; ``split``: parts of K that were asked for, that there are, and why fewer.
     """
 
     operation: str
@@ -88,7 +89,7 @@ class Explanation(NamedTuple):
     bound: float
     kernel: str = ""
     other: AnyConfig | None = None
-    parts: bool = False
+    parts: tuple[PartsConfig, ...] = ()
     launches: tuple[int, str] = (1, "")
     split: tuple[int, int, str] = (1, 1, "")
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
-from cute_dialect.kernels.split_tf32 import padded
+from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, Problem, tuned
 from cute_dialect.op.choosing.model import Costs, best, costs_of, predict, ranked, tell_clusters
@@ -80,8 +80,8 @@ class Way(NamedTuple):
 
     ``problem``: what the kernel is given; ``choice``: a kernel of the menu, or None: ``other``, one for any rows;
     ``copied``: of ``a``, ``b`` and ``out`` those that the kernel cannot read or write where they are; ``folded``: the
-    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work; ``parts``: of both factors
-    three parts are multiplied (:mod:`cute_dialect.kernels.split_tf32`), of which the problem is.
+    batch is one product of matrices; ``by_torch``: what becomes of the sums is torch's work; ``parts``: what splits A
+    and B in three parts first (:mod:`cute_dialect.kernels.split_tf32`), of which the problem is.
     """
 
     problem: Problem
@@ -90,7 +90,7 @@ class Way(NamedTuple):
     folded: bool = False
     by_torch: bool = False
     other: AnyConfig | None = None
-    parts: bool = False
+    parts: tuple[PartsConfig, ...] = ()
 
     def kernel(self, cpu: bool = False) -> RunKernel | Kernel:
         """Return the compiled kernel; ``cpu``: for the interpreter."""
@@ -116,8 +116,9 @@ def way_of(
     element, output = element_of(dtype, arithmetic), result
     by_row = epilogue is not None and epilogue.by_row
     folded = folds(a, b, out) and (out.matrices == 1 or not by_row)
-    parts = arithmetic == "3xtf32"
-    if parts:
+    parts: tuple[PartsConfig, ...] = ()
+    if arithmetic == "3xtf32":
+        parts = PartsConfig("a", a.along(1), not folded), PartsConfig("b", b.along(0), not folded)
         a, b = in_parts(a, 1), in_parts(b, 0)
     m, n, k, matrices = out.shape[0], b.shape[1], a.shape[1], out.matrices
     if folded:

@@ -7,7 +7,7 @@ import pytest
 
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.split_tf32 import ORDERS, padded, split_text
+from cute_dialect.kernels.split_tf32 import ORDERS, PartsConfig, padded, split_text
 from cute_dialect.pipelines import compile
 
 CHECKS = ("race", "uninit", "sync", "oob")
@@ -15,7 +15,8 @@ CHECKS = ("race", "uninit", "sync", "oob")
 
 def split(x: np.ndarray, order: str) -> np.ndarray:
     """(rows, 3 * padded(K)), or batches of them."""
-    kernel = compile(split_text(order, row_major=x.strides[-1] == 4, batch=x.ndim == 3), emit="base").kernel("launch")
+    config = PartsConfig(order, row_major=x.strides[-1] == 4, batch=x.ndim == 3)
+    kernel = compile(split_text(config), emit="base").kernel("launch")
     out = np.full((*x.shape[:-1], 3 * padded(x.shape[-1])), np.nan, np.float32)
     given = [np.moveaxis(t, 0, 2) if t.ndim == 3 else t for t in (x, out)]
     kernel(*given, device="cpu", checks=CHECKS)

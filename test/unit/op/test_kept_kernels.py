@@ -18,10 +18,10 @@ PROGRAM = """
 import sys
 from hashlib import sha256
 from functools import partial
-from cute_dialect.kernels.split_tf32 import split_text
+from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
 from cute_dialect.op.compiled import by_name
 
-found = by_name("split", partial(split_text, sys.argv[1]))
+found = by_name("split", partial(split_text, PartsConfig(sys.argv[1])))
 print(sha256(found.artifact.ptx.encode()).hexdigest(), "xdsl" in sys.modules, "mlir" in sys.modules)
 """
 

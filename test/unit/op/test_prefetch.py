@@ -106,3 +106,12 @@ def test_who_asks_meanwhile_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     thread.join(60)
     found.wait(60)
     assert asked == [choice.name] and calls == [(choice.name, True)]
+
+
+def test_what_splits_f32_is_compiled_too(compiled: list[str]) -> None:
+    wanted = op.explain(op.mm, (64, 32), (32, 64), math="3xtf32", element="f32")
+    assert [c.name for c in wanted.parts] == ["split-a-row", "split-b-column"]
+    found = op.prefetch([wanted])
+    assert len(found) == 3
+    found.wait(300)
+    assert all([kernels.splitter_library(c).ptx for c in wanted.parts]) and compiled == []
