@@ -82,7 +82,7 @@ class Mode(NamedTuple):
             arguments = plan.arguments(
                 empty(*batch, self.m, self.k), b, None, d, split_k=self.split, device="cpu"
             )  # fmt: skip
-            found = [variant for variant, _ in arguments.steps(arguments.operands)]
+            found = arguments.sources()
         return {variant.name: variant.text for variant in found}
 
     def trial(self) -> Trial:

@@ -24,7 +24,7 @@ from cute_dialect.runtime.call_options import device_number
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver
 
-__all__ = ["Library", "Where", "aligned_strides", "gpu_here", "read_all"]
+__all__ = ["Library", "Where", "aligned_strides", "gpu_here", "on_stream", "read_all"]
 
 # --------------------------------------------------------------------------------------------------------- libraries
 
@@ -153,6 +153,11 @@ def _library(view: ArrayView, value: object) -> Library:
     if view.library == "numpy" or name == "cupy":
         return _Numpy("numpy" if view.library == "numpy" else "cupy")
     return Library(name if name != "builtins" else type(value).__name__)
+
+
+def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:
+    """Make a stream the current one of an array's library, whose new memory is then the stream's; None: nothing."""
+    return nullcontext() if stream is None else _library(view, view.keep).on(stream, view.device)
 
 
 # ------------------------------------------------------------------------------------------------------------ reading

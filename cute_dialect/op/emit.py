@@ -197,7 +197,7 @@ def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
         for alpha, beta in [(1.0, 0.0), (0.5, 0.0), (0.5, 0.5)][: 3 if operation.kinds.c is not None else 2]:
             with suppress(UnsupportedError):  # of a kernel without an epilogue
                 found.append(operation.variant(alpha, beta))
-        return found
+        return [*found, *operation.splitters()]
     found = operation.variants()
     graphs = [v.epilogue.graph for v in found if v.epilogue.graph is not None]
     kinds = {CombineConfig(x.reduce, across=n) for g in graphs for x in g.outputs if x.reduce for n in (32, 1)}
@@ -217,6 +217,11 @@ def mlir(operation: GemmOperationUniversal) -> str:
     _check_plain(operation)
     recipe, kinds = operation.variant().recipe(), operation.kinds
     m, n, k = 64, 96, 128
+    parts = ""
+    if operation.in_parts:
+        a, b = (kind._replace(layout=layout) for kind, layout in ((kinds.a, "row"), (kinds.b, "column")))
+        kinds, k = kinds._replace(a=a, b=b), 3 * k
+        parts = "A and B are of three parts of tf32, side by side along K (cute_dialect/kernels/split_tf32.py)."
     views = [
         laid(ArrayView(0, shape, (shape[1], 1) if t.layout == "row" else (1, shape[0]), t.element, -1, "", None),
              t.layout, name)
@@ -234,6 +239,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
         f"{recipe.name}: D = A B, A {kinds.a}, B {kinds.b}, D {kinds.d}.",
         f"@launch takes {first} as A, {second} as B{'' if recipe.b_by_k else ' (whose rows are columns there)'}, "
         f"D{'^T' * recipe.transposed} as C.",
+        *([parts] if parts else []),
         "",
         f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
     ]  # fmt: skip

@@ -131,7 +131,7 @@ def mm_array(
     made = None
     if traced is not None:
         found, made = with_epilogue("mm_array", found, results, traced, args or {}, plan.kinds)
-    operation = plan.operation_for(as_batch(found))
+    operation = plan.operation_for(as_batch(found), array=True)
     split = Split.of(split_k)
     why = "" if made is None else f"{split.parts} parts of K" if split.parts > 1 else apart(operation, found)
     if made is not None and why:

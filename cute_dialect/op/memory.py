@@ -20,7 +20,11 @@ from cute_dialect.runtime.arrays import ArrayView
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.driver import Driver, Handle
 
-__all__ = ["Pool", "get_allocated_size", "get_memory_pool", "new_memory", "pool_of"]
+__all__ = ["NOWHERE", "Pool", "get_allocated_size", "get_memory_pool", "new_memory", "pool_of"]
+
+
+NOWHERE = "nowhere"
+"""The library of an array that nobody reads: memory where it is is not made either."""
 
 
 class Pool:
@@ -98,9 +102,9 @@ class Pool:
 
 def new_memory(like: ArrayView, count: int, element: str, *, zero: bool = False) -> ArrayView:
     """Return memory of so many elements where an array is, by its library's allocator if that is torch's."""
-    import sys
-
     torch = sys.modules.get("torch")
+    if like.library == NOWHERE:
+        return ArrayView(0, (count,), (1,), element, like.device, NOWHERE, None)
     if like.device < 0:
         import numpy as np
 

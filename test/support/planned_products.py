@@ -15,6 +15,7 @@ WGMMA, HALF = (
     op.MathInstruction([64, 128, 16], "f16", "f16", "f32"),
     op.MathInstruction([16, 8, 16], *["f16"] * 2, "f32"),
 )
+PARTS = op.MathInstruction([16, 8, 8], *["f32"] * 3, "tensor_op", "multiply_add_fast_f32")
 
 
 class Planned(NamedTuple):
@@ -68,7 +69,7 @@ class Planned(NamedTuple):
         found = self.planned().arguments(
             **given, alpha=self.numbers[0], beta=self.numbers[1], split_k=self.split
         )  # fmt: skip
-        return [variant for variant, _ in found.steps(found.operands)]
+        return found.sources()
 
 
 def _layouts() -> Iterator[Planned]:
@@ -145,6 +146,16 @@ CASES = [
             more={"opclass": "simt"}),
     *[Planned(f"f32 {math}", {"element": "f32", "layout": "row"}, (333, 101, 511), (0.5, 2.0),
               more={"math_operation": f"multiply_add_{math}"}) for math in ("fast_f32", "fast_f16", "fast_bf16")],
+    Planned("f32 in parts", {"element": "f32", "layout": "row"}, (264, 400, 271), (0.5, 2.0), bias=True,
+            more={"math_operation": "multiply_add_fast_f32"}),
+    Planned("f32 in parts, columns", {"element": "f32", "layout": "column"}, (264, 400, 271),
+            more={"math_operation": "multiply_add_fast_f32"}),
+    Planned("f32 in parts, batch", {"element": "f32", "layout": "row"}, (136, 200, 72), (0.5, 2.0), batch=(5, 5),
+            more={"math_operation": "multiply_add_fast_f32"}),
+    Planned("f32 in parts, parts of K", {"element": "f32", "layout": "row"}, (264, 400, 1000), (0.5, 2.0),
+            more={"math_operation": "multiply_add_fast_f32"}, split=("parallel", 3)),
+    Planned("f32 in parts, mma.sync", {"element": "f32", "layout": "row"}, (333, 101, 511), (0.5, 2.0),
+            more=_tile([64, 64, 32], PARTS, stages=3, warp_count=[2, 2, 1])),
     Planned("i8, sums saturate", {"element": "i8", "element_C": "i32", **NK}, (264, 400, 272),
             more={"math_operation": "multiply_add_saturate"}),
     Planned("no factor", F16, (264, 400, 272), (0.0, 2.0)),

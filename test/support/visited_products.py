@@ -86,5 +86,5 @@ def texts() -> Iterator[tuple[str, Callable[[], str]]]:
     for case in CASES:
         made, args = case.operands()
         found = case.planned().arguments(**made, visitor_args=args, split_k=case.split)
-        for variant, _ in found.steps(found.operands):
+        for variant in found.sources():
             yield variant.name, variant.text

@@ -110,7 +110,8 @@ class Conv2dOperation(GemmOperationUniversal):
     def im2col(self) -> bool:
         """Tell whether images are read by im2col TMA: by wgmma, in whole 16 bytes."""
         whole = self.access * BITS[self.A.element] >= 128
-        return self.algorithm != IteratorAlgorithm.analytic and self.choice is not None and whole
+        by_wgmma = self.choice is not None and not self.in_parts
+        return self.algorithm != IteratorAlgorithm.analytic and by_wgmma and whole
 
     @property
     def by_tma(self) -> bool:

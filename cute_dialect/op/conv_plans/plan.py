@@ -35,7 +35,7 @@ from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.configure import FAST, ampere_tiles, described
 from cute_dialect.op.plans.describe import OpcodeClass, TensorDescription, TileDescription, known
 from cute_dialect.op.plans.functors import number
-from cute_dialect.op.plans.generators import CombineConfig, ReduceConfig, Variant
+from cute_dialect.op.plans.generators import CombineConfig, PartsConfig, ReduceConfig, Variant
 from cute_dialect.op.plans.planned import Kinds, Type, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.saved import Fields
@@ -411,7 +411,8 @@ class Conv2d(Settings):
     def _shown(self) -> Variant:
         """Return the last run's kernel, the one that multiplies.  Raises UnsupportedError where nothing was run."""
         launched = [] if self._last is None else self._last.sources()
-        found = [v for v in launched if not isinstance(v.configured, UnfoldConfig | CombineConfig | ReduceConfig)]
+        others = UnfoldConfig | PartsConfig | CombineConfig | ReduceConfig
+        found = [v for v in launched if not isinstance(v.configured, others)]
         if not found:
             raise UnsupportedError("Conv2d: expected a run before, which says what the kernel is of")
         return found[0]

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from cute_dialect.op.arrays import gpu_here
+from cute_dialect.op.arrays import gpu_here, on_stream
 from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.memory import pool_of
+from cute_dialect.op.memory import NOWHERE, pool_of
 from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.planned import Kinds, check, check_tma, read
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, steps_of
+from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, split_steps, steps_of
 from cute_dialect.op.plans.visiting import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import check_options
@@ -69,8 +69,9 @@ class Arguments:
         return "x".join(map(str, (*self.operands.d.shape[:-2], m, n, k)))
 
     def sources(self) -> list[Variant]:
-        """Return the kernels that it launches."""
-        return [step.variant for step in self.launched or self.steps(self.operands)]
+        """Return the kernels that it launches; no memory is made to know them."""
+        x = self.operands
+        return [step.variant for step in self.launched or self.steps(x._replace(d=x.d._replace(library=NOWHERE)))]
 
     def taken(self) -> Fields:
         """Return the tile that was chosen, as data."""
@@ -97,11 +98,12 @@ class Arguments:
 
     def _launch(self, x: Operands, stream: object) -> RunReport | None:
         """Launch one step after another; the last one's report."""
-        self.launched = self.steps(x)  # they have the memory that they share
-        launchers = [self.operation.launcher(variant, self.on_cpu) for variant, _ in self.launched]
         report = None
-        for launcher, (_, operands) in zip(launchers, self.launched):
-            report = launcher(operands, stream, **self.options)
+        with on_stream(x.d, None if self.on_cpu else self.stream):
+            self.launched = self.steps(x)  # they have the memory that they share
+            launchers = [self.operation.launcher(variant, self.on_cpu) for variant, _ in self.launched]
+            for launcher, (_, operands) in zip(launchers, self.launched):
+                report = launcher(operands, stream, **self.options)
         return report
 
     def steps(self, x: Operands) -> list[Step]:
@@ -241,8 +243,9 @@ class GemmArguments(Arguments):
         """Return the launches: of ``GemmSplitKParallel`` those of the parts alone."""
         if self.mode is not Mode.GemmSplitKParallel:
             return super().steps(x)
+        x, before = split_steps(self.operation, x)
         self.workspace, found = partial_steps(self.operation, x, self.split.parts)
-        return found
+        return [*before, *found]
 
     def bind(self) -> Callable[..., None]:
         """Return what launches on these operands, which are on a GPU, and does no more."""

@@ -131,7 +131,8 @@ def matrices_of(
     found, results = products_of(
         call, plan.kinds, A, B, C, D, alpha=alpha, beta=beta, bias=bias, problem=problem, on_cpu=on_the_cpu(options)
     )
-    operation = plan.operation_for(as_batch(found) if len(found) > 1 else found[0])
+    several = len(found) > 1
+    operation = plan.operation_for(as_batch(found) if several else found[0], array=several)
     return Matrices(operation, found, results, stream, options, split, call)
 
 
@@ -152,6 +153,6 @@ def explained_products(
     if visited is not None:
         found, _ = with_epilogue(call, found, results, *visited, plan.kinds)
     many = as_batch(found)
-    why = apart(plan.operation_for(many), found)
-    told = explained(plan, many.a, many.b, others)
+    why = apart(plan.operation_for(many, array=True), found)
+    told = explained(plan, many.a, many.b, others, array=True)
     return told._replace(operation=call, launches=(len(found) if why else 1, why))

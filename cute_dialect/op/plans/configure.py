@@ -44,6 +44,19 @@ class Asked(NamedTuple):
     scales: str = "f32"
 
     @property
+    def in_parts(self) -> bool:
+        """Tell whether A and B are three parts of f32 each."""
+        return self.math == MathOperation.multiply_add_fast_f32 and self.element_a == "tf32"
+
+    def of_parts(self) -> Asked:
+        """Return what a kernel by wgmma is asked for: of ``multiply_add_fast_f32`` the parts, which lie along K."""
+        if self.math != MathOperation.multiply_add_fast_f32:
+            return self
+        return self._replace(
+            element_a="tf32", element_b="tf32", layout_a="row", layout_b="column", sums="two"
+        )  # fmt: skip
+
+    @property
     def flipped(self) -> bool:
         """Tell whether D is column-major: then kernels of row-major results compute ``D^T = B^T A^T``."""
         return self.layout_d == "column"
@@ -84,6 +97,7 @@ def configured(td: TileDescription, asked: Asked, swizzle: Swizzle | None = None
     if instruction is None:
         raise UnsupportedError(f"Gemm: expected a tile_description with a math_instruction, got {td.name} without")
     _check_instruction(instruction, asked)
+    asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
     make = {64: _hopper, 1: _simt}.get(m, _mma_sync)
     return make(td, instruction, asked, swizzle)
@@ -120,8 +134,9 @@ def _check_instruction(i: MathInstruction, asked: Asked) -> None:
     if (fast and (simt or set(arrays) != {"f32"})) or (saturates and i.element_accumulator != "i32"):
         of = "f32 by tensor cores" if fast else "8-bit integers"
         raise UnsupportedError(f"Gemm: expected {of} for {i.math_operation}, got {_elements(asked)}")
-    if fast and tuple(i.instruction_shape) not in FAST[i.math_operation]:
+    if fast and not i.in_parts and tuple(i.instruction_shape) not in FAST[i.math_operation]:
         shapes = " or ".join(str(list(s)) for s in FAST[i.math_operation])
+        shapes += " or [64, N, 8]" * (i.math_operation == MathOperation.multiply_add_fast_f32)
         raise UnsupportedError(
             f"Gemm: expected an instruction_shape of {shapes} for {i.math_operation}, got {list(i.instruction_shape)}"
         )
@@ -132,7 +147,7 @@ FAST: Mapping[str, tuple[tuple[int, int, int], ...]] = {
     MathOperation.multiply_add_fast_f16: ((16, 8, 8), (16, 8, 16)),
     MathOperation.multiply_add_fast_bf16: ((16, 8, 8), (16, 8, 16)),
 }
-"""How f32 is multiplied by tensor cores otherwise than as tf32, and the instructions that do."""
+"""How f32 is multiplied by tensor cores otherwise than as tf32, and the instructions of mma.sync that do."""
 
 
 def _as_tf32(element: str) -> str:
@@ -252,7 +267,9 @@ def described(choice: Choice, asked: Asked) -> TileDescription:
     c, s = choice.config, choice.skinny
     transposed = asked.flipped != choice.swapped
     a, b = factors(swapped(c.element) if transposed else c.element)
-    instruction = MathInstruction((64, c.tile[1], 256 // BITS[a]), a, b, c.sums, math_operation=asked.math)
+    depth = 256 // BITS[a]
+    a, b = ("f32", "f32") if asked.in_parts else (a, b)
+    instruction = MathInstruction((64, c.tile[1], depth), a, b, c.sums, math_operation=asked.math)
     scheduler = "stream_k" if c.stream_k else "split_k" if choice.parts > 1 else "persistent"
     rows = s.consumers if s is not None else c.sharers
     return TileDescription(

@@ -162,6 +162,11 @@ class MathInstruction:
         put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
         put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
 
+    @property
+    def in_parts(self) -> bool:
+        """Tell whether f32 is split in three parts of tf32 in memory, which wgmma multiplies."""
+        return self.instruction_shape[0] == 64 and self.math_operation == MathOperation.multiply_add_fast_f32
+
 
 def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
     """Return the member of an enumeration that a value names.  Raises UnsupportedError."""
@@ -218,6 +223,11 @@ class TileDescription:
                 _, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
                 usual["math_instruction"] = replace(i, instruction_shape=(64, n, i.instruction_shape[2]))
         return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
+
+    @property
+    def in_parts(self) -> bool:
+        """Tell whether its kernel multiplies f32 that is split in parts first."""
+        return self.math_instruction is not None and self.math_instruction.in_parts
 
     @property
     def name(self) -> str:

@@ -22,10 +22,11 @@ from cute_dialect.kernels.group_problems import ProblemsConfig, problems_text
 from cute_dialect.kernels.listed_gemm import ListedConfig, listed_text
 from cute_dialect.kernels.reduce_parts import ReduceConfig, reduce_parts_text
 from cute_dialect.kernels.sgemm import sgemm_text
+from cute_dialect.kernels.split_tf32 import PartsConfig, split_text
 from cute_dialect.kernels.warp_gemm import WarpConfig, warp_gemm_text
 from cute_dialect.op.choosing.choice import Choice
 from cute_dialect.op.choosing.ways import with_epilogue
-from cute_dialect.op.compiled import Libraries, by_name, library, text_of
+from cute_dialect.op.compiled import Libraries, by_name, library, splitter_library, text_of
 from cute_dialect.op.conv.choice import choice_of
 from cute_dialect.op.conv.compiled import kernel_library
 from cute_dialect.op.errors import UnsupportedError
@@ -34,7 +35,7 @@ from cute_dialect.op.plans.recipe import Recipe, Share
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Configured", "ReduceConfig", "Simt", "Variant", "compiled"]
+__all__ = ["Configured", "PartsConfig", "ReduceConfig", "Simt", "Variant", "compiled", "splitting"]
 
 
 class Simt(NamedTuple):
@@ -60,10 +61,12 @@ Configured: TypeAlias = (
     | ProblemsConfig
     | ConvConfig
     | UnfoldConfig
+    | PartsConfig
 )
 """A generator's configuration: for Hopper (wgmma, TMA), of sm_80 (mma.sync, cp.async) of 16 bits and of others, of f32
 without tensor cores, a rung of the ladder of that; what adds up parts of K; what combines parts of reductions; products
-of any sizes, and what adds up their tiles; a convolution for Hopper; what writes out an image for other convolutions.
+of any sizes, and what adds up their tiles; a convolution for Hopper; what writes out an image for other convolutions;
+what splits f32 in parts.
 """
 
 
@@ -94,7 +97,7 @@ class Variant(NamedTuple):
                 return self.configured
             case ConvConfig() | ListedConfig() as config:
                 return config._replace(base=config.base._replace(epilogue=e))
-            case CombineConfig() | ProblemsConfig() | UnfoldConfig() as config:
+            case CombineConfig() | ProblemsConfig() | UnfoldConfig() | PartsConfig() as config:
                 return config
 
     @property
@@ -127,6 +130,8 @@ class Variant(NamedTuple):
                 return conv_text(config)
             case UnfoldConfig() as config:
                 return unfold_text(config)
+            case PartsConfig() as config:
+                return split_text(config)
 
     def compiled(self, *, cpu: bool = False) -> CompiledModule:
         """Return it compiled, for a GPU or for the interpreter."""
@@ -151,7 +156,7 @@ class Variant(NamedTuple):
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 runs = isinstance(config, WarpConfig) and config.interleaved
                 return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
-            case ReduceConfig() as config:
+            case ReduceConfig() | PartsConfig() as config:
                 return found._replace(batch=config.batch, tma=False, sums=True)
             case CombineConfig() | ListedConfig() | ProblemsConfig():
                 return found._replace(tma=False, sums=True)
@@ -164,6 +169,11 @@ class Variant(NamedTuple):
                 return found._replace(tma=False, sums=True, operands=("",) * 17)
             case Simt():
                 return found._replace(b_by_k=True, tma=False)
+
+
+def splitting(layout_a: str, layout_b: str, batch_a: bool, batch_b: bool) -> tuple[PartsConfig, PartsConfig]:
+    """Return what splits A and B of such layouts, or batches of them, in parts."""
+    return PartsConfig("a", layout_a == "row", batch_a), PartsConfig("b", layout_b == "column", batch_b)
 
 
 def _share(choice: Choice) -> Share | None:
@@ -187,6 +197,8 @@ def compiled(variant: Variant, *, cpu: bool = False, elsewhere: bool = False) ->
     kernel, chip = variant.kernel, variant.chip or None
     if isinstance(kernel, Choice) and chip is None:
         return library(kernel, elsewhere=elsewhere, cpu=cpu)
+    if isinstance(kernel, PartsConfig) and chip is None:
+        return splitter_library(kernel, elsewhere=elsewhere, cpu=cpu)
     if isinstance(kernel, ConvConfig | UnfoldConfig) and chip is None:
         return kernel_library(kernel, elsewhere=elsewhere, cpu=cpu)
     return _LIBRARIES.get(

@@ -60,21 +60,35 @@ def _key(A: Any, B: Any, C: Any, alpha: float, beta: float, bias: Any) -> tuple[
 
 
 def remember(known: KnownRows, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
-    """Let a call be recognised that was one launch, whose blocks share no memory, of torch's tensors on a GPU."""
-    x = done.operands
-    if done.on_cpu or done.is_copied or x.d.library != "torch" or len(done.launched) != 1:
+    """Let a call be recognised whose launches, one after another, are of blocks that share no memory, of torch's
+    tensors on a GPU.
+    """
+    x, steps = done.operands, done.launched
+    if done.on_cpu or done.is_copied or x.d.library != "torch" or not steps:
+        return
+    if len(steps) == 1 and steps[0].operands is not x:  # of nothing, which something else computes
         return
     tensors, numbers = _key(A, B, C, x.alpha, x.beta, bias)
     views = [v for v in (x.a, x.b, x.c, x.bias) if v is not None]
     places = [t.data_ptr() for t in (*tensors, done.D)]
     if len(set(places)) < len(places) or [v.pointer for v in views] != places[:-1] or x.d.pointer != places[-1]:
         return
-    variant, operands = done.launched[0]
-    if operands is not x:  # of nothing, which something else computes
-        return
-    launcher = done.operation.launcher(variant, False)
-    launch = launcher.by_address(operands, 0)
-    if launch is not None:
-        order = (0, 1, len(tensors), *range(2, len(tensors)))
-        what = [Launch(launch, order, launcher.kernel.alignment - 1)]
-        known.remember(tensors, numbers, [done.D], what, out=D)
+    number = {place: i for i, place in enumerate(places)}
+    made: list[Any] = []
+    mask, what = 0, list[Launch]()
+    for variant, operands in steps:
+        launcher = done.operation.launcher(variant, False)
+        launch = launcher.by_address(operands, 0)
+        arrays = launcher.recipe.arrays(operands)
+        for view in arrays:
+            if view.pointer not in number:  # memory from one launch to the next
+                memory: Any = view.keep
+                if not hasattr(memory, "data_ptr") or memory.data_ptr() != view.pointer:
+                    return
+                number[view.pointer] = len(places) + len(made)
+                made.append(memory)
+        if launch is None:
+            return
+        mask |= launcher.kernel.alignment - 1
+        what.append(Launch(launch, tuple([number[view.pointer] for view in arrays]), mask))
+    known.remember(tensors, numbers, [done.D, *made], [w._replace(mask=mask) for w in what], out=D)

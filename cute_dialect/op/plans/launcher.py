@@ -43,8 +43,9 @@ class Launcher:
         return self.kernel.bind(*self.recipe.arguments(x, shared))
 
     def by_address(self, x: Operands, stream: int) -> Callable[..., None] | None:
-        """Return what launches on operands like these at other addresses: ``launch(stream, a, b, d[, c][, bias])``;
-        None where there is nothing to launch, or blocks share memory.
+        """Return what launches on operands like these at other addresses, ``launch(stream, a, b, d[, c][, bias])``, of
+        the recipe's :meth:`~cute_dialect.op.plans.recipe.Recipe.arrays`; None where there is nothing to launch, or
+        blocks share memory.
         """
         if self.recipe.share is not None:
             return None
@@ -52,7 +53,7 @@ class Launcher:
         if launch is None:
             return None
         zeros = (0,) * len(self.recipe.numbers)
-        swapped = self.recipe.transposed
+        swapped = self.recipe.transposed and not self.recipe.sums
 
         def by_address(stream: int, a: int, b: int, *others: int) -> None:
             first, second = (b, a) if swapped else (a, b)

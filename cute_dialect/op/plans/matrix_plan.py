@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import DtypeError, LayoutError
 from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
-from cute_dialect.op.plans.generators import Variant
+from cute_dialect.op.plans.generators import PartsConfig, Variant
 from cute_dialect.op.plans.operation import GemmOperationUniversal
 from cute_dialect.op.plans.planned import Kinds, Type, found_type, read
 from cute_dialect.op.plans.recipe import Operands
@@ -83,10 +83,10 @@ class MatrixPlan(Settings):
         made.saved = self.saved
         return made
 
-    def operation_for(self, x: Operands) -> GemmOperationUniversal:
-        """Return the operation that computes a call."""
+    def operation_for(self, x: Operands, *, array: bool = False) -> GemmOperationUniversal:
+        """Return the operation that computes a call; ``array``: of matrices that lie anywhere."""
         asked = self.asked(batch=len(x.d.shape) == 3)
-        td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run")
+        td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run", array=array)
         return self.operation_of(td)
 
     def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
@@ -126,8 +126,9 @@ class MatrixPlan(Settings):
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)
         whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
-        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90:
-            return self.tile_descriptions()[0]
+        usual = self.tile_descriptions()[0]
+        if whole or self._opclass is OpcodeClass.Simt or self.chip < 90 or usual.in_parts:  # which lie as they must
+            return usual
         return ampere_tiles(self.asked())[0]
 
     def compile(
@@ -175,7 +176,9 @@ class MatrixPlan(Settings):
         last = self._last
         if last is None or (self.saved is None and last.operation not in self._operations.values()):
             return self.construct().first()
-        return last.sources()[0] if self._traced is not None or self.saved is not None else last.operation.first()
+        if self._traced is None and self.saved is None:
+            return last.operation.first()
+        return next(v for v in last.sources() if not isinstance(v.configured, PartsConfig))
 
     def __repr__(self) -> str:
         a, b, c, d = self.kinds

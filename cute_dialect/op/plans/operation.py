@@ -22,7 +22,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.plans.configure import Asked, configured
 from cute_dialect.op.plans.describe import MathOperation, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
-from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled
+from cute_dialect.op.plans.generators import Configured, Simt, Variant, compiled, splitting
 from cute_dialect.op.plans.operation_base import DescribedOperation, chip_here
 from cute_dialect.op.plans.planned import Kinds, Type
 from cute_dialect.op.plans.recipe import Recipe
@@ -156,12 +156,25 @@ class GemmOperationUniversal(DescribedOperation):
         return self.epilogue_functor.visited(graph)
 
     def variants(self) -> list[Variant]:
-        """Return the kernels for any alpha, without and with C; of a traced epilogue that for its examples."""
+        """Return the kernels for any alpha, without and with C; of a traced epilogue that for its examples; and what
+        splits single operands in parts.
+        """
         if self.traced is not None:
-            return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3)]
+            return [self.variant(batch=len(self.traced.examples["accum"].shape) == 3), *self.splitters()]
         betas = (0.0,) if self.C.element == "void" or self.interleaved else (0.0, 0.5)
         of_any = [] if isinstance(self._configured[False, False], Simt) else [self.variant(0.5, beta) for beta in betas]
-        return [self.variant(), *of_any]
+        return [self.variant(), *of_any, *self.splitters()]
+
+    @property
+    def in_parts(self) -> bool:
+        """Tell whether its kernel multiplies f32 that is split in parts first, by other kernels."""
+        return self.tile_description.in_parts
+
+    def splitters(self, batch_a: bool = False, batch_b: bool = False) -> list[Variant]:
+        """Return the kernels that split A and B, or batches of them, in parts; none where nothing is split."""
+        if not self.in_parts:
+            return []
+        return [Variant(x, chip=chip_here()) for x in splitting(self.A.layout, self.B.layout, batch_a, batch_b)]
 
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
         """Return the kernel for a call's operands; ``array``: of matrices that lie anywhere."""
@@ -260,7 +273,8 @@ class GemmOperationUniversal(DescribedOperation):
 
     def compile(self, alpha: float = 1.0, beta: float = 0.0) -> None:
         """Compile the kernel for a GPU, for calls with such numbers."""
-        compiled(self.variants()[0] if self.traced is not None else self.variant(alpha, beta))
+        for variant in (self.first() if self.traced is not None else self.variant(alpha, beta), *self.splitters()):
+            compiled(variant)
 
     @property
     def needs_hopper(self) -> bool:
@@ -270,7 +284,7 @@ class GemmOperationUniversal(DescribedOperation):
     @property
     def by_tma(self) -> bool:
         """Tell whether its operands must have addresses and rows of whole 16 bytes."""
-        return self.choice is not None
+        return self.choice is not None and not self.in_parts
 
     @property
     def choice(self) -> Choice | None:

@@ -19,8 +19,8 @@ from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, accepts, numpy_dtype, view_of
 
 __all__ = [
-    "Kinds", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_tma", "folded", "found_type",
-    "layout_found", "new_like", "of_shape", "read",
+    "Kinds", "Type", "as_planned", "check", "check_addends", "check_tma", "fits_results", "fits_tma", "folded",
+    "found_type", "layout_found", "new_like", "of_shape", "read",
 ]  # fmt: skip
 
 
@@ -87,6 +87,14 @@ def fits_tma(view: ArrayView) -> bool:
     item = SIZES.get(view.dtype, 1)
     steps = [s for s, n in zip(view.strides, view.shape) if s != 1 and n > 1]
     return view.pointer % 16 == 0 and all(s > 0 and s * item % 16 == 0 for s in steps)
+
+
+def fits_results(x: Operands, *, flipped: bool) -> bool:
+    """Tell whether kernels by wgmma write D where it is, and read C and the bias: neighbours in a row at once;
+    ``flipped``: of the transposed product.
+    """
+    pairs = (x.c is not None or x.along == "n") and not flipped
+    return fits_tma(x.d) and (x.c is None or fits_tma(x.c)) and not (x.b.shape[-1] % 2 and pairs)
 
 
 def check_tma(call: str, x: Operands) -> None:

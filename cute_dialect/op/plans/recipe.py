@@ -63,6 +63,11 @@ class Operands(NamedTuple):
     reduced: tuple[Reduced, ...] = ()
     scales: tuple[ArrayView, ...] = ()
 
+    @property
+    def by_element(self) -> bool:
+        """Tell whether what becomes of the sums is computed of each alone."""
+        return self.graph is None or not (self.graph.paired or self.graph.reduces or self.graph.whole_rows)
+
 
 class Recipe(NamedTuple):
     """``name``: of the kernel; ``transposed``: it computes ``D^T = B^T A^T``; ``b_by_k``: it takes B as (K, N), not as
@@ -122,6 +127,11 @@ class Recipe(NamedTuple):
             count, step = x.places.shape[1], 4 * SIZES["i32"] if self.transposed else 0
             given.append(x.places._replace(pointer=x.places.pointer + count * step, shape=(4, count)))
         return tuple(given)
+
+    def arrays(self, x: Operands) -> list[ArrayView]:
+        """Return the arrays of a call without a graph: A, B (but where A are parts), D, C, the bias."""
+        there = (x.a, None if self.sums else x.b, x.d, x.c if self.source else None, x.bias if self.bias else None)
+        return [view for view in there if view is not None]
 
     def _form(self, view: ArrayView) -> ArrayView:
         """Return a matrix, or a batch with its mode last; one for all is a batch of one."""

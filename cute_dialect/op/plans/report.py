@@ -13,7 +13,8 @@ from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.plans.arguments import ALONE
 from cute_dialect.op.plans.arrays_of import explained_products, is_several
-from cute_dialect.op.plans.planned import Type, read
+from cute_dialect.op.plans.generators import splitting
+from cute_dialect.op.plans.planned import Type, fits_results, read
 from cute_dialect.op.plans.recipe import Operands, laid
 from cute_dialect.op.plans.steps import Split, parts_of
 from cute_dialect.op.plans.tiles import chosen, problem_of
@@ -26,8 +27,12 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["explained"]
 
 
-def explained(plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = ALONE) -> Explanation:
-    """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it."""
+def explained(
+    plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = ALONE, *, array: bool = False
+) -> Explanation:  # fmt: skip
+    """Return which kernel a plan takes for matrices, or shapes, and what is predicted of it; ``array``: of matrices
+    that lie anywhere.
+    """
     a, b, _, d = plan.kinds
     if is_several(A):
         return explained_products(plan, plan.call, A, B, others=others)
@@ -39,11 +44,15 @@ def explained(plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = 
     graph = None if traced is None else example_graph(traced, plan.kinds)
     z = _matrix(plan.call, "D", sums if traced is None else traced.shape_of(sums), d)
     asked, where = plan.asked(batch=bool(batch)), plan.where()
-    td = plan.tile_description or chosen(Operands(x, y, z, graph=graph), asked, **where)
+    of = Operands(x, y, z, graph=graph)
+    td = plan.tile_description or chosen(of, asked, **where, array=array)
+    asked = asked.of_parts() if td.in_parts else asked
     problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
     why = "the plan's tile_description says so" if plan.tile_description is not None else ""
+    if array and not why and asked != asked.of_parts():
+        why = "matrices that lie anywhere are not split in parts"
     choice = td.kernel
     if choice is None:
         operation = plan.construct(td)
@@ -54,8 +63,14 @@ def explained(plan: MatrixPlan, A: Any, B: Any, others: int = 4, split: Split = 
     if graph is not None and choice is not None:
         e = Epilogue(graph=graph)
         choice = with_epilogue(choice, e.transposed() if asked.flipped else e)
-    found = explained_way(plan.call, Way(problem, choice), gpu, sms, matrices, others, why=why, kernel=name)
-    return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(Operands(x, y, z), split)))
+    way = Way(problem, choice)
+    if td.in_parts:
+        copied = () if fits_results(of, flipped=asked.flipped) else ("out",)
+        batches = [len(v.shape) == 3 and v.shape[0] > 1 and v.strides[0] != 0 for v in (x, y)]
+        way = way._replace(parts=splitting(a.layout, b.layout, *batches), copied=copied)
+        of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
+    found = explained_way(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
+    return found if split.parts == 1 else found._replace(split=(split.parts, *parts_of(of, split)))
 
 
 def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:

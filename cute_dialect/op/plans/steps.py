@@ -1,4 +1,5 @@
-"""The launches of a call: usually one; where parts of K are computed apart, those and what adds them up.
+"""The launches of a call: usually one; where f32 is split in parts, what does that before; where parts of K are
+computed apart, those and what adds them up.
 
 Parts are of whole steps of K, 128 bytes, all of as many but the last one; they are added in their order.
 """
@@ -9,11 +10,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.epilogue.reducing import combining, memory_of
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.memory import new_memory
-from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.planned import fits_results
+from cute_dialect.op.plans.recipe import Operands, transposed
+from cute_dialect.op.views import kernel_order
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -21,7 +25,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.generators import Variant
     from cute_dialect.op.plans.operation import GemmOperationUniversal
 
-__all__ = ["Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "steps_of"]
+__all__ = [
+    "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_steps", "steps_of",
+]  # fmt: skip
 
 
 class Split(NamedTuple):
@@ -71,31 +77,58 @@ def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> li
     if 0 in x.d.shape:
         return _of_nothing(operation, x)
     if x.a.shape[-1] == 0 or x.alpha == 0.0:  # nothing is multiplied: A and B may hold anything
-        if x.graph is not None and not _by_element(x):
-            x = _zeros(x)
-            return combined_steps(operation, operation.variant_for(x), x)
-        return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
-    if split.parts == 1:
-        return combined_steps(operation, operation.variant_for(x), x)
+        if x.by_element:
+            return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
+        x, split = _zeros(x), Split()
+    x, before = split_steps(operation, x)
+    # Sums of parts of f32 can be computed apart where a kernel cannot write them.
+    writes = not operation.in_parts or fits_results(x, flipped=operation.D.layout == "column")
+    if split.parts == 1 and writes:
+        return [*before, *combined_steps(operation, operation.variant_for(x), x)]
     if operation.saturates:
         raise UnsupportedError("split_k: expected no parts of K where sums saturate: those of parts would not")
-    if split.mode != "parallel":
-        shared = operation.sharing(split, x)
+    if split.parts > 1 and split.mode != "parallel":
+        shared = operation.sharing(split, x) if writes else None
         if shared is not None:
-            return combined_steps(shared, shared.variant_for(x), x)
+            return [*before, *combined_steps(shared, shared.variant_for(x), x)]
         if split.mode == "stream":
             raise UnsupportedError("split_k: there is no kernel of stream-K for this tile yet")
-    if not _by_element(x):
+    if not x.by_element and split.parts == 1:
+        raise EpilogueError(
+            "Gemm: expected D with an address and rows of whole 16 bytes for an epilogue with pairs() or reductions"
+        )
+    if not x.by_element:
         raise EpilogueError(
             "split_k: expected an epilogue without pairs() and reductions where a second kernel adds the parts up"
         )
     workspace, found = partial_steps(operation, x, split.parts)
-    return [*found, reduction(operation, x, workspace)]
+    return [*before, *found, reduction(operation, x, workspace)]
 
 
-def _by_element(x: Operands) -> bool:
-    """Tell whether what becomes of the sums is computed of each alone."""
-    return x.graph is None or not (x.graph.paired or x.graph.reduces or x.graph.whole_rows)
+def split_steps(operation: GemmOperationUniversal, x: Operands) -> tuple[Operands, list[Step]]:
+    """Return operands as the product's kernel reads them, and the launches before it: those that split A and B in parts
+    of tf32, into memory for them, where it multiplies these.
+    """
+    if not operation.in_parts:
+        return x, []
+    a, b = _one(x.a), transposed(_one(x.b))
+    found: list[Step] = []
+    for view, variant in zip((a, b), operation.splitters(len(a.shape) == 3, len(b.shape) == 3)):
+        *matrices, rows, k = view.shape
+        size = rows * 3 * padded(k)
+        memory = new_memory(x.d, prod(matrices) * size, "f32")
+        strides = (*[size for _ in matrices], size // rows, 1)
+        parts = memory._replace(shape=(*matrices, rows, size // rows), strides=strides)
+        found.append(Step(variant, Operands(kernel_order(view), view, parts)))
+    of_a, of_b = (step.operands.d for step in found)
+    return x._replace(a=of_a, b=transposed(of_b)), found
+
+
+def _one(view: ArrayView) -> ArrayView:
+    """Return the matrix of a batch of one, or of one for all; else what was given."""
+    if len(view.shape) == 3 and (view.shape[0] == 1 or view.strides[0] == 0):
+        return view._replace(shape=view.shape[1:], strides=view.strides[1:])
+    return view
 
 
 def combined_steps(operation: GemmOperationUniversal, variant: Variant, x: Operands) -> list[Step]:

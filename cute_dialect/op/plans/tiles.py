@@ -9,6 +9,7 @@ import numpy as np
 
 from cute_dialect.kernels.gemm.elements import BITS, FACTORS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
+from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import Menu, menu, suiting
 from cute_dialect.op.choosing.model import costs_of, times
@@ -16,29 +17,35 @@ from cute_dialect.op.choosing.ways import choose, taking, with_epilogue
 from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
 from cute_dialect.op.plans.describe import MathOperation, TileDescription
-from cute_dialect.op.plans.planned import fits_tma
+from cute_dialect.op.plans.planned import fits_results, fits_tma
 from cute_dialect.op.plans.recipe import Operands
 
 __all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
 
 
 class TileDescriptions(Sequence[TileDescription]):
-    """Descriptions of all kernels of a menu for a problem, best first; each is made when it is looked at."""
+    """Descriptions of all kernels of a menu for a problem, best first, each made when it is looked at, and ``others``
+    behind them.
+    """
 
-    def __init__(self, found: Menu, order: Sequence[int], asked: Asked):
-        self._menu, self._order, self._asked = found, order, asked
+    def __init__(self, found: Menu, order: Sequence[int], asked: Asked, others: Sequence[TileDescription] = ()):
+        self._menu, self._order, self._asked, self._others = found, order, asked, others
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._order) + len(self._others)
 
     @overload
     def __getitem__(self, index: int) -> TileDescription: ...
     @overload
     def __getitem__(self, index: slice) -> TileDescriptions: ...
     def __getitem__(self, index: int | slice) -> TileDescription | TileDescriptions:
-        if isinstance(index, slice):
-            return TileDescriptions(self._menu, self._order[index], self._asked)
-        return described(self._menu.choice(int(self._order[index])), self._asked)
+        places, count = range(len(self))[index], len(self._order)
+        if isinstance(places, range):
+            order, others = [self._order[i] for i in places if i < count], [i - count for i in places if i >= count]
+            return TileDescriptions(self._menu, order, self._asked, [self._others[i] for i in others])
+        if places >= count:
+            return self._others[places - count]
+        return described(self._menu.choice(int(self._order[places])), self._asked)
 
     def __iter__(self) -> Iterator[TileDescription]:
         return (self[i] for i in range(len(self)))
@@ -54,8 +61,9 @@ def element_of(asked: Asked) -> str:
 
 
 def problem_of(asked: Asked, m: int, n: int, k: int, matrices: int = 1) -> Problem:
-    """Return the problem that a kernel is chosen for: the flipped one where D is column-major."""
+    """Return the problem that a kernel is chosen for: the flipped one where D is column-major; of parts theirs."""
     element, majors = element_of(asked), asked.majors
+    k = 3 * padded(k) if asked.in_parts else k
     if asked.flipped:
         element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
         m, n = n, m
@@ -89,31 +97,38 @@ def tiles_of(
     """Return the tiles of kernels for such operands, the best for a problem first.  Raises UnsupportedError."""
     if opclass == "simt":
         return simt_tiles(asked.element_a)
-    if chip < 90 or not of_hopper(asked):
+    by_wgmma = asked.of_parts()
+    if chip < 90 or not of_hopper(by_wgmma):
         return ampere_tiles(asked)
-    p = problem_of(asked, *problem)
+    p = problem_of(by_wgmma, *problem)
     found = menu(p, sms)
     which = np.flatnonzero(suiting(found, p))
     if asked.math == MathOperation.multiply_add_saturate:  # of blocks that share nothing
         which = np.array([i for i in which if _alone(found.choice(int(i)))], dtype=which.dtype)
     taken = times(found.some(which), p, costs_of(gpu, sms))
     order: list[int] = which[np.argsort(taken, kind="stable")].tolist()
-    return TileDescriptions(found, order, asked)
+    return TileDescriptions(found, order, by_wgmma, ampere_tiles(asked) if by_wgmma.in_parts else ())
 
 
 def chosen(
-    x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run"
+    x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
+    array: bool = False,
 ) -> TileDescription:  # fmt: skip
-    """Return the tile that is taken for a call's operands.  Raises AlignmentError where no kernel can read them."""
+    """Return the tile that is taken for a call's operands; ``array``: of matrices that lie anywhere.  Raises
+    AlignmentError where no kernel can read them.
+    """
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
     m, n, k = (max(1, extent) for extent in extents)  # any will do where nothing is computed
     if opclass == "simt":
         return simt_tiles(asked.element_a)[0 if chip >= 90 else 1]
-    views = [v for v in (x.a, x.b, x.d, x.c) if v is not None]
-    # Neighbours in a row of C, or of a bias, are read at once.
-    pairs = (x.c is not None or x.along == "n") and not asked.flipped
-    readable = all(map(fits_tma, views)) and not (n % 2 and pairs)
-    if chip >= 90 and of_hopper(asked) and readable:
+    by_wgmma = asked if array else asked.of_parts()  # there is no kernel that splits matrices anywhere
+    readable = fits_results(x, flipped=asked.flipped)
+    if by_wgmma.in_parts:  # else sums are computed apart
+        readable |= x.graph is None or Epilogue(graph=x.graph).by_element
+    else:
+        readable &= fits_tma(x.a) and fits_tma(x.b)
+    if chip >= 90 and of_hopper(by_wgmma) and readable:
+        asked = by_wgmma
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
         if asked.math == MathOperation.multiply_add_saturate:
             return tiles_of(asked, (m, n, k, matrices), gpu=gpu, sms=sms, opclass=opclass, chip=chip)[0]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import DeviceError, LayoutError, UnsupportedError
-from cute_dialect.op.memory import new_memory, pool_of
+from cute_dialect.op.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.plans.arguments import ALONE, Arguments, Transfer, check_gpu
 from cute_dialect.op.plans.recipe import Operands
@@ -72,6 +72,8 @@ def apart(operation: GemmOperationUniversal, found: Sequence[Operands]) -> str:
     first = found[0]
     if 0 in first.d.shape:
         return "there is nothing to compute"
+    if operation.in_parts:
+        return "f32 is split in parts first"
     if first.a.shape[-1] == 0 or first.alpha == 0.0:
         return "nothing is multiplied"
     for x in found:
@@ -257,7 +259,7 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
     from cute_dialect.runtime.arrays import view_of
 
     view = view_of(host)
-    if like.device < 0:
+    if like.device < 0 or like.library == NOWHERE:
         return view
     key = (like.device, like.library == "torch", view.dtype, host.shape, host.tobytes())
     with _LOCK:

@@ -44,7 +44,7 @@ def tuned_plan(
         sizes = *x.d.shape, x.a.shape[-1]
         raise UnsupportedError(f"Gemm.tune: expected a product of something, got {sizes} and alpha {x.alpha}")
     batch = len(x.d.shape) == 3
-    asked, (m, n) = plan.asked(batch=batch), x.d.shape[-2:]
+    asked, (m, n) = plan.asked(batch=batch).of_parts(), x.d.shape[-2:]
     matrices = x.d.shape[0] if batch else 1
     k = x.a.shape[-1]
     problem = problem_of(asked, m, n, k, matrices)

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,11 +49,27 @@ def test_an_operator_of_torch(tmp_path: Path, layout: str) -> None:
         op.emit.pytorch(operation(), name, tmp_path)
 
 
+def in_parts(**more: str) -> op.GemmOperationUniversal:
+    plan = op.Gemm(**{"element": "f32", "layout": "row", **more})
+    plan.math_operation = "multiply_add_fast_f32"
+    return plan.construct({"threadblock_shape": [64, 64, 32], "cluster_shape": [1, 1, 1]})
+
+
+def test_an_operator_of_torch_that_splits_f32(tmp_path: Path) -> None:
+    package = op.emit.pytorch(in_parts(), "emitted_in_parts", tmp_path, jit=True)
+    assert package is not None
+    a, b, c = (torch.randn(s, generator=torch.Generator().manual_seed(1)) for s in ((40, 33), (33, 72), (40, 72)))
+    exact = a.double() @ b.double()
+    assert float((package.run(a, b).double() - exact).abs().max()) < 1e-5
+    assert float((package.run(a, b, c, 2.0, 0.5).double() - 2 * exact - 0.5 * c).abs().max()) < 2e-5
+
+
 @pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
-def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize("make", [operation, in_parts])
+def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make: Any) -> None:
     """The command in its head runs, and finds the product right."""
     named = dict(zip(("layout_A", "layout_B", "layout_C"), layouts))
-    text = op.emit.mlir(operation(**named))
+    text = op.emit.mlir(make(**named))
     file = tmp_path / "gemm.mlir"
     file.write_text(text)
     (line,) = [x.removeprefix("//").strip() for x in text.splitlines() if x.startswith("//   cute-run")]

@@ -10,13 +10,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.plans import known  # noqa: E402
+from cute_dialect.op.plans import known, steps  # noqa: E402
 from cute_dialect.op.plans.arguments import Arguments  # noqa: E402
 from cute_dialect.op.plans.launcher import Launcher  # noqa: E402
 from cute_dialect.op.plans.steps import Step  # noqa: E402
 from cute_dialect.op.rows import known as rows  # noqa: E402
 from cute_dialect.op.rows.call import RowCall  # noqa: E402
 from cute_dialect.op.rows.known import KnownRows  # noqa: E402
+from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
 A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))
 BIAS = torch.zeros(16, dtype=torch.float16)
@@ -129,6 +130,39 @@ def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Ke
     assert found.problem_size == (16, 16, 16) and asked == [(A, B, None, found.D, 1.0, 0.0)]
     assert found.operands.d.pointer == found.D.data_ptr() and len(asked) == 1
     assert not hasattr(found, "nothing_of_the_kind")
+
+
+@pytest.mark.parametrize(("layout", "columns"), [("row", 16), ("column", 16), ("row", 15)])
+def test_plans_of_several_launches(
+    monkeypatch: pytest.MonkeyPatch, kernel: Kernel, layout: str, columns: int
+) -> None:  # fmt: skip
+    """Parts of f32, and sums that a second kernel writes, are in memory that each call makes."""
+
+    def memory(like: Any, count: int, element: str, zero: bool = False) -> Any:
+        return view_of(torch.zeros(count))
+
+    def launch(self: Arguments) -> None:
+        self.launched, self.on_cpu = self.steps(self.operands), False
+
+    monkeypatch.setattr(steps, "new_memory", memory)
+    monkeypatch.setattr(Arguments, "launch", launch)
+    plan = op.Gemm(element="f32", layout_A="row", layout_B="row", layout_C=layout)
+    plan.math_operation = "multiply_add_fast_f32"
+    a, b = torch.zeros(16, 8), torch.zeros(8, columns)
+    first(plan, a, b, beta=0.0)
+    x, y = a.clone(), b.clone()
+    found = plan.run(x, y)
+    split_a, split_b, product, *written = kernel.launched
+    assert split_a[:2] == (7, x.data_ptr()) and split_b[:2] == (7, y.data_ptr()) and split_a[2] != split_b[2]
+    parts = (split_a[2], split_b[2]) if layout == "row" else (split_b[2], split_a[2])
+    assert product[:3] == (7, *parts) and len(plan._known) == 1
+    if columns == 16:
+        assert product[3:] == (found.D.data_ptr(),) and written == []
+    else:
+        assert product[3] != found.D.data_ptr() and written == [(7, product[3], found.D.data_ptr())]
+    del kernel.launched[:]
+    first(plan, a, b, None, found.D)
+    assert plan.run(x, y, None, found.D).D is found.D and kernel.launched[-1][-1] == found.D.data_ptr()
 
 
 X = torch.zeros(4, 16, dtype=torch.float16)

@@ -256,7 +256,7 @@ TILES: list[Case] = [
     ),
     (
         op.UnsupportedError,
-        "Gemm: expected an instruction_shape of [16, 8, 8] for multiply_add_fast_f32, got [16, 8, 16]",
+        "Gemm: expected an instruction_shape of [16, 8, 8] or [64, N, 8] for multiply_add_fast_f32, got [16, 8, 16]",
         tiled([128, 128, 32], 3, None, instruction([16, 8, 16], "f32", "f32", "multiply_add_fast_f32"), element="f32"),
     ),
     (
