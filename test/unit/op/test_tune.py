@@ -129,13 +129,31 @@ def test_plans_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPat
     rule = choose(PROBLEM, 132, GPU)
     faster = next(x for x in module.space(PROBLEM) if x != rule)
     speeds[faster.name] = 7.0
-    found = of_plans.tuned_plan(plan, arguments, 30.0, True, None)
+    found = of_plans.tuned_plan(plan, arguments, 1e6, True, None)
     assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
     assert not d.any() and plan.arguments(a, b, c, d, device="cpu").operation.choice.name == faster.name
     assert tune(op.mm, a, b).kernel == faster  # one table for both
     with pytest.raises(op.DeviceError, match="tune: expected a as a tensor of torch on a GPU, got Tensor"):
         monkeypatch.undo()
         plan.tune(a, b)
+
+
+def test_plans_that_split_f32_are_tuned(speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the problem of the three parts, which is that of the function."""
+    monkeypatch.setattr(of_plans, "prepared", lambda arguments: arguments.launch)
+    plan = op.Gemm(element="f32", layout="row")
+    plan.math_operation = "multiply_add_fast_f32"
+    monkeypatch.setattr(plan, "where", lambda: {"gpu": GPU, "sms": 132, "opclass": "tensor_op", "chip": 90})
+    a, b = half(40, 37).float(), half(37, 72).float()
+    problem = Problem(40, 72, 120, "tf32", "f32", sums="two")
+    rule = choose(problem, 132, GPU)
+    faster = next(x for x in module.space(problem) if x != rule)
+    speeds[faster.name] = 7.0
+    found = of_plans.tuned_plan(plan, plan.arguments(a, b, device="cpu"), 1e6, True, None)
+    assert (found.kernel, found.before, found.saved) == (faster, rule, table_path(GPU)) and not found.left_out
+    assert plan.arguments(a, b, device="cpu").operation.choice == faster
+    ways.way_of.cache_clear()
+    assert op.explain(op.mm, a, b, math="3xtf32", gpu=GPU).choice == faster
 
 
 def test_what_cannot_be_tuned() -> None:
