@@ -58,25 +58,30 @@ check: lint types test  ## all that a commit must pass
 gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
 	$(BIN)/python -m pytest -q test/gpu
 
-slow: $(VENV)/.docs  ## the cases that test leaves out, millions of random ones against independent oracles, fuzzing
+# Random cases: FUZZ=10 draws ten times as many, other ones with SEED.
+FUZZ ?= 1
+SEED ?= 0
+drawn = --count $$(($(FUZZ) * $(1))) --seed $(SEED)
+
+slow: $(VENV)/.docs  ## the cases that test leaves out, random ones against independent oracles, fuzzing; more of it: FUZZ=10
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
 	$(BIN)/python test/errors/error_sites.py op
-	$(BIN)/python test/oracle/algebra_fuzz.py --count 100000
-	$(BIN)/python test/oracle/file_fuzz.py --count 1000000
-	$(BIN)/python test/oracle/artifact_fuzz.py --count 100000
-	$(BIN)/python test/oracle/cache_fuzz.py --count 20000
-	$(BIN)/python test/oracle/value_fuzz.py --count 2000
 	$(BIN)/python test/oracle/target_grid.py
-	$(BIN)/python test/oracle/sync_fuzz.py --count 100000
-	$(BIN)/python test/oracle/async_fuzz.py --count 20000
-	$(BIN)/python test/oracle/memory_fuzz.py --count 20000
 	$(BIN)/python test/oracle/mutants.py
-	$(BIN)/python test/oracle/argument_fuzz.py --count 1000000
-	$(BIN)/python test/oracle/flow_fuzz.py --count 20000
-	$(BIN)/python test/oracle/gemm_parts_fuzz.py --count 300
-	$(BIN)/python test/oracle/conv_fuzz.py --count 200
-	$(BIN)/python test/oracle/attention_fuzz.py --count 100
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
+	$(BIN)/python test/oracle/algebra_fuzz.py $(call drawn,1000)
+	$(BIN)/python test/oracle/file_fuzz.py $(call drawn,2000)
+	$(BIN)/python test/oracle/artifact_fuzz.py $(call drawn,20000)
+	$(BIN)/python test/oracle/cache_fuzz.py $(call drawn,5000)
+	$(BIN)/python test/oracle/value_fuzz.py $(call drawn,200)
+	$(BIN)/python test/oracle/sync_fuzz.py $(call drawn,2000)
+	$(BIN)/python test/oracle/async_fuzz.py $(call drawn,2000)
+	$(BIN)/python test/oracle/memory_fuzz.py $(call drawn,1000)
+	$(BIN)/python test/oracle/argument_fuzz.py $(call drawn,1000000)
+	$(BIN)/python test/oracle/flow_fuzz.py $(call drawn,2000)
+	$(BIN)/python test/oracle/gemm_parts_fuzz.py $(call drawn,100)
+	$(BIN)/python test/oracle/conv_fuzz.py $(call drawn,60)
+	$(BIN)/python test/oracle/attention_fuzz.py $(call drawn,30)
 
 docs: $(VENV)/.test  ## regenerate docs/dialect.md and the grammars, build the site
 	$(BIN)/python -m cute_dialect.tools.gen_docs

@@ -22,12 +22,6 @@ from cute_dialect.op.choosing.model import Asked, costs_of, times
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
 
-GROUPED_TURNS = 0.92
-"""Factor for the products of consumers that take turns, beside :attr:`~cute_dialect.op.choosing.model.Costs.turns`: one
-looks for the group of its next tile, and stores at the borders of groups, while the other one multiplies (an H200,
-2026-11-27: 8 and 128 groups of bf16).
-"""
-
 __all__ = ["as_grouped", "average", "choose", "majors_of", "ranked"]
 
 
@@ -94,8 +88,7 @@ def ranked(
         asked = asked._replace(n=p.n + found.columns * found.cluster_n / 2)
     else:
         asked = asked._replace(k=p.k + found.base.tile[2] / 2)
-    costs = costs_of(gpu, sms)
-    taken = times(found, asked, costs._replace(turns=costs.turns * GROUPED_TURNS))
+    taken = times(found, asked, costs_of(gpu, sms))
     kept: list[tuple[float, GroupedConfig]] = []
     for i in np.argsort(taken, kind="stable"):
         try:
