@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out slow cases, or all others."""
     names = [item.nodeid.removeprefix("test/") for item in items]
     if not any("::" in argument for argument in config.args):
-        unused = without_a_case(names, sorted({name.partition("::")[0] for name in names}))
+        unused = without_a_case(names)
         if unused:
             raise pytest.UsageError(f"slow_cases.py: no such cases: {', '.join(unused)}")
         chosen = [is_slow(name) == config.getoption("--slow") for name in names]

@@ -1,8 +1,9 @@
-"""Tests that need an NVIDIA GPU.  Without one they are skipped, with a reason (``pytest -rs`` lists it)."""
+"""Tests that need an NVIDIA GPU.  Without one each is skipped, once for all its cases, with a reason (``-rs``)."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from cute_dialect.runtime import driver as cuda
 
 
+@cache
 def no_gpu() -> str | None:
     """Why these tests cannot run here, or ``None``."""
     try:
@@ -22,12 +24,19 @@ def no_gpu() -> str | None:
     return None
 
 
-@pytest.fixture(scope="session", autouse=True)
-def need_gpu() -> None:
-    """Skip, loudly."""
-    reason = no_gpu()
-    if reason is not None:
-        pytest.skip(reason)
+class NotRun(pytest.Item):
+    """A test where there is no GPU for it."""
+
+    def runtest(self) -> None:
+        """Skip, loudly."""
+        pytest.skip(str(no_gpu()))
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Item | None:
+    """Make no cases of a test that cannot run: there are thousands."""
+    if name.startswith("test_") and no_gpu() is not None:
+        return NotRun.from_parent(collector, name=name)
+    return None
 
 
 @pytest.fixture(scope="module")

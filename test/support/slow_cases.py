@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 CASES = (
@@ -233,13 +233,24 @@ CASES = (
 """Patterns of names, as ``pytest`` prints them."""
 
 
+_OF_FILES: dict[str, list[str]] = {}
+for _pattern in CASES:
+    _OF_FILES.setdefault(_pattern.partition("::")[0], []).append(_pattern)
+
+
 def is_slow(name: str) -> bool:
     """Tell whether a case is one of these; ``name``: from the folder ``test`` on."""
-    return any(fnmatchcase(name, pattern) for pattern in CASES)
+    return any(fnmatchcase(name, pattern) for pattern in _OF_FILES.get(name.partition("::")[0], ()))
 
 
-def without_a_case(names: Iterable[str], files: Sequence[str]) -> list[str]:
-    """Return the patterns that none of the names fits, of some files."""
-    names = list(names)
-    of_files = [p for p in CASES if p.partition("::")[0] in files]
-    return [p for p in of_files if not any(fnmatchcase(name, p) for name in names)]
+def without_a_case(names: Iterable[str]) -> list[str]:
+    """Return the patterns that none of the names fits, of the files that they lie in."""
+    of_files: dict[str, list[str]] = {}
+    for name in names:
+        of_files.setdefault(name.partition("::")[0], []).append(name)
+    return [
+        pattern
+        for file, cases in sorted(of_files.items())
+        for pattern in _OF_FILES.get(file, ())
+        if not any(fnmatchcase(name, pattern) for name in cases)
+    ]
