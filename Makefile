@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := out/hello
 T ?= test
+# Tests start Python hundreds of times; where it may not keep compiled modules, each time compiles all anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test unit lit lint types check gpu slow docs site dist clean
 .DEFAULT_GOAL := help
