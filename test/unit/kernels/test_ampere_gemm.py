@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.pipelines import compile
 from cute_dialect.runtime.arrays import numpy_dtype
 from cute_dialect.runtime.binding import LaunchError
+from cute_dialect.runtime.launch import Kernel
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BIASED = Epilogue(alpha="arg", beta="arg", bias="n", activation="relu")
@@ -79,6 +81,13 @@ def test_configurations(options: dict[str, Any]) -> None:
     multiply((136, 144, 168), **options)
 
 
+@cache
+def batched() -> Kernel:
+    """A kernel of its own majors that any number of matrices goes to."""
+    text = ampere_gemm_text(AmpereConfig(tile=(64, 64, 32), batch=True, majors=("k", "mn")))
+    return compile(text, emit="base").kernel("launch")
+
+
 @pytest.mark.parametrize("of_a, of_b", [(3, 3), (1, 3), (3, 1)])
 @pytest.mark.parametrize("shape", [(65, 72, 40), (33, 67, 37)], ids=str)
 def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
@@ -91,9 +100,8 @@ def test_a_batch(shape: tuple[int, int, int], of_a: int, of_b: int) -> None:
     kernel = AmpereGemm(AmpereConfig(tile=(64, 64, 32)))
     kernel(a.transpose(1, 2, 0), b.transpose(2, 1, 0), c.transpose(1, 2, 0), device="cpu", checks=CHECKS)
     assert (c == a.astype(np.float64) @ b.astype(np.float64)).all()
-    text = ampere_gemm_text(AmpereConfig(tile=(64, 64, 32), batch=True, majors=("k", "mn")))
     again = np.full_like(c, np.nan)
-    launch = compile(text, emit="base").kernel("launch")
+    launch = batched()
     launch(a.transpose(1, 2, 0), b.transpose(2, 1, 0), again.transpose(1, 2, 0), device="cpu")
     assert (again == c).all()
     with pytest.raises(LaunchError, match="B must have as many matrices as C, or one for all"):
