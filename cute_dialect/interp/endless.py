@@ -63,6 +63,7 @@ def exits_of(
         todo += [v for b in inside for v in (*b.args, *(r for op in b.ops for r in op.results))]
     seen: dict[SSAValue, None] = {}
     loads: list[Operation] = []
+    walked: set[Operation] = set()  # their operands are in todo, once for all results: regions are long
     reads = False
     while todo:
         v = todo.pop()
@@ -72,6 +73,9 @@ def exits_of(
             continue
         seen[v] = None
         if isinstance(owner, Operation):
+            if owner in walked:
+                continue
+            walked.add(owner)
             todo += _used(owner)
             if not reads and op_name(owner).startswith(_READS):
                 reads = True
@@ -82,7 +86,8 @@ def exits_of(
         else:
             todo += feeds(owner, v)
             parent = owner.parent_op()
-            if parent is not None and parent.parent in within:
+            if parent is not None and parent.parent in within and parent not in walked:
+                walked.add(parent)
                 todo += _used(parent)
     slots = tuple(s for v in seen for s in c.slots.get(v, ()))
     return Exits(info, slots, tuple((c.slots_of(op.results[0])[0], c.info(op)) for op in loads), polls)
