@@ -156,8 +156,8 @@ def _library(view: ArrayView, value: object) -> Library:
 
 
 def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:
-    """Make a stream the current one of an array's library, whose new memory is then the stream's; None: nothing."""
-    return nullcontext() if stream is None else _library(view, view.keep).on(stream, view.device)
+    """Make a stream the current one of torch, whose new memory is then the stream's, where an array is torch's."""
+    return _Torch("torch").on(stream, view.device) if stream is not None and view.library == "torch" else nullcontext()
 
 
 # ------------------------------------------------------------------------------------------------------------ reading

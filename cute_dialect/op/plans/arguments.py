@@ -140,6 +140,7 @@ class Arguments:
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             transfer.back()
+        self.launched = [step._replace(operands=self.operands) for step in self.launched]  # without their memory
 
 
 class GemmArguments(Arguments):

@@ -27,7 +27,7 @@ class Again(Arguments):
 
     def __init__(self, make: Callable[[], Arguments], D: Any):
         self._make, self.D, self.results = make, D, {"D": D}
-        self._transfer = None
+        self._transfer, self.launched = None, []
         number = D.device.index or 0
         self._waits_for(number, current_stream_of_torch()(number))
 

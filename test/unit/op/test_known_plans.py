@@ -127,6 +127,7 @@ def test_what_else_the_arguments_say(monkeypatch: pytest.MonkeyPatch, kernel: Ke
     found = plan.run(A, B)
     usual, asked = plan.arguments, list[Any]()
     monkeypatch.setattr(plan, "arguments", lambda *x, **more: asked.append(x) or usual(*x, **more, device="cpu"))
+    assert found.launched == [] and asked == []  # which waiting looks at
     assert found.problem_size == (16, 16, 16) and asked == [(A, B, None, found.D, 1.0, 0.0)]
     assert found.operands.d.pointer == found.D.data_ptr() and len(asked) == 1
     assert not hasattr(found, "nothing_of_the_kind")

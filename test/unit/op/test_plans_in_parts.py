@@ -85,6 +85,7 @@ def test_a_run_that_is_waited_for() -> None:
     done.sync()
     plan.sync()
     assert error(done.D, plan.reference(A, B, alpha=2.0, bias=bias)) <= 4 * OF_F32
+    assert len(done.launched) == 3 and all([step.operands is done.operands for step in done.launched])
     found = plan.arguments(A, B, None, done.D, device="cpu")
     assert found.problem_size == (70, 68, 100) and names(found) == ["split-a-row", "split-b-column", names(found)[2]]
     assert found.operation.choice is not None and not found.operation.by_tma
