@@ -5,7 +5,8 @@
     plan.run(a, b, c, d, sync=False).sync()
     print(plan.explain(a, b))
 
-Operands are never copied: what a kernel cannot read where it lies is an error, which says what would do.
+Operands are never copied (f32 may be split in parts, in memory of the call): what a kernel cannot read where it lies is
+an error, which says what would do.
 """
 
 from __future__ import annotations
