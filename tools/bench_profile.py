@@ -30,6 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from cute_dialect.runtime.progress import add_options, reporting, track
 from cute_dialect.tools.ncu import measured
@@ -136,21 +137,27 @@ def launch_cases(folder: str, pattern: str) -> list[str]:
     """Call all contestants of some cases of ``cute-bench op`` for the profiler, with a kernel of torch's after each;
     gives their names.
     """
+    names: list[str] = []
+    with patch.dict(os.environ, {"CUTE_KERNELS": folder}):
+        for name, run in _contestants(pattern):
+            names.append(name)
+            _profiled(run)
+    return names
+
+
+def _profiled(run: Callable[[], object]) -> None:
+    """Call it to settle, and once for the profiler."""
     import torch
 
-    names: list[str] = []
-    for name, run in _contestants(folder, pattern):
-        names.append(name)
-        for _ in range(3):  # the first calls compile, choose and allocate
-            run()
-        torch.cuda.synchronize()
-        torch.cuda.profiler.start()
+    for _ in range(3):  # the first calls compile, choose and allocate
         run()
-        torch.cuda.synchronize()
-        getattr(torch.cuda, "_sleep")(1000)  # noqa: B009  (a kernel that is easy to tell)
-        torch.cuda.synchronize()
-        torch.cuda.profiler.stop()
-    return names
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    run()
+    torch.cuda.synchronize()
+    getattr(torch.cuda, "_sleep")(1000)  # noqa: B009  (a kernel that is easy to tell)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
 
 
 _BETWEEN = "spin_kernel"
@@ -167,9 +174,8 @@ def _cases(pattern: str) -> list[Case]:
     return found
 
 
-def _contestants(folder: str, pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def _contestants(pattern: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the calls that are profiled, each with its name; their data is made when they are asked for."""
-    os.environ["CUTE_KERNELS"] = folder
     for case in _cases(pattern):
         trial = case.trial()
         for name, run in (("ours", trial.ours), *trial.peers.items()):
