@@ -36,6 +36,10 @@ CASES = {
         (200, 264, 272),
     ),
     "fp8, two accumulators": (FP8._replace(tile=(64, 64, 128), promote=True, sms=2), (200, 136, 400)),
+    "fp8, two accumulators, two warp groups": (
+        FP8._replace(tile=(128, 64, 128), deferred=False, promote=True, sms=2),
+        (264, 136, 656),
+    ),
     "tf32": (GemmConfig(element="tf32", output="f32", tile=(128, 256, 32), deferred=False), (200, 264, 72)),
     "A shared along N": (BASE._replace(cluster_m=1, cluster_n=2), (200, 520, 136)),
     "three chunks a tile": (BASE._replace(tile=(128, 192, 64), cluster_m=1, sms=2), (300, 400, 136)),
