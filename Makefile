@@ -69,7 +69,7 @@ slow: $(VENV)/.docs  ## the cases that test leaves out, random ones against inde
 	$(BIN)/python -m pytest -q -n auto --dist loadfile --slow test/unit
 	$(BIN)/python test/errors/error_sites.py op
 	$(BIN)/python test/oracle/target_grid.py
-	$(BIN)/python test/oracle/mutants.py
+	$(BIN)/python test/oracle/mutants.py --share $$($(BIN)/python -c 'print(min(1, 0.05 * $(FUZZ)))') --seed $(SEED)
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 	$(BIN)/python test/oracle/algebra_fuzz.py $(call drawn,1000)
 	$(BIN)/python test/oracle/file_fuzz.py $(call drawn,2000)

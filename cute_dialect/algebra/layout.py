@@ -349,6 +349,8 @@ def tree_dice(coord: Coord, tree: T) -> T:
 
 def _pick(coord: tuple[Coord, ...], tree: object, free: bool) -> list[object]:
     out: list[object] = []
+    if not isinstance(tree, tuple):
+        raise AlgebraError(f"expected a tree that is nested as the coordinate {shown(coord)}, got {shown(tree)} there")
     for c, t in zip(coord, tree):  # type: ignore[call-overload]
         if type(c) is tuple:  # type: ignore
             out += _pick(c, t, free)  # type: ignore

@@ -29,10 +29,11 @@ from cute_dialect.algebra.leaf import div as leaf_div
 from cute_dialect.algebra.leaf import mod as leaf_mod
 from cute_dialect.algebra.make_layouts import make_layout
 from cute_dialect.algebra.tiling import Tiler, logical_product, raked_product, zip_layouts, zipped_divide
-from cute_dialect.algebra.trees import column_major, is_static, product, product_each, shown
+from cute_dialect.algebra.trees import column_major, is_static, product, product_each, shown, tree_leaves
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,
+    Basis,
     ComposedLayout,
     Coord,
     IntTuple,
@@ -174,6 +175,11 @@ def retile(fragment: Layout, tiler: IntTuple, tv: Layout, atom_values: int = 1) 
     ``((v, rest_v), RestM, RestN, …)``.  Raises AlgebraError when the fragment does not consist of whole blocks.
     """
     modes = layout_modes(fragment)
+    if not modes or tv.shape == () or any(type(x) is int and x < 1 for x in tree_leaves(tiler)):
+        raise AlgebraError(
+            "expected a fragment with values, threads and a tile that is not empty, got "
+            f"{shown(fragment)}, {shown(tv)} and {shown(tiler)}"
+        )
     counts = product(modes[0].shape)
     threads = product(tv.shape[0]) if type(tv.shape) is tuple else 1
     if type(counts) is not int or type(threads) is not int:
@@ -201,6 +207,8 @@ def thread_coord(thread: Leaf, threads: Layout) -> IntTuple:
             return tuple([walk(x, y) for x, y in zip(s, d)])  # type: ignore[arg-type]
         if s == 1 or d == 0:
             return 0
+        if isinstance(d, Basis):
+            raise AlgebraError(f"expected a layout of threads by numbers, got the stride {shown(d)}")
         return leaf_mod(leaf_div(thread, d), s)  # type: ignore[arg-type]
 
     return walk(threads.shape, threads.stride)

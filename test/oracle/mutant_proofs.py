@@ -120,6 +120,11 @@ COMMUTES = (
         ("nvvm.barrier0",),
         "what comes after is ordered after both (bar, barrier.cluster)",
     ),
+    Commutes(
+        "nvvm.cluster.wait",
+        ("nvvm.shfl.sync",),
+        "a shuffle moves registers between the lanes of a warp, no memory (shfl.sync), which barrier.cluster orders",
+    ),
     Commutes("nvvm.setmaxregister", EFFECTS, "setmaxnreg changes how many registers a warp may have (setmaxnreg)"),
 )
 
@@ -148,7 +153,9 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
             "an arrival orders what is before it (release patterns): later it orders more, and nothing"
             " between waits for it"
         )
-    if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and sooner and names <= {
+    # No other block's arrival at the barrier of the cluster waits for a load of this one's.
+    loads = {"nvvm.mbarrier.arrive.expect_tx", *LOADS} if op.name == "nvvm.cluster.wait" else set[str]()
+    if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and sooner and names <= loads | {
         "llvm.load", "llvm.store", "nvvm.stmatrix", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned", "nvvm.shfl.sync",
     }:  # fmt: skip
         return (
