@@ -38,7 +38,7 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
-    'depthwise-f16-f16-3x3-p1x1-8x2r'
+    'depthwise-f16-f16-3x3-p1x1-8x2ra4'
     """
     w, element = g.window, "f32" if element == "tf32" else element
     one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
