@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.counted_random import number_of, words_of
 from cute_dialect.kernels.epilogue_graph import Graph, Input, Output, constant_of
+from cute_dialect.kernels.gemm.ahead import element_of
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
 from cute_dialect.kernels.gemm.epilogue import annotation, extents_of, grouped
-from cute_dialect.kernels.gemm.fused import element_of, evaluated, evaluated_pair
+from cute_dialect.kernels.gemm.fused import evaluated, evaluated_pair
 from cute_dialect.kernels.printed import printed
 
 __all__ = ["SumsPlan", "elementwise_sums_text"]

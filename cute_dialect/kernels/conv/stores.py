@@ -134,9 +134,10 @@ class StepsInTurn(Cooperative):
         """Multiply and store this block's tiles from ``first`` on."""
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
+            ahead = self.result.ahead(place)
             self.products.of_tile(self.consumer, self.k_tiles(place), place)
-            self.result.convert(place)
-            self.result.store(place)
+            self.result.convert(place, ahead)
+            self.result.store(place, ahead=ahead)
         self.result.finish()
 
 

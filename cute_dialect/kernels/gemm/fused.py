@@ -3,7 +3,8 @@
 The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
 matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column
 ``8 j + 2 (l % 4) + e``.  What is one for all is read once; what is one a row, once for these columns; what is one a
-column, for two neighbours at once, as are elements of matrices, where their memory allows it.
+column, once by a warp (:mod:`cute_dialect.kernels.gemm.ahead`); elements of matrices two neighbours at once, where
+their memory allows it.
 """
 
 # Operators and element types are those of values in a trace.
@@ -17,11 +18,12 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.counted_random import drawn, number_of, words_of
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
+from cute_dialect.kernels.gemm.ahead import Ahead, Columns, element_of, two
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
-__all__ = ["Fused", "Leaving", "element_of", "is_exact"]
+__all__ = ["Fused", "Leaving", "is_exact"]
 
 _OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
     FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
@@ -84,14 +86,24 @@ class Fused:
         found.store(values.load().to(self.compute))
         return found
 
+    def ahead(self, columns: int, rows: list[Any], column: Any, matrix: Any = None) -> Ahead | None:
+        """Read what is one a row or one a column of ``columns`` columns of a warp, for :meth:`apply`; ``rows``: the
+        first ones of the 16 of each of its instructions.  None where a number of the launch says what is read.
+        """
+        return None if self.whole is None or self.without is not None else self.whole.ahead(
+            columns, rows, column, matrix
+        )  # fmt: skip
+
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None,
-        leaving: Mapping[int, Leaving] = MappingProxyType({}),
+        leaving: Mapping[int, Leaving] = MappingProxyType({}), held: Ahead | None = None, atom: int = 0, first: int = 0,
     ) -> None:  # fmt: skip
         """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
 
         ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch; ``end``: the row before which results
-        beside D are stored, None for all; ``leaving``: results that are not stored by lanes, by their numbers.
+        beside D are stored, None for all; ``leaving``: results that are not stored by lanes, by their numbers;
+        ``held``: what :meth:`ahead` has read, of which these are rows of instruction ``atom``, columns from ``first``
+        on.
         """
         if self.without is not None:  # one question for all loads
             if self.factor != 0.0:
@@ -99,7 +111,7 @@ class Fused:
             else:
                 self.without.apply(values, columns, row, column, matrix, end)
         elif self.whole is not None:
-            self.whole.apply(values, columns, row, column, matrix, end, leaving)
+            self.whole.apply(values, columns, row, column, matrix, end, leaving, held, atom, first)
 
     def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
         """Change registers one by one; ``ids``: the place of each in D, a matrix."""
@@ -133,39 +145,62 @@ class Evaluation:
             t if x.number else t[0].to(compute) for i, (x, t) in enumerate(zip(graph.inputs, operands))
         ]  # fmt: skip
 
+    def ahead(self, columns: int, rows: list[Any], column: Any, matrix: Any) -> Ahead:
+        """Do as :meth:`Fused.ahead`."""
+        found = self._columns(columns, column, matrix)
+        return Ahead(found, [self._of_rows(self._rows(row, matrix), matrix) for row in rows])
+
+    def _rows(self, row: Any, matrix: Any) -> list[Any]:
+        """Return a thread's two rows of D, of 16 from ``row`` on."""
+        rows = [row + self.lanes.of_lane(cute.arch.lane_idx(), half) for half in range(2)]
+        return rows if self.places is None else [self.places.row(r, matrix) for r in rows]
+
+    def _of_rows(self, rows: list[Any], matrix: Any) -> list[list[Any]]:
+        """Return of each input its values in two rows of D, or its lines there."""
+        return [self._of_row(r, matrix if self.places is None else None) for r in rows]
+
+    def _columns(self, columns: int, column: Any, matrix: Any) -> Columns:
+        """Return what is one a column, of ``columns`` columns of the sums from ``column`` on."""
+        of = matrix if self.places is None else None
+        lines = [_vector(x, t, of) if x.kind == "row" else None for x, t in zip(self.graph.inputs, self.operands)]
+        at = None if self.places is None else lambda place: self.places.column(place, matrix)
+        return Columns(self.graph.inputs, lines, column, columns, self.compute, at)
+
     def apply(
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any,
-        leaving: Mapping[int, Leaving] = MappingProxyType({}),
+        leaving: Mapping[int, Leaving] = MappingProxyType({}), ahead: Ahead | None = None, atom: int = 0,
+        offset: int = 0,
     ) -> None:  # fmt: skip
         """Do as :meth:`Fused.apply`."""
+        rows = self._rows(row, matrix)
+        if ahead is None:
+            ahead = Ahead(self._columns(columns, column, matrix), [self._of_rows(rows, matrix)])
+        held, of_columns = ahead.rows[atom], ahead.columns
         if self.graph.paired:
-            self._apply_pairs(values, columns, row, column, matrix, end)
+            self._apply_pairs(values, columns, rows, column, matrix, end, held, of_columns, offset // 8)
             return
-        lane = cute.arch.lane_idx()
-        rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
         of_matrix = matrix
         if self.places is not None:
-            rows, matrix = [self.places.row(r, matrix) for r in rows], None
+            matrix = None
         to_rows = _before(rows, end)
-        held = [self._of_row(r, matrix) for r in rows]
-        first = column + lane % 4 * 2
+        first = column + cute.arch.lane_idx() % 4 * 2
         totals = [_Totals(x, t, self.extents, rows, matrix) for x, t in self.reduced]
-        wholes = self._whole_rows(values, columns, rows, held, first, matrix)
+        wholes = self._whole_rows(values, columns, rows, held, of_columns, first, matrix)
         width = self.graph.block or min([x.width for x in leaving.values()], default=columns)
         for block in cute.range_constexpr(columns // width):
             known = wholes
             held_back = {n: cute.make_rmem_tensor(width // 2, cute.Float32) for n in leaving}
             if self.graph.block:
-                known = self._blocks(values, block * width, width, rows, held, first, matrix, wholes)
+                known = self._blocks(values, block * width, width, rows, held, of_columns, first, matrix, wholes)
                 self._store_scales(known, to_rows, (column + block * width) // width, matrix)
             for j in range(block * width // 8, (block + 1) * width // 8):  # registers: the passes unroll it
                 at = first + j * 8
                 at = at if self.places is None else self.places.column(at, of_matrix)
-                of_columns = self._of_columns(at, matrix)
                 both: list[Any] = []
+                two_columns = of_columns.pair(offset // 8 + j)
                 drawn_here = self._drawn(rows, at, matrix)
                 for half in cute.range_constexpr(2):
-                    elements = self._elements(held[half], of_columns, at)
+                    elements = self._elements(held[half], two_columns, at)
                     found: list[Any] = []
                     for i in cute.range_constexpr(2):
                         place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
@@ -209,8 +244,8 @@ class Evaluation:
         return constant_of(node) if node.op == "constant" else self.scalars[node.value]
 
     def _blocks(
-        self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], first: Any, matrix: Any,
-        wholes: list[dict[int, Any]],
+        self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], of_columns: Columns, first: Any,
+        matrix: Any, wholes: list[dict[int, Any]],
     ) -> list[dict[int, Any]]:  # fmt: skip
         """Return of the two rows of a thread what is the same for all of ``width`` columns from ``start`` on, by the
         number of the node, beside what is for all of the row.
@@ -221,10 +256,9 @@ class Evaluation:
                 totals = cute.make_rmem_tensor(2, cute.Float32)
                 totals.fill(REDUCTIONS["max"])
                 for j in range(start // 8, (start + width) // 8):  # registers: the passes unroll it
-                    at = first + j * 8
-                    of_columns = self._of_columns(at, matrix)
+                    at, two_columns = first + j * 8, of_columns.pair(j)
                     for half in cute.range_constexpr(2):
-                        elements = self._elements(held[half], of_columns, at)
+                        elements = self._elements(held[half], two_columns, at)
                         for i in cute.range_constexpr(2):
                             place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
                             n = j * 4 + (2 * half + i)
@@ -261,7 +295,7 @@ class Evaluation:
                         to[rows[half], block] = (value.bitcast(cute.Int32) >> 23).to(to.element_type)
 
     def _whole_rows(
-        self, values: Any, columns: int, rows: list[Any], held: list[Any], first: Any, matrix: Any
+        self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: Columns, first: Any, matrix: Any
     ) -> list[dict[int, Any]]:  # fmt: skip
         """Return of the two rows of a thread what becomes of them, by the number of the node: one after another, as
         each may need those before; four threads have a row.
@@ -274,10 +308,9 @@ class Evaluation:
                 totals = cute.make_rmem_tensor(2, cute.Float32)
                 totals.fill(none)
                 for j in range(columns // 8):  # registers: the passes unroll it
-                    at = first + j * 8
-                    of_columns = self._of_columns(at, matrix)
+                    at, two_columns = first + j * 8, of_columns.pair(j)
                     for half in cute.range_constexpr(2):
-                        elements = self._elements(held[half], of_columns, at)
+                        elements = self._elements(held[half], two_columns, at)
                         for i in cute.range_constexpr(2):
                             place = {"row": rows[half], "column": at + i, "matrix": matrix, **wholes[half]}
                             n = j * 4 + (2 * half + i)
@@ -292,7 +325,10 @@ class Evaluation:
                     wholes[half][which] = total
         return wholes
 
-    def _apply_pairs(self, values: Any, columns: int, row: Any, column: Any, matrix: Any, end: Any) -> None:
+    def _apply_pairs(
+        self, values: Any, columns: int, rows: list[Any], column: Any, matrix: Any, end: Any, held: list[Any],
+        of_columns: Columns, group: int,
+    ) -> None:  # fmt: skip
         """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
 
         Each thread has a result for every 8 columns of the sums; four threads exchange them for two groups of 8, so
@@ -300,20 +336,17 @@ class Evaluation:
         """
         graph, lane = self.graph, cute.arch.lane_idx()
         halves = graph.halves
-        rows = [row + self.lanes.of_lane(lane, half) for half in range(2)]
         to_rows = _before(rows, end)
-        held = [self._of_row(r, matrix) for r in rows]
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self._extents(halves[x.node]), rows, matrix) for x, t in self.reduced]
-        for group in range(columns // 16):  # registers: the passes unroll it
+        for k in range(columns // 16):  # registers: the passes unroll it
             results: list[list[Any]] = [[], []]
             for part in cute.range_constexpr(2):
-                at = first + group * 16 + part * 8
-                of_columns = self._of_columns(at, matrix)
+                at, two_columns = first + k * 16 + part * 8, of_columns.pair(group + k * 2 + part)
                 both: list[Any] = []
                 for half in cute.range_constexpr(2):
-                    elements = self._elements(held[half], of_columns, at)
-                    n = group * 8 + (part * 4 + half * 2)
+                    elements = self._elements(held[half], two_columns, at)
+                    n = k * 8 + (part * 4 + half * 2)
                     place = {"row": rows[half], "column": at, "matrix": matrix}
                     found = evaluated_pair(graph, [values[n], values[n + 1]], elements, place)
                     d = found[graph.outputs[0].node]
@@ -335,7 +368,7 @@ class Evaluation:
                 for half in cute.range_constexpr(2):
                     pair = neighbours(results[half], lane)
                     for i in cute.range_constexpr(2):
-                        values[group * 4 + (half * 2 + i)] = pair[i]
+                        values[k * 4 + (half * 2 + i)] = pair[i]
         for total in totals:
             total.store(column // columns)
 
@@ -351,10 +384,9 @@ class Evaluation:
         """Do as :meth:`Fused.apply_each`."""
         for i in range(cute.size(values)):  # registers: the passes unroll it
             row, column = ids[i]
-            held, columns = self._of_row(row, matrix), self._of_columns(column, matrix, alone=True)
             elements = [
-                both if x.kind == "row" else element_of(line, column, self.compute) if x.kind == "aux" else line
-                for x, line, both in zip(self.graph.inputs, held, columns)
+                element_of(line, column, self.compute) if x.kind in ("row", "aux") else line
+                for x, line in zip(self.graph.inputs, self._of_row(row, matrix))
             ]
             found = evaluated(self.graph, values[i], elements, {"row": row, "column": column, "matrix": matrix})
             values[i] = self.compute(found[self.graph.outputs[0].node])
@@ -365,7 +397,7 @@ class Evaluation:
     # What lies outside of D is not used, but must be readable: the last values stand for it.
 
     def _of_row(self, row: Any, matrix: Any) -> list[Any]:
-        """Return of each input its value in a row of D, or its line there."""
+        """Return of each input its value in a row of D, its line there, or the one for all rows."""
         found = []
         for x, t, scalar in zip(self.graph.inputs, self.operands, self.scalars):
             if x.kind == "scalar":
@@ -373,25 +405,12 @@ class Evaluation:
             elif x.kind == "matrix":
                 found.append(t[0 if matrix is None else matrix].to(self.compute))
             elif x.kind == "row":
-                found.append(None)
+                found.append(_vector(x, t, matrix))
             else:
                 t = t[(*(None,) * (1 if x.kind == "column" else 2), matrix)] if x.batch else t
                 rows = cute.size(t) if x.kind == "column" else cute.size(t, mode=[0])
                 at = cute.min(row, rows - 1)
                 found.append(t[at].to(self.compute) if x.kind == "column" else t[at, None])
-        return found
-
-    def _of_columns(self, column: Any, matrix: Any, *, alone: bool = False) -> list[Any]:
-        """Return of each input that is one a column its two values; ``alone``: the first."""
-        found = []
-        for x, t in zip(self.graph.inputs, self.operands):
-            line = t[None, matrix] if x.batch and x.kind == "row" else t
-            if x.kind != "row":
-                found.append(None)
-            elif alone:
-                found.append(element_of(line, column, self.compute))
-            else:
-                found.append(self._two(line, column, x))
         return found
 
     def _two(self, line: Any, column: Any, x: Input) -> list[Any]:
@@ -406,6 +425,11 @@ class Evaluation:
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
             pairs.append(both if x.kind == "row" else self._two(held, column, x) if x.kind == "aux" else [held, held])
         return [[pair[i] for pair in pairs] for i in range(2)]
+
+
+def _vector(x: Input, t: Any, matrix: Any) -> Any:
+    """Return what is one a column, of a matrix of a batch."""
+    return t[None, matrix] if x.batch else t
 
 
 def _before(rows: list[Any], end: Any) -> list[Any]:
@@ -512,21 +536,6 @@ def _stored(values: list[Any], kind: Any) -> Any:
     found = cute.make_rmem_tensor(len(values), kind)
     found.store(rounded(held, kind))
     return found
-
-
-def element_of(line: Any, at: Any, compute: Any) -> Any:
-    """Return an element of a vector; of what lies behind it the last one."""
-    return line[cute.min(at, cute.size(line) - 1)].to(compute)
-
-
-def two(line: Any, column: Any, x: Input, compute: Any) -> Any:
-    """Return two neighbours of a vector, the first in an even place."""
-    if not x.pairs:
-        return [element_of(line, column + i, compute) for i in range(2)]
-    first = cute.min(column, cute.size(line) - 2)
-    at = line.iterator + (cute.crd2idx(first, line.layout) if x.split else first)
-    pair = cute.make_tensor(at.align(2 * line.element_type.width // 8), cute.make_layout(2))
-    return pair.load().to(compute)
 
 
 def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], place: dict[str, Any]) -> list[Any]:

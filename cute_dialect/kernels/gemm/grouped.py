@@ -224,9 +224,10 @@ class InTurn(Cooperative):
         """Multiply and store this block's tiles from ``first`` on."""
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
+            ahead = self.result.ahead(place)
             self.products.of_group(self.consumer, self.tiles.steps(place), place)
-            self.result.convert(place)
-            self.result.store(place)
+            self.result.convert(place, ahead)
+            self.result.store(place, ahead=ahead)
         self.result.finish()
 
 
@@ -242,11 +243,12 @@ class Turns(Pingpong):
             self._skip(first)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
             place = tiles.place(tile)
+            ahead = self.result.ahead(place)
             cute.arch.barrier(mine, 256)
             pass_on = partial(self._pass_on, tile + tiles.step, other)
             self.products.of_group(self.consumer, tiles.steps(place), place, pass_on)
-            self.result.convert(place)
-            self.result.store(place)
+            self.result.convert(place, ahead)
+            self.result.store(place, ahead=ahead)
             self._skip(tile + tiles.step)
         self.result.finish()
 

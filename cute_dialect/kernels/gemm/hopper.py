@@ -279,9 +279,10 @@ class Cooperative:
             return
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
+            ahead = self.result.ahead(place)
             self.products.of_tile(self.consumer, self.k_tiles, place)
-            self.result.convert(place)
-            self.result.store(place)
+            self.result.convert(place, ahead)
+            self.result.store(place, ahead=ahead)
         self.result.finish()
 
     def _promoted(self, first: Any) -> None:
@@ -318,6 +319,7 @@ class Cooperative:
         before = self.tiles.nowhere()
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
+            ahead = result.ahead(place)
             slot = consumer.wait_and_advance()
             products.begin(slot, accumulate=False)
             # The tile before is stored while this one is multiplied.
@@ -327,7 +329,7 @@ class Cooperative:
             if tile != first:
                 result.store(before, 1)
             products.end(products.go_on(consumer, slot, range(2, self.k_tiles)))
-            result.convert(place)
+            result.convert(place, ahead)
             before = place
         result.store(before)
         result.finish()

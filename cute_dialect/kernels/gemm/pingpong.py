@@ -42,6 +42,7 @@ class Pingpong:
         consumer.state.skip(group * self.k_tiles)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
             place = tiles.place(tile)
+            ahead = result.ahead(place)
             cute.arch.barrier(mine, 256)
             slot = consumer.wait_and_advance()
             products.begin(slot, accumulate=False)
@@ -49,7 +50,7 @@ class Pingpong:
             if tile + tiles.step < tiles.count():
                 cute.arch.barrier_arrive(other, 256)
             products.end(slot)
-            result.convert(place)
-            result.store(place)
+            result.convert(place, ahead)
+            result.store(place, ahead=ahead)
             consumer.state.skip(self.k_tiles)
         result.finish()

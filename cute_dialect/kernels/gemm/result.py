@@ -307,9 +307,19 @@ class Result:
         found = (self.row(place, atom), place.column * self.c.columns + column)
         return found if place.matrix is None else (*found, place.of[2])
 
-    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any) -> Any:
+    def ahead(self, place: Place) -> Any:
+        """Read what the epilogue takes of each row and each column of a tile, before its sums are there."""
+        c, warp = self.c, cute.arch.warp_idx() % 4
+        if not c.epilogue.active:
+            return None
+        starts = [self.of_sums(place, atom, 0) for atom in range(c.atoms)]
+        rows, first = [row + c.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
+        return self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
+
+    def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any, ahead: Any = None) -> Any:
         """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
-        them, in the type that it computes in.  Results beside C leave where these are all columns.
+        them, in the type that it computes in.  Results beside C leave where these are all columns.  ``ahead``: what
+        :meth:`ahead` has read, if ``column`` is known when the kernel is compiled.
         """
         c = self.c
         if c.epilogue.active:
@@ -317,7 +327,10 @@ class Result:
             row, first = self.of_sums(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
             leaving = {n: self._leaving(n, place, atom) for n in self.beside}
-            self.fused.apply(values, columns, row, first * self.twice, place.of[3], self.end(place), leaving)
+            at = 0 if ahead is None else column * self.twice
+            self.fused.apply(
+                values, columns, row, first * self.twice, place.of[3], self.end(place), leaving, ahead, atom, at
+            )
         return values
 
     def _leaving(self, number: int, place: Place, atom: int) -> Leaving:
@@ -356,26 +369,28 @@ class Result:
     def _registers(self, values: Any, atom: int, column: int, width: int) -> Any:
         return self.stores[width].registers(values, (self.c.columns * atom + column) // 2)
 
-    def convert(self, place: Place) -> None:
-        """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored."""
+    def convert(self, place: Place, ahead: Any = None) -> None:
+        """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored;
+        ``ahead``: what :meth:`ahead` has read.
+        """
         if self.wide:
             for atom in cute.range_constexpr(self.c.atoms if self.c.epilogue.whole_tiles else 0):
                 start = self.sums.iterator + self.c.tile[1] // 2 * atom
                 values = cute.make_tensor(start, cute.make_layout(self.c.tile[1] // 2))
-                self.fuse(values, self.c.tile[1], place, atom, 0)
+                self.fuse(values, self.c.tile[1], place, atom, 0, ahead)
             return
         columns, found = self.c.tile[1], []
         for atom in cute.range_constexpr(self.c.atoms):
             start = self.sums.iterator + columns // 2 * atom
             values = cute.make_tensor(start, cute.make_layout(columns // 2))
-            found.append(self.fuse(values, columns, place, atom, 0))
+            found.append(self.fuse(values, columns, place, atom, 0, ahead))
         for piece in cute.range_constexpr(len(self._pieces())):
             atom, column, width = self._pieces()[piece]
             sums = self.stores[width].registers(found[atom], column // 2)
             self._registers(self.out, atom, column, width).store(rounded(sums, self.kind))
 
-    def store(self, place: Place, half: int | None = None) -> None:
-        """Store a tile, or its first (0) or second (1) half."""
+    def store(self, place: Place, half: int | None = None, ahead: Any = None) -> None:
+        """Store a tile, or its first (0) or second (1) half; ``ahead``: as of :meth:`convert`."""
         pieces, buffers = self._pieces(), self.c.buffers
         middle = len(pieces) // 2
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
@@ -384,12 +399,12 @@ class Result:
             if self.wide and self.twice == 2:
                 start = self.sums.iterator + (self.c.tile[1] * atom + 2 * column) // 2
                 values = cute.make_tensor(start, cute.make_layout(width))
-                values = self.stores[width].registers(self.fuse(values, 2 * width, place, atom, column), 0)
+                values = self.stores[width].registers(self.fuse(values, 2 * width, place, atom, column, ahead), 0)
             else:
                 values = self._registers(self.out, atom, column, width)
                 # No sooner, but for whole rows: what an epilogue loads would need registers.
                 if self.wide and not self.c.epilogue.whole_tiles:
-                    values = self.words(self.fuse(values, width, place, atom, column))
+                    values = self.words(self.fuse(values, width, place, atom, column, ahead))
             # The tile before may have used the buffer of its first chunk last; results beside C are before it.
             turn = i + len(pieces) * len(self.beside)
             under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
