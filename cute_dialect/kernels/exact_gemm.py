@@ -119,7 +119,7 @@ def launch(
         return
     other, sizes = exact_any(A, B, C, raster, addends, places, config), {"grid": raster.count(), "block": _ANY.threads}
     if (A.leading_dim, B.leading_dim) == (1, 0):
-        by_rows, by_columns = layouts_of(batch=config.batch, array=config.array, div=4)
+        by_rows, by_columns = layouts_of(batch=config.batch, array=config.array, div=4, whole=False)
         promised = [cute.promise(x, layout, align=16) for x, layout in zip((A, B, C), (by_rows, by_columns, by_rows))]
         vA, vB, vC = (x.view for x in promised)
         exact_tma(

@@ -139,8 +139,8 @@ def default_config(
     config = AttentionConfig(element, head, mask)
     if few:  # one consumer, which waits for memory
         return config._replace(tile_m=64, tile_n=64 if head == 256 else 128, stages=3)
-    if head == 64:  # 32 registers of results: three consumers of 64 x 128 scores
-        return config._replace(tile_m=192, tile_n=128)
+    if head == 64:  # 32 registers of results: three consumers of 64 x 128 scores, and room for two tiles of Q
+        return config._replace(tile_m=192, tile_n=128, stages=3, q_stages=2)
     if head == 256:  # 128 of results
         return config._replace(tile_n=80 if mask == "full" else 64)
     # The diagonal cuts tiles of 128 x 128 in half; those leave room for two tiles of Q.

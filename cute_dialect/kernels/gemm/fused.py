@@ -18,7 +18,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.counted_random import drawn, number_of, words_of
 from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
 from cute_dialect.kernels.epilogue_graph import REDUCTIONS, STRIP, Graph, Input, Node, Output, constant_of
-from cute_dialect.kernels.gemm.ahead import Ahead, Columns, element_of, two
+from cute_dialect.kernels.gemm.ahead import Ahead, AnyColumns, Columns, OwnColumns, element_of, pair_of
 from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
@@ -159,11 +159,13 @@ class Evaluation:
         """Return of each input its values in two rows of D, or its lines there."""
         return [self._of_row(r, matrix if self.places is None else None) for r in rows]
 
-    def _columns(self, columns: int, column: Any, matrix: Any) -> Columns:
+    def _columns(self, columns: int, column: Any, matrix: Any) -> AnyColumns:
         """Return what is one a column, of ``columns`` columns of the sums from ``column`` on."""
         of = matrix if self.places is None else None
         lines = [_vector(x, t, of) if x.kind == "row" else None for x, t in zip(self.graph.inputs, self.operands)]
         at = None if self.places is None else lambda place: self.places.column(place, matrix)
+        if any(x.kind == "aux" for x in self.graph.inputs):
+            return OwnColumns(self.graph.inputs, lines, column, self.compute, at)
         return Columns(self.graph.inputs, lines, column, columns, self.compute, at)
 
     def apply(
@@ -244,7 +246,7 @@ class Evaluation:
         return constant_of(node) if node.op == "constant" else self.scalars[node.value]
 
     def _blocks(
-        self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], of_columns: Columns, first: Any,
+        self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any,
         matrix: Any, wholes: list[dict[int, Any]],
     ) -> list[dict[int, Any]]:  # fmt: skip
         """Return of the two rows of a thread what is the same for all of ``width`` columns from ``start`` on, by the
@@ -295,7 +297,7 @@ class Evaluation:
                         to[rows[half], block] = (value.bitcast(cute.Int32) >> 23).to(to.element_type)
 
     def _whole_rows(
-        self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: Columns, first: Any, matrix: Any
+        self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any, matrix: Any
     ) -> list[dict[int, Any]]:  # fmt: skip
         """Return of the two rows of a thread what becomes of them, by the number of the node: one after another, as
         each may need those before; four threads have a row.
@@ -327,7 +329,7 @@ class Evaluation:
 
     def _apply_pairs(
         self, values: Any, columns: int, rows: list[Any], column: Any, matrix: Any, end: Any, held: list[Any],
-        of_columns: Columns, group: int,
+        of_columns: AnyColumns, group: int,
     ) -> None:  # fmt: skip
         """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
 
@@ -413,17 +415,13 @@ class Evaluation:
                 found.append(t[at].to(self.compute) if x.kind == "column" else t[at, None])
         return found
 
-    def _two(self, line: Any, column: Any, x: Input) -> list[Any]:
-        """Return two neighbours of a vector, or what stands for both."""
-        if x.half:
-            return [element_of(line, column // 2, self.compute)] * 2
-        return two(line, column, x, self.compute)
-
     def _elements(self, of_row: list[Any], of_columns: list[Any], column: Any) -> list[list[Any]]:
         """Return of each input its values in two neighbours of a row."""
         pairs: list[Any] = []
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
-            pairs.append(both if x.kind == "row" else self._two(held, column, x) if x.kind == "aux" else [held, held])
+            pairs.append(
+                both if x.kind == "row" else pair_of(held, column, x, self.compute) if x.kind == "aux" else [held, held]
+            )
         return [[pair[i] for pair in pairs] for i in range(2)]
 
 

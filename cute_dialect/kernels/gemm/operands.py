@@ -56,9 +56,10 @@ def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = Non
     return matrices[0]
 
 
-def layouts_of(*, batch: bool, array: bool = False, div: int = 1) -> tuple[str, str]:
+def layouts_of(*, batch: bool, array: bool = False, div: int = 1, whole: bool = True) -> tuple[str, str]:
     """Return the layouts of matrices, or of batches of them, with contiguous rows and with contiguous columns; ``div``
-    divides strides, ``array``: matrices lie anywhere, up to 2^63 bytes apart.
+    divides strides and, if they are ``whole``, the extents of contiguous modes; ``array``: matrices lie anywhere, up to
+    2^63 bytes apart.
 
     >>> layouts_of(batch=True, div=8)
     ('(?,?{div=8},?):(?{div=8},1,?{div=8})', '(?{div=8},?,?):(1,?{div=8},?{div=8})')
@@ -66,9 +67,9 @@ def layouts_of(*, batch: bool, array: bool = False, div: int = 1) -> tuple[str, 
     ('(?,?,?):(?,1,?{i64})', '(?,?,?):(1,?,?{i64})')
     """
     d = "?" if div == 1 else f"?{{div={div}}}"
-    shape = ",?" if batch else ""
+    shape, extent = ",?" if batch else "", d if whole else "?"
     step = "" if not batch else f",{'?{i64}' if div == 1 else f'?{{i64 div={div}}}'}" if array else f",{d}"
-    return f"(?,{d}{shape}):({d},1{step})", f"({d},?{shape}):(1,{d}{step})"
+    return f"(?,{extent}{shape}):({d},1{step})", f"({extent},?{shape}):(1,{d}{step})"
 
 
 def of_matrix(

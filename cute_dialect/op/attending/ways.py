@@ -23,6 +23,10 @@ __all__ = ["Way", "way_of"]
 _MOST = 64
 """Parts of the keys at most."""
 
+_OF_128 = 1.15
+"""What a row takes in tiles of 128 queries, in times of one in tiles of 192, which read keys for more of them (heads of
+64, 1k to 4k keys; an H200, 2026-11-27)."""
+
 _BESIDE, _COMBINED, _BYTES = 1, 3, 3.6e6
 """What a tile takes beside its steps, and what combining parts takes, in times of a step; bytes of parts that are
 written and read in that time (1.2 us of 3 TB/s)."""
@@ -110,6 +114,8 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     head = next(h for h in HEADS if h >= form.size)
     if kernel is None:
         found = default_config(form.element, head, form.mask, few=not form.packed and form.queries <= 64)
+        if found.tile_m > 128:
+            found = min((found, found._replace(tile_m=128)), key=lambda c: _rows_taken(form, c))
     elif isinstance(kernel, str):
         found = config_named(kernel)
     elif isinstance(kernel, AttentionConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -119,6 +125,16 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
     return found._replace(
         element=form.element, head=head, mask=form.mask, from_end=form.from_end, packed=form.packed, lse=form.lse
     )  # fmt: skip
+
+
+def _rows_taken(form: Form, config: AttentionConfig) -> float:
+    """Return what the rows of a head take, the empty ones of the last tile too: in rows that see all keys."""
+    seen = float(form.keys)
+    if form.mask != "full":  # all keys of a tile that some row of it sees
+        wide = form.left + form.right if form.mask == "both" else form.keys / 2
+        seen = min(seen, wide + (config.tile_m + config.tile_n) / 2)
+    rows = -(-max(1, form.rows) // config.tile_m) * config.tile_m
+    return rows * seen * (_OF_128 if config.tile_m == 128 else 1.0)
 
 
 def _steps(form: Form, config: AttentionConfig) -> int:

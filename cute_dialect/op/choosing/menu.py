@@ -221,7 +221,7 @@ def _of_tile(base: GemmConfig, rows: int, columns: int, swapped: bool) -> list[S
         for m, n in clusters:
             if m * n <= 4 and max(m, n) <= 2:
                 add(2, TURNS, m, n)
-    if base.batch or base.accumulator or rows == 256:
+    if base.accumulator or rows == 256:
         return found
     # Two blocks share what is more of the operands; larger clusters might not all run at once.
     more = [c for c in clusters if area >= 64 * 128 and c == ((1, 2) if rows > columns else (2, 1))]
@@ -353,6 +353,6 @@ def suiting(found: Menu, problem: Problem) -> NDArray[np.bool_]:
     enough = steps >= 2 * x.parts
     m, n = np.where(x.swapped, p.n, p.m), np.where(x.swapped, p.m, p.n)
     running = np.ceil(m / (x.rows * x.cluster_m)) * np.ceil(n / (x.columns * x.cluster_n))
-    at_once = running * (x.cluster_m * x.cluster_n * x.parts) <= found.base.sms
+    at_once = running * (x.cluster_m * x.cluster_n * x.parts) * p.matrices <= found.base.sms
     rows = m <= np.where(x.live < x.rows, x.live, 2 * x.rows)
     return np.where(few, rows & enough, ~split | (at_once & enough))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from heapq import merge
 from math import gcd
 from typing import NamedTuple
 
@@ -193,27 +192,9 @@ _FIRST = 64
 
 def kernels_for(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
     """Yield the kernels with the microseconds that their products are predicted to take, the fastest first."""
-    found = _kernels(asked, problem_of(asked), costs)
-    if asked.geometry.kind == WGRAD and asked.geometry.groups > 1:
-        found = merge(found, _of_groups(asked, costs), key=lambda pair: pair[0])
-    return found
-
-
-def _kernels(asked: Asked, problem: Problem, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
+    problem = problem_of(asked)
     for count in (_FIRST, None):
         for time, choice in ranked(problem, costs, count)[0 if count else _FIRST :]:
             found = config_of(asked, choice)
             if found is not None:
                 yield time, found
-
-
-def _of_groups(asked: Asked, costs: Costs) -> Iterator[tuple[float, ConvConfig]]:
-    """Yield the kernels whose blocks share the K of a tile, of the gradients of groups' filters: no batch of plain
-    products has them, so that they are ranked as one product of all columns.
-    """
-    p = problem_of(asked)
-    for time, found in _kernels(asked, p._replace(n=p.n * p.matrices, matrices=1), costs):
-        m, n, _ = found.base.tile
-        tiles = -(-p.m // (m * found.base.cluster_m)) * -(-p.n // (n * found.base.cluster_n)) * found.base.cluster
-        if found.parts > 1 and tiles * p.matrices * found.parts <= costs.sms:
-            yield time, found

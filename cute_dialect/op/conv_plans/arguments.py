@@ -11,11 +11,11 @@ from cute_dialect.op.conv_plans.operation import Conv2dOperation
 from cute_dialect.op.conv_plans.steps import parts_of, steps
 from cute_dialect.op.conv_plans.visiting import visited
 from cute_dialect.op.errors import EpilogueError
-from cute_dialect.op.plans.arguments import ALONE, Arguments, on_the_cpu
+from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.describe import GemmCoord, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step
+from cute_dialect.op.plans.steps import ALONE, Split, Step
 from cute_dialect.op.plans.visiting import arguments_for
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -15,7 +15,7 @@ from cute_dialect.op.plans.describe import GemmCoord, Mode, SplitKMode, known
 from cute_dialect.op.plans.functors import OutputOp, VisitorOutputOp
 from cute_dialect.op.plans.planned import Kinds, check, check_tma, read
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step, Workspace, partial_steps, split_steps, steps_of
+from cute_dialect.op.plans.steps import ALONE, Split, Step, Workspace, partial_steps, split_steps, steps_of
 from cute_dialect.op.plans.visiting import arguments_for, visited
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.call_options import check_options
@@ -31,10 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.device_memory import Staged
     from cute_dialect.runtime.launch import CallOptions
 
-__all__ = ["ALONE", "Arguments", "GemmArguments", "Transfer", "on_the_cpu", "wait_for"]
-
-
-ALONE = Split()
+__all__ = ["Arguments", "GemmArguments", "Transfer", "on_the_cpu", "wait_for"]
 
 
 class Arguments:

@@ -17,6 +17,7 @@ from cute_dialect.op.plans.planned import Kinds, Type, found_type, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.settings import Settings
+from cute_dialect.op.plans.steps import ALONE, Split
 from cute_dialect.op.plans.tiles import chosen, of_hopper, tiles_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -83,10 +84,12 @@ class MatrixPlan(Settings):
         made.saved = self.saved
         return made
 
-    def operation_for(self, x: Operands, *, array: bool = False) -> GemmOperationUniversal:
-        """Return the operation that computes a call; ``array``: of matrices that lie anywhere."""
+    def operation_for(self, x: Operands, split: Split = ALONE, *, array: bool = False) -> GemmOperationUniversal:
+        """Return the operation that computes a call; ``split``: who shares K; ``array``: of matrices that lie
+        anywhere.
+        """
         asked = self.asked(batch=len(x.d.shape) == 3)
-        td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run", array=array)
+        td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run", array=array, split=split)
         return self.operation_of(td)
 
     def operation_of(self, td: TileDescription) -> GemmOperationUniversal:

@@ -71,7 +71,8 @@ class Gemm(MatrixPlan):
                 call, a, b, d, {"C": c, "alpha": alpha, "beta": beta, "bias": bias}, visitor_args, options
             )
             x = folded(found.operands, by_row=found.bound.graph.by_row)
-            return Arguments(self.operation_for(x), x, found.D, stream, options, split, call, found.bound.results)
+            operation, results = self.operation_for(x, split), found.bound.results
+            return Arguments(operation, x, found.D, stream, options, split, call, results)
         if visitor_args:
             raise EpilogueError(f"{call}: expected no visitor_args of a function, got {', '.join(visitor_args)}")
         alpha = self._alpha if alpha is None else number("alpha", alpha)
@@ -82,7 +83,7 @@ class Gemm(MatrixPlan):
             call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_the_cpu(options)
         )  # fmt: skip
         x = folded(x, by_row=self._visitor is not None)
-        return Arguments(self.operation_for(x), x, d, stream, options, split, call)
+        return Arguments(self.operation_for(x, split), x, d, stream, options, split, call)
 
     def _visit(
         self, call: str, a: object, b: object, d: object, others: dict[str, object],

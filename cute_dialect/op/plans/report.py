@@ -11,12 +11,11 @@ from cute_dialect.op.choosing.ways import Way, here, with_epilogue
 from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.fused import Matrix
-from cute_dialect.op.plans.arguments import ALONE
 from cute_dialect.op.plans.arrays_of import explained_products, is_several
 from cute_dialect.op.plans.generators import splitting
 from cute_dialect.op.plans.planned import Type, fits_results, read
 from cute_dialect.op.plans.recipe import Operands, laid
-from cute_dialect.op.plans.steps import Split, parts_of
+from cute_dialect.op.plans.steps import ALONE, Split, parts_of
 from cute_dialect.op.plans.tiles import chosen, problem_of
 from cute_dialect.op.plans.visiting import example_graph
 from cute_dialect.runtime.arrays import ArrayView
@@ -45,7 +44,7 @@ def explained(
     z = _matrix(plan.call, "D", sums if traced is None else traced.shape_of(sums), d)
     asked, where = plan.asked(batch=bool(batch)), plan.where()
     of = Operands(x, y, z, graph=graph)
-    td = plan.tile_description or chosen(of, asked, **where, array=array)
+    td = plan.tile_description or chosen(of, asked, **where, array=array, split=split)
     asked = asked.of_parts() if td.in_parts else asked
     problem = problem_of(asked, *sums[-2:], x.shape[-1], prod(batch))
     gpu, sms = here()

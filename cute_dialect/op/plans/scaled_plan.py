@@ -31,7 +31,7 @@ from cute_dialect.op.errors import (
     named,
 )
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.plans.arguments import ALONE, Arguments, on_the_cpu
+from cute_dialect.op.plans.arguments import Arguments, on_the_cpu
 from cute_dialect.op.plans.configure import Asked, configured, described
 from cute_dialect.op.plans.describe import OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
@@ -40,6 +40,7 @@ from cute_dialect.op.plans.planned import check, read
 from cute_dialect.op.plans.recipe import Operands
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.saved import Fields
+from cute_dialect.op.plans.steps import ALONE
 from cute_dialect.op.plans.visiting import visited
 from cute_dialect.op.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.runtime.arrays import ArrayView

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.plans.operation import GemmOperationUniversal
 
 __all__ = [
-    "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_steps", "steps_of",
+    "ALONE", "Split", "Step", "Workspace", "combined_steps", "partial_steps", "parts_of", "reduction", "split_steps",
+    "steps_of",
 ]  # fmt: skip
 
 
@@ -48,6 +49,10 @@ class Split(NamedTuple):
         if parts < 1:
             raise UnsupportedError(f"split_k: expected at least 1 part, got {parts}")
         return cls(str(mode), parts)
+
+
+ALONE = Split()
+"""Nobody does."""
 
 
 class Step(NamedTuple):

@@ -12,13 +12,14 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import padded
 from cute_dialect.op.choosing.choice import Choice, Problem
 from cute_dialect.op.choosing.menu import Menu, menu, suiting
-from cute_dialect.op.choosing.model import costs_of, times
+from cute_dialect.op.choosing.model import costs_of, ranked, times
 from cute_dialect.op.choosing.ways import choose, taking, with_epilogue
 from cute_dialect.op.errors import AlignmentError, LayoutError
 from cute_dialect.op.plans.configure import Asked, ampere_tiles, described, simt_tiles
 from cute_dialect.op.plans.describe import MathOperation, TileDescription
 from cute_dialect.op.plans.planned import fits_results, fits_tma
 from cute_dialect.op.plans.recipe import Operands
+from cute_dialect.op.plans.steps import ALONE, Split
 
 __all__ = ["TileDescriptions", "chosen", "of_hopper", "problem_of", "tiles_of"]
 
@@ -110,12 +111,35 @@ def tiles_of(
     return TileDescriptions(found, order, by_wgmma, ampere_tiles(asked) if by_wgmma.in_parts else ())
 
 
+def _of_parts(problem: Problem, split: Split, gpu: str, sms: int, *, array: bool) -> Choice:
+    """Return the kernel whose tile is the best where K is shared so; ``array``: of matrices that lie anywhere, whose
+    kernels share nothing.
+    """
+    if split.parts == 1:
+        choice = choose(problem, sms, gpu)
+        if not array or _alone(choice):
+            return choice
+    costs = costs_of(gpu, sms)
+    if split.mode == "parallel":  # a batch of parts
+        parts = problem._replace(k=-(-problem.k // split.parts), matrices=problem.matrices * split.parts)
+        return next(c for _, c in ranked(parts, costs) if _alone(c))
+    found = [c for _, c in ranked(problem, costs) if c.skinny is None and not c.config.stream_k]
+    if split.mode == "serial" and split.parts > 1:
+        steps = -(-problem.k * BITS[problem.element] // 1024)
+        wanted, there = min(split.parts, steps), {c.parts for c in found} - {1}
+        near = min([n for n in there if n >= wanted], default=max(there, default=1))
+        found = [c for c in found if c.parts == near]
+    else:
+        found = [c for c in found if c.parts == 1]
+    return found[0]._replace(parts=1)
+
+
 def chosen(
     x: Operands, asked: Asked, *, gpu: str, sms: int, opclass: str, chip: int, call: str = "Gemm.run",
-    array: bool = False,
+    array: bool = False, split: Split = ALONE,
 ) -> TileDescription:  # fmt: skip
-    """Return the tile that is taken for a call's operands; ``array``: of matrices that lie anywhere.  Raises
-    AlignmentError where no kernel can read them.
+    """Return the tile that is taken for a call's operands; ``array``: of matrices that lie anywhere; ``split``: who
+    shares K.  Raises AlignmentError where no kernel can read them.
     """
     extents = x.d.shape[-2], x.b.shape[-1], x.a.shape[-1]
     m, n, k = (max(1, extent) for extent in extents)  # any will do where nothing is computed
@@ -133,7 +157,7 @@ def chosen(
         if asked.math == MathOperation.multiply_add_saturate:
             return tiles_of(asked, (m, n, k, matrices), gpu=gpu, sms=sms, opclass=opclass, chip=chip)[0]
         problem = problem_of(asked, m, n, k, matrices)
-        choice = choose(problem, sms, gpu)
+        choice = _of_parts(problem, split, gpu, sms, array=array)
         if x.graph is not None:
             e = Epilogue(graph=x.graph)
             found = taking(choice, e.transposed() if asked.flipped else e, problem, costs_of(gpu, sms))

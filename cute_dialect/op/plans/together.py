@@ -25,9 +25,9 @@ from cute_dialect.op.elements import SIZES
 from cute_dialect.op.errors import DeviceError, LayoutError, UnsupportedError
 from cute_dialect.op.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.overlap import overlap
-from cute_dialect.op.plans.arguments import ALONE, Arguments, Transfer, check_gpu
+from cute_dialect.op.plans.arguments import Arguments, Transfer, check_gpu
 from cute_dialect.op.plans.recipe import Operands
-from cute_dialect.op.plans.steps import Split, Step, combined_steps
+from cute_dialect.op.plans.steps import ALONE, Split, Step, combined_steps
 from cute_dialect.runtime.arrays import ArrayView, stream_of
 from cute_dialect.runtime.binding import ReadOnlyError
 from cute_dialect.runtime.device_memory import host_bytes, is_writable, span

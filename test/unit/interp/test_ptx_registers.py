@@ -18,7 +18,7 @@ CASES = {
     "deferred": BASE,
     "single": GemmConfig(cluster_m=1, deferred=False),
     "fp8, two levels": BASE._replace(
-        element="f8E4M3FN", output="bf16", tile=(128, 128, 128), promote=True, deferred=False
+        element="f8E4M3FN", output="bf16", tile=(128, 192, 128), promote=True, deferred=False
     ),
     "three chunks a tile": BASE._replace(tile=(128, 192, 64), cluster_m=1, sms=2),
 }
