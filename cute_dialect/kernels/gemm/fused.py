@@ -297,7 +297,8 @@ class Evaluation:
                         to[rows[half], block] = (value.bitcast(cute.Int32) >> 23).to(to.element_type)
 
     def _whole_rows(
-        self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any, matrix: Any
+        self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any,
+        matrix: Any,
     ) -> list[dict[int, Any]]:  # fmt: skip
         """Return of the two rows of a thread what becomes of them, by the number of the node: one after another, as
         each may need those before; four threads have a row.
