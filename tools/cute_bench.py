@@ -6,6 +6,7 @@ cute-bench interp                                the CPU interpreter: lane-ops a
 cute-bench gemm --batched                        products of batches beside torch.bmm
 cute-bench energy                                power, clock and pJ a FLOP of kernels of a large GEMM
 cute-bench chain                                 small products one after another, with dependent launch
+cute-bench prologue                              from a kernel's first instruction to its first wgmma
 cute-bench tune FILE:NAME                        constants of a function under @cute.autotune (--help: more)
 cute-bench warps                                 tiles of the GEMMs by mma.sync of f64, tf32, 8 bits
 cute-bench choose                                choosing a kernel for a product (no GPU)
@@ -59,6 +60,7 @@ _CASES: Mapping[str, str] = {
     "gemm_tune": "cute_dialect.tools.bench_gemm_tune",
     "launch": "cute_dialect.tools.bench_launch",
     "op": "cute_dialect.tools.bench_op",
+    "prologue": "cute_dialect.tools.bench_prologue",
     "rows": "cute_dialect.tools.bench_rows",
     "rows_sweep": "cute_dialect.tools.bench_rows_sweep",
     "sgemm": "cute_dialect.tools.bench_sgemm",
