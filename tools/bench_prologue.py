@@ -123,7 +123,10 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             raise BenchError(f"prologue {size}: an error of {error:.2g}")
         noted = [_noted(module, lambda run=runner, of=(a, b, c): run(*of)) for _ in range(runs)]
         found = medians(noted)
-        rows.append({"name": f"prologue {size}", "kernel": choice.name, "unit": "us", **found})
+        rows += [
+            {"name": f"{size} to {what}", "kernel": choice.name, "ours": us, "peer": None, "unit": "us", "ratio": None}
+            for what, us in found.items()
+        ]
         say(f"  {size} {choice.name}: " + ", ".join([f"{field} {us:.2f} us" for field, us in found.items()]))
     return {"rows": rows}
 

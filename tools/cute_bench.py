@@ -488,9 +488,9 @@ def _table(result: Mapping[str, object]) -> None:
                 str(r["name"]),
                 *(f"{x:.4g}" if isinstance(x := r.get(k, ""), float) else str(x) for k in keys),
                 f"{cast(float, r['ours']):.4g}",
-                f"{cast(float, r['peer']):.4g}",
+                "" if r["peer"] is None else f"{cast(float, r['peer']):.4g}",
                 str(r["unit"]),
-                f"{cast(float, r['ratio']):.3f}",
+                "" if r["ratio"] is None else f"{cast(float, r['ratio']):.3f}",
             )
             for r in found
         ]

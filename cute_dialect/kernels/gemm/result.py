@@ -309,9 +309,10 @@ class Result:
 
     def ahead(self, place: Place) -> Any:
         """Read what the epilogue takes of each row and each column of a tile, before its sums are there."""
-        c, warp = self.c, cute.arch.warp_idx() % 4
+        c = self.c
         if not c.epilogue.active:
             return None
+        warp = cute.arch.warp_idx() % 4
         starts = [self.of_sums(place, atom, 0) for atom in range(c.atoms)]
         rows, first = [row + c.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
         return self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])

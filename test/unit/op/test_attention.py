@@ -309,7 +309,7 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr(background, "library", lambda kernel, elsewhere: compiled.append(kernel.name))
     op.prefetch([op.explain(op.attention, (1, 1, 64, 64), (1, 1, 64, 64))]).wait(60)
-    assert compiled == ["attention-f16-64-full-64x128-s3"]
+    assert compiled == ["attention-f16-64-full-64x128-q1"]
 
 
 # -------------------------------------------------------------------------------------------------------------- torch
