@@ -123,10 +123,9 @@ def run(folder: str, *, runs: int, large: bool, say: Callable[[str], None]) -> d
             raise BenchError(f"prologue {size}: an error of {error:.2g}")
         noted = [_noted(module, lambda run=runner, of=(a, b, c): run(*of)) for _ in range(runs)]
         found = medians(noted)
-        rows += [
-            {"name": f"{size} to {what}", "kernel": choice.name, "ours": us, "peer": None, "unit": "us", "ratio": None}
-            for what, us in found.items()
-        ]
+        for what, us in found.items():
+            row = {"name": f"{size} to {what}", "kernel": choice.name, "ours": us}
+            rows.append({**row, "peer": None, "unit": "us", "ratio": None})
         say(f"  {size} {choice.name}: " + ", ".join([f"{field} {us:.2f} us" for field, us in found.items()]))
     return {"rows": rows}
 
@@ -156,18 +155,15 @@ def _noted(module: Any, launch: Callable[[], object]) -> NDArray[Any]:
     """Return what the blocks of a launch note, (blocks, FIELDS)."""
     import numpy as np
     import torch
-    from cuda.bindings import driver
 
-    def done(found: tuple[Any, ...]) -> Any:
-        if found[0] != driver.CUresult.CUDA_SUCCESS:
-            raise BenchError(f"prologue: {found[0]}")
-        return found[1:]
+    from cute_dialect.runtime import driver
 
-    address, size = done(driver.cuModuleGetGlobal(module.driver_module(0), _GLOBAL.encode()))
+    gpu = driver.driver()
+    address = gpu.get_variable(module.driver_module(0), _GLOBAL)
     values = np.full((_MOST, len(FIELDS)), _NEVER, np.uint64)
     values[:, FIELDS.index("end")] = 0
-    done(driver.cuMemcpyHtoD(address, values.ctypes.data, size))
+    gpu.to_device(address, values.ctypes.data, values.nbytes)
     launch()
     torch.cuda.synchronize()
-    done(driver.cuMemcpyDtoH(values.ctypes.data, address, size))
+    gpu.to_host(values.ctypes.data, address, values.nbytes)
     return values[values[:, 0] != _NEVER]

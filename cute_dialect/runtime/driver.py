@@ -152,6 +152,10 @@ class Driver:
         """Return a kernel of a loaded module, a ``CUfunction``."""
         return cast(Handle, self._call("cuModuleGetFunction", self._cuda.CUmodule(int(module)), name.encode()))
 
+    def get_variable(self, module: Handle, name: str) -> int:
+        """Return the address of a global variable of a loaded module."""
+        return int(self._call("cuModuleGetGlobal", self._cuda.CUmodule(int(module)), name.encode()))
+
     def _set(self, function: Handle, name: str, value: int) -> None:
         attribute = getattr(self._cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         self._call("cuFuncSetAttribute", self._cuda.CUfunction(int(function)), attribute, value)
