@@ -6,8 +6,8 @@
 A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around it is written by hand.  The results lie
 in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` and, with ``--cases``,
 ``h200_op_profile.json`` (``python -m cute_dialect.tools.bench_profile``), ``h100_energy.json`` (``cute-bench energy``),
-``h200_accuracy.json`` (``cute-bench accuracy``), ``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench
-gemm --random``), and one a group of ``cute-bench op``, ``op/h200_GROUP.json``.
+``h200_accuracy.json`` (``cute-bench accuracy``), ``h100_prologue.json`` (``cute-bench prologue``), ``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench
+gemm --random``), and one a group of ``cute-bench op``, ``op/h200_GROUP.json``, or all of them, ``h100_op.json``.
 """
 
 # What comes out of JSON has no types.
@@ -174,6 +174,17 @@ def _random(data: Row) -> list[str]:
     return _table(head, rows)
 
 
+def _prologue(data: Row) -> list[str]:
+    found: dict[str, dict[str, float]] = {}
+    kernels: dict[str, str] = {}
+    for r in data["rows"]:
+        size, _, what = r["name"].partition(" to ")
+        found.setdefault(size, {})[what] = r["ours"]
+        kernels[size] = r["kernel"]
+    rows = [(f"{s} each", kernels[s], *(f"{x[w]:.2f}" for w in ("load", "wgmma", "end"))) for s, x in found.items()]
+    return _table(("f16", "kernel", "first load, us", "first `wgmma`, us", "end of a block, us"), rows)
+
+
 def _op_summary(data: Row) -> list[str]:
     found: dict[tuple[str, str], list[float]] = {}
     for one in data.values():
@@ -218,6 +229,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "accuracy": ("h200_accuracy.json", _accuracy),
     "random": ("h?00_gemm_random.json", _random),
     "op": ("op/h200_*.json", _op_summary),
+    "op_h100": ("h100_op*.json", _op_summary),
+    "prologue": ("h100_prologue.json", _prologue),
     "attention": ("op/h200_attention.json", _op_rows),
     "grouped": ("op/h200_grouped.json", _op_rows),
     "conv": ("op/h200_conv.json", _op_rows),
