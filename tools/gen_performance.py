@@ -7,8 +7,8 @@ A table stands between ``<!-- NAME -->`` and ``<!-- /NAME -->``; what is around 
 in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.json`` and, with ``--cases``,
 ``h200_op_profile.json`` (``python -m cute_dialect.tools.bench_profile``), ``h100_energy.json`` (``cute-bench energy``),
 ``h200_accuracy.json`` (``cute-bench accuracy``), ``h100_prologue.json`` (``cute-bench prologue``),
-``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench gemm --random``), one a group of ``cute-bench op``,
-``op/h200_GROUP.json``, and all of them, ``h100_op.json``.
+``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench gemm --random``), one a group of
+``cute-bench op``, ``op/h200_GROUP.json``, and all of them, ``h100_op.json``.
 """
 
 # What comes out of JSON has no types.

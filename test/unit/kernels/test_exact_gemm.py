@@ -63,6 +63,19 @@ def test_products(major_a: str, major_b: str, shape: tuple[int, int, int], kerne
     assert near(c[None], a, b) and launch.plan(*given).kernel == kernel
 
 
+def test_odd_extents_in_lines_of_whole_16_bytes() -> None:
+    """As copies of what TMA cannot read lie: it fills up with zeros; vectors are stored where all of one is inside."""
+    m, n, k = 131, 133, 35
+    a, b = data(m, n, k)
+    lines = [np.full((rows, columns), np.nan, np.float32) for rows, columns in ((m, 36), (k, 136), (m, 136))]
+    lines[0][:, :k], lines[1][:, :n] = a[0], b[0].T
+    c = lines[2][:, :n]
+    given = lines[0][:, :k], lines[1][:, :n].T, c
+    launch = assembled("k", "n").kernel("launch")
+    launch(*given, device="cpu", checks=CHECKS)
+    assert near(c[None], a, b) and launch.plan(*given).kernel == "gemm" and np.isnan(lines[2][:, n:]).all()
+
+
 @pytest.mark.parametrize("shape", [(40, 132, 20), (39, 37, 19)])
 @pytest.mark.parametrize("shared", ["", "a", "b"])
 def test_batches(shape: tuple[int, int, int], shared: str) -> None:

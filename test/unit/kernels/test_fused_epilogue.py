@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import erf
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
 from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.pipelines import compile
 
 FUNCTIONS = {
     "": lambda x: x,
@@ -90,3 +94,15 @@ def test_addends_that_do_not_fit() -> None:
     ):
         with pytest.raises(cute.LaunchError, match=says):
             launch(d, addends, e, device="cpu")
+
+
+def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> None:
+    """Of 256 columns a lane reads eight, and gets 64; beside a matrix that is read too, each thread reads its own."""
+    exchanged = list[int]()
+    for beta, before in ((0.0, 8), (1.0, 0)):
+        config = GemmConfig(cluster_m=1, deferred=False, epilogue=Epilogue(bias="n", beta=beta))
+        ptx = compile(gemm_text(config), emit="ptx").ptx
+        loads = [(m.start(), {"2": 2, "4": 4}.get(m[1] or "", 1)) for m in re.finditer(r"ld\.global(?:\.v(\d))?", ptx)]
+        assert sum(n for at, n in loads if at < ptx.index("wgmma.mma_async")) == before
+        exchanged.append(ptx.count("shfl.sync.idx"))
+    assert exchanged[0] - exchanged[1] == 64

@@ -383,3 +383,12 @@ def test_torch_takes_it() -> None:
     begins = torch.tensor([0, 20], dtype=torch.int32), torch.tensor([0, 40], dtype=torch.int32)
     with pytest.raises(op.UnsupportedError, match="no gradients of packed"):
         op.attention(*(x[0].transpose(0, 1) for x in leaves), cu_seqlens_q=begins[0], cu_seqlens_k=begins[1])
+
+
+def test_tiles_of_heads_of_64() -> None:
+    """Of 192 queries, but where short sequences would leave much of one empty, or the diagonal cuts much of it off."""
+    for queries, causal, rows in (
+        (1024, False, 192), (1024, True, 128), (4096, True, 192), (256, False, 128), (192, False, 192),
+    ):  # fmt: skip
+        found = op.explain(op.attention, (4, 8, queries, 64), (4, 8, queries, 64), causal=causal)
+        assert f"-{rows}x128" in found.kernels[0].name

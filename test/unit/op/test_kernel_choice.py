@@ -205,3 +205,13 @@ def test_words_that_do_not_go_together(speeds: dict[str, float], capsys: pytest.
     assert "--tune is for gemm and attention, got rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match="expected an element of f16, bf16, f8E4M3FN, tf32, got 'f64'"):
         bench_gemm_tune.problems((), "f64")
+
+
+def test_few_matrices_with_much_k_share_it() -> None:
+    """As many blocks as run at once: of all matrices together."""
+    few, many = (Problem(256, 256, 16384, "f16", "f16", "k", "n", matrices) for matrices in (4, 400))
+    assert best(few).parts > 1 and best(few).config.batch and best(many).parts == 1
+    shared = best(few)
+    tiles = 4 * (256 // shared.config.tile[0]) * (256 // shared.config.tile[1])
+    assert tiles * shared.parts <= 132 and suits(shared, few)
+    assert not suits(shared, few._replace(matrices=132)) and suits(shared._replace(parts=1), few._replace(matrices=132))

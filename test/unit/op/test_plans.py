@@ -215,3 +215,26 @@ def test_the_problem_of_column_major_results() -> None:
         element_A="i8", layout_A="row", element_B="ui8", layout_B="column", element_C="i32", layout_C="column"
     )
     assert mixed.explain((64, 72), (72, 96)).problem.key == "ui8_i8-i32-kk 96x64x72"
+
+
+@pytest.mark.parametrize("split", [("serial", 8), ("parallel", 8), ("serial", 7)])
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["matrix", "batch"])
+def test_parts_of_k(batch: tuple[int, ...], split: tuple[str, int]) -> None:
+    a, b = integers(*batch, 136, 2048), integers(*batch, 2048, 120)
+    plan = op.Gemm(element="f16", layout="row")
+    done = plan.run(a, b, split_k=split, device="cpu")
+    assert np.array_equal(done.D, plan.reference(a, b))
+    names = [v.name for v in done.sources()]
+    assert names[-1].endswith(f"-s{split[1]}" if split[0] == "serial" else "reduce" + "-b" * bool(batch))
+
+
+def test_parts_of_k_have_the_tile_that_is_best_for_them() -> None:
+    """Not that of a product without parts, which is small where there are few tiles: so all blocks run at once."""
+    a, b = np.empty((4, 256, 16384), np.float16), np.empty((4, 16384, 256), np.float16)  # nobody touches them
+    plan = op.Gemm(element="f16", layout="row")
+    serial, parallel = (
+        [v.name for v in plan.arguments(a, b, split_k=(mode, 8), device="cpu").sources()]
+        for mode in ("serial", "parallel")
+    )
+    assert len(serial) == 1 and "-128x128-" in serial[0] and serial[0].endswith("-s8")
+    assert len(parallel) == 2 and "-128x128-" in parallel[0] and "-reduce-" in parallel[1]
