@@ -310,7 +310,8 @@ class GemmConfig(NamedTuple):
             )
         if self.epilogue.half and (self.major_c != "n" or sum(self.widths) != self.columns):
             raise ValueError(
-                f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, got {self}"
+                f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, "
+                f"got {n} columns and C along {self.major_c}"
             )
         if self.epilogue.active and self.fallback:
             raise ValueError("expected no epilogue with a fallback, whose kernel has none")
@@ -327,7 +328,10 @@ class GemmConfig(NamedTuple):
         if self.schedule not in ("cooperative", "pingpong"):
             raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
-            raise ValueError(f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {self}")
+            how = ", deferred" * self.deferred + ", promoted" * self.promote
+            raise ValueError(
+                f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {m} x {n}{how}"
+            )
         if self.deferred and BITS[self.output] == 32:
             raise ValueError(f"expected no deferred store of {self.output}, whose sums would have to wait as they are")
         if self.promote and self.sums != "f32":
@@ -337,7 +341,8 @@ class GemmConfig(NamedTuple):
         if self.scaled and (not self.promote or self.bits != 8 or self.batch or self.serpentine or k != 128):
             raise ValueError(
                 "expected promoted sums of 8-bit floats of 128 of K, no batch and no serpentine with scales of blocks, "
-                f"got {self}"
+                f"got {self.element}, {k} of K{', a batch' * self.batch}{', serpentine' * self.serpentine}"
+                f"{'' if self.promote else ', not promoted'}"
             )
         if self.scaled_columns and not self.scaled:
             raise ValueError("expected scales of blocks where each column of B has its own")
@@ -349,7 +354,8 @@ class GemmConfig(NamedTuple):
             raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):
             raise ValueError(
-                f"expected no other schedule, batch or promotion where the last wave is shared, got {self}"
+                "expected a cooperative schedule, no batch and no promotion where the last wave is shared, got "
+                f"{self.schedule}{', a batch' * self.batch}{', promoted' * self.promote}"
             )
         if not {self.cluster_m, self.cluster_n} <= {1, 2, 4, 8} or self.cluster > 8:
             raise ValueError(f"expected a cluster of 1, 2, 4 or 8 blocks, got {self.cluster_m} x {self.cluster_n}")

@@ -145,7 +145,10 @@ class SkinnyConfig(NamedTuple):
             "bf16",
             "f32",
         ):
-            raise ValueError(f"expected elements of f16, bf16, tf32 or 8-bit floats, f16, bf16 or f32 out, got {self}")
+            raise ValueError(
+                "expected elements of f16, bf16, tf32 or 8-bit floats, f16, bf16 or f32 out, got "
+                f"{self.element} to {self.output}"
+            )
         if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
             raise ValueError(f"expected 64, 128 or 192 rows and 8 to 256 columns, got {self.rows} x {self.columns}")
         if min(self.stages_a, self.stages) < 2:
@@ -153,24 +156,40 @@ class SkinnyConfig(NamedTuple):
         if self.l2 not in (64, 128, 256):
             raise ValueError(f"expected 64, 128 or 256 bytes that the L2 fetches at once, got {self.l2}")
         if self.major_a not in ("k", "m") or self.major_b not in ("k", "n") or self.major_c not in ("n", "m"):
-            raise ValueError(f"expected A along k or m, B along k or n, C along n or m, got {self}")
+            raise ValueError(
+                f"expected A along k or m, B along k or n, C along n or m, got {self.major_a}, {self.major_b}, {self.major_c}"
+            )
         if (self.major_a, self.major_b) != ("k", "k") and BITS[self.element] != 16:
             raise ValueError(f"expected A and B along K of {self.element}: only 16-bit elements can be transposed")
         if self.major_a == "m" and (self.live or self.share > 1):
-            raise ValueError(f"expected whole tiles of A, of one block each, where it is not along K, got {self}")
+            raise ValueError(
+                "expected whole tiles of A, of one block each, where it is not along K, got "
+                f"{self.live or self.rows} of {self.rows} rows, shared by {self.share}"
+            )
         if self.major_b == "n" and self.columns % 16:
             raise ValueError(f"expected columns in multiples of 16 where B is not along K, got {self.columns}")
         if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
-            raise ValueError(f"expected live rows in groups of 8 of a tile that is not shared, got {self}")
+            raise ValueError(
+                "expected live rows in groups of 8 of a tile that is not shared, got "
+                f"{self.live} of {self.rows}, shared by {self.share}"
+            )
         if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
-            raise ValueError(f"expected clusters of up to 8 blocks that share A in rows of 8, got {self}")
+            raise ValueError(
+                "expected clusters of up to 8 blocks that share A in rows of 8, got "
+                f"{self.cluster} blocks, {self.share} of which share {self.rows} rows"
+            )
         units = self.consumers * self.pieces
         if self.parts < 1 or units % self.parts or self.columns % (8 * self.pieces):
-            raise ValueError(f"expected parts that divide {self.consumers} warp groups, or the reverse, got {self}")
+            raise ValueError(
+                f"expected parts that divide {self.consumers} warp groups, or the reverse, got {self.parts} of "
+                f"{self.columns} columns"
+            )
         piece = self.columns // self.pieces
         if not self.direct and (piece % self.chunk or self.output == "f32"):
             chunks = "16 columns" if self.major_c == "m" else "64 bytes"
-            raise ValueError(f"expected chunks of {chunks} of 16-bit output for TMA stores, got {self}")
+            raise ValueError(
+                f"expected chunks of {chunks} of 16-bit output for TMA stores, got {piece} columns of {self.output}"
+            )
         if self.smem_bytes > _SMEM:
             raise ValueError(f"expected at most {_SMEM} bytes of shared memory, got {self.smem_bytes}: fewer stages")
 
@@ -185,5 +204,5 @@ def deepest(config: SkinnyConfig) -> SkinnyConfig:
     of_a, of_b = 128 * config.rows + 16, 128 * config.columns + 16
     stages = min(32, room // (of_a + of_b))
     if stages < 1:
-        raise ValueError(f"expected a tile of which two stages fit, got {config}")
+        raise ValueError(f"expected a tile of which two stages fit, got {config.rows} x {config.columns}")
     return config._replace(stages_a=stages, stages=stages + (stages * (of_a + of_b) + of_b <= room))
