@@ -156,9 +156,8 @@ class SkinnyConfig(NamedTuple):
         if self.l2 not in (64, 128, 256):
             raise ValueError(f"expected 64, 128 or 256 bytes that the L2 fetches at once, got {self.l2}")
         if self.major_a not in ("k", "m") or self.major_b not in ("k", "n") or self.major_c not in ("n", "m"):
-            raise ValueError(
-                f"expected A along k or m, B along k or n, C along n or m, got {self.major_a}, {self.major_b}, {self.major_c}"
-            )
+            majors = f"{self.major_a}, {self.major_b}, {self.major_c}"
+            raise ValueError(f"expected A along k or m, B along k or n, C along n or m, got {majors}")
         if (self.major_a, self.major_b) != ("k", "k") and BITS[self.element] != 16:
             raise ValueError(f"expected A and B along K of {self.element}: only 16-bit elements can be transposed")
         if self.major_a == "m" and (self.live or self.share > 1):
