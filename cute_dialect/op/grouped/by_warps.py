@@ -49,6 +49,8 @@ def base_of(p: Problem, form: str, epilogue: Epilogue, kernel: object, sms: int)
     """Return the kernel of one product of groups of such a size.  Raises UnsupportedError, EpilogueError."""
     if p.sums == "two":
         raise UnsupportedError(f"expected math of default for groups of {p.element} along {form}, got 'promote'")
+    if p.sums == "f16":
+        raise UnsupportedError("accumulator: expected sums in f32 for a tile of mma.sync, got f16")
     majors = p.major_a, p.major_b
     of_any = ("k" if majors[0] == "k" else "mn", "k" if majors[1] == "k" else "mn")
     if isinstance(kernel, TileDescription):

@@ -388,6 +388,14 @@ GROUPS: list[Case] = [
     ),
     (
         op.UnsupportedError,
+        "grouped_mm: accumulator: expected sums in f32 for a tile of mma.sync, got f16",
+        grouped(
+            accumulator="f16",
+            kernel=op.TileDescription([128, 128, 32], 3, None, op.MathInstruction([16, 8, 16], "f16", "f16", "f32")),
+        ),
+    ),
+    (
+        op.UnsupportedError,
         (
             "grouped_mm: kernel: expected a tile of mma.sync for groups of f32, or of two stages or more without "
             "tensor cores, got sgemm-vector"
