@@ -252,6 +252,7 @@ def _computed(call: _Call, g: Given, views: dict[str, ArrayView]) -> Any:
             if g.rest == "zero" and 0 not in x.shape:
                 library.native(x)[...] = 0
         return after.returned(result)
+    _check_rest(call, s, g, after)
     gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     if numbers is not None:
         views["a"] = _gathered(call, a, numbers)
@@ -297,12 +298,15 @@ def _finish(
     if g.rest == "zero" and s.form != "k":
         form = "groups" if "row_groups" in g.groups else s.form
         for x in (target, *after.others):
-            rows = x if x.strides[-1] == 1 else None
-            if rows is None:
-                raise LayoutError(f"{call.name}: expected results with contiguous rows where the rest is zeroed")
             call.launch(ZeroConfig(x.dtype, form), kernel_order(x), ends)
     if target is not out:
         call.library.native(out)[...] = call.library.native(target)
+
+
+def _check_rest(call: _Call, s: Shapes, g: Given, after: _After) -> None:
+    """Check that what is no group's can be zeroed, if that is asked for.  Raises LayoutError."""
+    if g.rest == "zero" and s.form != "k" and any(x.strides[-1] != 1 for x in after.others):
+        raise LayoutError(f"{call.name}: expected results with contiguous rows where the rest is zeroed")
 
 
 def _by_warps(
