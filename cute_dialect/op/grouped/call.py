@@ -525,6 +525,10 @@ def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[
     """Return where groups end (or how long they are), and where they begin if that is to be said."""
     ((name, x),) = given.items()
     if x.strides[0] != 1 and x.shape[0] > 1:
+        if call.planned:
+            raise LayoutError(
+                f"{call.name}: expected {name} without gaps, got strides {tuple(x.strides)}; grouped_mm() copies it"
+            )
         x = call.library.copied(x, (1,))
     if name == "row_groups":
         begins, ends = (call.library.strided((s.groups,), (1,), "i32", x) for _ in range(2))

@@ -155,6 +155,10 @@ def test_a_plan_of_one_matrix_in_groups() -> None:
     ):
         with pytest.raises(error, match=said):
             plan.run(*given, offs=[3, 20, 33], device="cpu")
+    apart = np.array([3, 0, 20, 0, 33, 0], np.int32)[::2]  # a plan would keep a copy of them
+    with pytest.raises(op.LayoutError, match=r"GroupedGemm.run: expected offs without gaps, got strides \(2,\)"):
+        plan.run(a, b, offs=apart, device="cpu")
+    assert np.array_equal(op.grouped_mm(a, b, apart, device="cpu")[:33], out[:33])
 
 
 def test_what_groups_of_one_matrix_refuse() -> None:
