@@ -167,6 +167,8 @@ SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sm
 """Four tiles on one cluster of two blocks: ring and staging buffers are used again."""
 SINGLE = SMALL._replace(cluster_m=1)
 SKINNY = SkinnyConfig(stages_a=2, stages=4)
+ONCE = "a block fills each of its two staging buffers once: no bulk copy has read them before"
+"""Where a tile, or a block's part of one, is two chunks."""
 SPLIT = SplitConfig(SplitConfig().base._replace(cluster_n=1, tile=(64, 256, 64), stages=2), 2)
 
 
@@ -215,12 +217,13 @@ def subjects() -> list[Subject]:
             "GEMM sm_90, few rows, parts",
             lambda: few_rows_text(SKINNY._replace(columns=128, parts=2)),
             (100, 136, 1000),
+            once=ONCE,
         ),
         _gemm(
             "GEMM sm_90, K shared by blocks",
             lambda: gemm_text(SPLIT),
             (64, 256, 640),
             more=_partials(64, 256, 2),
-            once="a block fills each of its two staging buffers once: no bulk copy has read them before",
+            once=ONCE,
         ),
     ]
