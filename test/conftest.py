@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
-from slow_cases import is_slow, without_a_case
+from slow_cases import slow_ones, without_a_case
 
 os.environ["CUTE_CACHE"] = "0"
 
@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the cases that are left out else, and no others")
 
 
+@pytest.hookimpl(tryfirst=True)  # of a grid all cases are counted
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow cases, or all others."""
     names = [item.nodeid.removeprefix("test/") for item in items]
@@ -37,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unused = without_a_case(names)
         if unused:
             raise pytest.UsageError(f"slow_cases.py: no such cases: {', '.join(unused)}")
-        chosen = [is_slow(name) == config.getoption("--slow") for name in names]
+        chosen = [slow == config.getoption("--slow") for slow in slow_ones(names)]
         config.hook.pytest_deselected(items=[item for item, kept in zip(items, chosen) if not kept])
         items[:] = [item for item, kept in zip(items, chosen) if kept]
 

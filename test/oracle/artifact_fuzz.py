@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from cute_dialect.pipelines import compile as compile_cute
-from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype
 from cute_dialect.runtime.artifact import ArtifactError, CodeObject, artifact_files, read_artifact
 from cute_dialect.runtime.binding import LaunchError
 from cute_dialect.runtime.launch import CompiledModule
@@ -114,7 +114,11 @@ def arguments(module: CompiledModule, name: str) -> list[object]:
     for param in module.kernel(name).params:
         if param["kind"] in ("memref", "pointer"):
             rank = len(param["shape"]) if isinstance(param.get("shape"), list) else 1  # type: ignore[typeddict-item, arg-type]
-            array = np.zeros((128,) * rank, numpy_dtype(param.get("element", "i8")))
+            try:
+                dtype = numpy_dtype(param.get("element", "i8"))
+            except NotAnArray:  # of i39, say
+                dtype = np.dtype(np.int8)
+            array = np.zeros((128,) * rank, dtype)
             strides = tuple(s // array.itemsize for s in array.strides)
             out.append(ArrayView(1 << 30, array.shape, strides, param.get("element", "i8"), 0, "numpy", array))
         else:

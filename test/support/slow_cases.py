@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 CASES = (
@@ -236,25 +236,81 @@ CASES = (
 )
 """Patterns of names, as ``pytest`` prints them."""
 
+GRIDS: Mapping[str, int] = {
+    "unit/algebra/test_random_layouts.py::test_seeded": 2,
+    "unit/cute_nvgpu/test_mma_atoms.py::test_wgmma": 3,
+    "unit/cute_nvgpu/test_mma_atoms.py::test_wgmma_with_a_sparse_operand": 4,
+    "unit/interp/test_shipped_kernels.py::test_family": 2,
+    "unit/kernels/test_ampere_launch.py::test_product": 3,
+    "unit/kernels/test_conv.py::test_convolution": 2,
+    "unit/kernels/test_exact_gemm.py::test_products": 2,
+    "unit/kernels/test_exact_gemm.py::test_small_tiles": 2,
+    "unit/kernels/test_gemm_epilogue.py::test_epilogue": 2,
+    "unit/kernels/test_gemm_parts.py::test_a_configuration_is_refused_or_right": 2,
+    "unit/kernels/test_gemm_registers.py::test_products": 2,
+    "unit/kernels/test_gemm_skinny.py::test_product": 3,
+    "unit/kernels/test_gemm_sm90.py::test_called_with_arrays": 2,
+    "unit/kernels/test_gemm_sm90.py::test_product": 2,
+    "unit/kernels/test_gemm_types.py::test_integers_are_exact": 2,
+    "unit/kernels/test_gemm_types.py::test_scales_of_blocks": 2,
+    "unit/kernels/test_gemm_types.py::test_tiles_of_integers": 2,
+    "unit/kernels/test_row_kernels.py::test_code_moves_128_bits_and_spills_nothing": 2,
+    "unit/kernels/test_row_kernels.py::test_numbers_of_rows": 2,
+    "unit/kernels/test_row_kernels.py::test_rows_of_any_length": 2,
+    "unit/kernels/test_row_kernels.py::test_rows_shared_in_other_ways": 2,
+    "unit/kernels/test_split_tf32.py::test_parts": 2,
+    "unit/op/test_convolutions.py::test_forward_and_gradients": 2,
+    "unit/op/test_depthwise.py::test_random_windows": 2,
+    "unit/op/test_descriptions.py::test_plans_share_k": 2,
+    "unit/op/test_descriptions.py::test_the_table_of_instructions": 2,
+    "unit/op/test_epilogue_gradients.py::test_what_is_kept": 2,
+    "unit/op/test_known_calls.py::test_kinds_of_calls": 2,
+    "unit/op/test_narrow_convolutions.py::test_forward_and_gradient": 2,
+    "unit/op/test_plans.py::test_elements": 2,
+    "unit/op/test_plans_in_parts.py::test_batches": 2,
+    "unit/op/test_scaled_plans.py::test_scales_of_blocks": 2,
+    "unit/op/test_scaled_products.py::test_scales_of_columns_in_blocks": 2,
+    "unit/op/test_torch_operators.py::test_opcheck": 3,
+    "unit/passes/test_strong_atomics.py::test_an_atomic_is_as_strong_as_it_says": 2,
+}
+"""Tests of which every n-th case alone is quick, of those that no pattern names."""
+
 
 _OF_FILES: dict[str, list[str]] = {}
 for _pattern in CASES:
     _OF_FILES.setdefault(_pattern.partition("::")[0], []).append(_pattern)
 
 
-def is_slow(name: str) -> bool:
-    """Tell whether a case is one of these; ``name``: from the folder ``test`` on."""
+def slow_ones(names: Sequence[str]) -> list[bool]:
+    """Tell of each case whether it is one of these; ``names``: from the folder ``test`` on, in their order.
+
+    >>> test = "unit/kernels/test_gemm_sm90.py::test_product"
+    >>> slow_ones([f"{test}[{i}]" for i in "abcd"])
+    [False, True, False, True]
+    """
+    seen: dict[str, int] = {}
+    found: list[bool] = []
+    for name in names:
+        slow, test = _is_named(name), name.partition("[")[0]
+        if not slow and test in GRIDS:
+            seen[test] = seen.get(test, -1) + 1
+            slow = seen[test] % GRIDS[test] != 0
+        found.append(slow)
+    return found
+
+
+def _is_named(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _OF_FILES.get(name.partition("::")[0], ()))
 
 
 def without_a_case(names: Iterable[str]) -> list[str]:
-    """Return the patterns that none of the names fits, of the files that they lie in."""
+    """Return the patterns that none of the names fits, and the grids that have no cases, of the files they lie in."""
     of_files: dict[str, list[str]] = {}
     for name in names:
         of_files.setdefault(name.partition("::")[0], []).append(name)
     return [
         pattern
         for file, cases in sorted(of_files.items())
-        for pattern in _OF_FILES.get(file, ())
+        for pattern in (*_OF_FILES.get(file, ()), *(f"{grid}[[]*" for grid in GRIDS if grid.partition("::")[0] == file))
         if not any(fnmatchcase(name, pattern) for name in cases)
     ]
