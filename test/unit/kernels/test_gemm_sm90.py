@@ -223,7 +223,7 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
         ({"stages": 5}, "at most 232448 bytes"),
         ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_b": "n"}, "only 16-bit elements"),
         ({"element": "f64"}, "expected elements of"),
-        ({"stream_k": True, "batch": True}, "no other schedule, batch or promotion"),
+        ({"stream_k": True, "batch": True}, "a cooperative schedule, no batch and no promotion"),
         ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),
         ({"schedule": "pingpong", "tile": (64, 256, 64)}, "none deferred or promoted"),
         ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
