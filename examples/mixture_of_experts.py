@@ -1,7 +1,10 @@
-"""A mixture of experts, forward and backward on our operations against torch's.
+"""A mixture of experts: forward and backward passes on `cute_dialect.op`, checked against torch in f64.
 
 Each token goes to its two best experts.  Sorted by expert, the tokens are groups of rows, whose ends never leave the
-GPU: two grouped products and an activation are the layer, grouped products again are its gradients.
+GPU.  The layer is two grouped GEMMs with an activation; its gradients are grouped GEMMs as well.
+
+Routing is discontinuous: two experts whose shares differ by less than a rounding error may be swapped, which changes
+the token's result entirely.  So the routing is checked first, and then the result and gradients for that routing.
 
     python examples/mixture_of_experts.py          # on the GPU if there is one, else small, on the interpreter
 """
@@ -37,22 +40,22 @@ class Experts(torch.nn.Module):
         self.down = op.nn.GroupedLinear(experts, hidden, width, run_on=run_on)
         self.run_on = run_on
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return what the experts of each token make of it, weighted."""
+    def forward(self, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the weighted sum of the chosen experts' results, and the experts chosen for each token."""
         shares = op.softmax(self.gate(tokens), device=self.run_on)
         weight, expert = shares.topk(CHOSEN)
         order = expert.flatten().argsort(stable=True)  # copies of tokens, by expert
         ends = torch.bincount(expert.flatten(), minlength=self.experts).cumsum(0, dtype=torch.int32)
         found = self.down(self.up(tokens[order // CHOSEN], ends), ends)
         found = found * weight.flatten()[order, None]
-        return torch.zeros_like(tokens).index_add(0, order // CHOSEN, found)
+        return torch.zeros_like(tokens).index_add(0, order // CHOSEN, found), expert
 
 
-def by_torch(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Return the same, expert by expert, in f64."""
+def by_torch(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> torch.Tensor:
+    """Return the same, expert by expert, in f64, for the given choice of experts."""
     x = tokens.double()
     shares = torch.softmax(x @ model.gate.weight.double().t(), -1)
-    weight, expert = shares.topk(CHOSEN)
+    weight = shares.gather(-1, expert)
     found = torch.zeros_like(x)
     for e in range(model.experts):
         rows, which = torch.nonzero(expert == e, as_tuple=True)
@@ -62,8 +65,23 @@ def by_torch(model: Any, tokens: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def check_routing(model: Any, tokens: torch.Tensor, expert: torch.Tensor) -> int:
+    """Raise AssertionError if a token missed its best experts by more than rounding explains; return the ties.
+
+    A share in f16 is off by 2^-11 of itself from its own rounding, and by 2^-11 of the largest logit from the rounding
+    of the logits.  So two shares that differ by less than twice that much are tied: either expert may be chosen.
+    """
+    logits = tokens.double() @ model.gate.weight.double().t()
+    shares = torch.softmax(logits, -1)
+    best = shares.topk(CHOSEN)[0]
+    missed = 1 - shares.gather(-1, expert).sort(-1, descending=True)[0] / best
+    allowed = 2 * 2.0**-11 * (1 + 2 * float(logits.abs().max()))
+    assert float(missed.max()) <= allowed, f"routing: an expert whose share is {float(missed.max()):.1e} below the best"
+    return int((missed > 0).any(-1).sum())
+
+
 def main() -> None:
-    """Compare results and gradients."""
+    """Check the routing, then results and gradients for that routing."""
     parser = argparse.ArgumentParser(description="A mixture of experts against torch's.")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu" if torch.cuda.is_available() else "cpu")
     gpu = parser.parse_args().device == "gpu"
@@ -75,7 +93,11 @@ def main() -> None:
         model, x = model.cuda(), x.cuda()
     x.requires_grad_()
     of = (x, *model.parameters())
-    found, exact = model(x), by_torch(model, x)
+    found, expert = model(x)
+    assert bool((expert[:, :1] != expert[:, 1:]).all()), "routing: one expert twice"
+    with torch.no_grad():
+        ties = check_routing(model, x, expert)
+    exact = by_torch(model, x, expert)
     grad = torch.randn_like(found)
     pairs = [("result", found, exact)]
     of_found, of_exact = torch.autograd.grad(found, of, grad), torch.autograd.grad(exact, of, grad.double())
@@ -85,6 +107,7 @@ def main() -> None:
         error = float((y.double() - z.double()).detach().norm() / z.double().detach().norm())
         assert error < 5e-3, f"{name}: {error:.1e} off"
     print(f"{tokens} tokens, {experts} experts of {width} x {hidden}: right, with {len(pairs) - 1} gradients")
+    print(f"{ties} tokens chose between experts whose shares are equal up to rounding")
 
 
 if __name__ == "__main__":

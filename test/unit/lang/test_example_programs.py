@@ -54,7 +54,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ),
         ("--rung warps --m 96 --n 128 --k 16", "warps: right\n"),
     ],
-    "mixture_of_experts.py": [("", "24 tokens, 4 experts of 32 x 48: right, with 6 gradients\n")],
+    "mixture_of_experts.py": [("", "24 tokens, 4 experts of 32 x 48: right, with 6 gradients\n0 tokens chose ")],
     "transformer_block.py": [("", "a block of 128, 2 heads on 1: right, with 8 gradients\n")],
     "plans.py": [("", "f16-f16-kn-64x16-c1w-q16-relu: right; the best tile of 4096 each is ")],
     "resnet_block.py": [("", "result and 9 gradients agree with torch's on the interpreter\n")],
