@@ -12,6 +12,8 @@ cute-bench warps                                 tiles of the GEMMs by mma.sync 
 cute-bench choose                                choosing a kernel for a product (no GPU)
 cute-bench attention --tune                      tiles, stages and schedules of attention beside torch's back ends
 cute-bench op --groups rows                      the functions of cute_dialect.op beside torch and torch.compile
+cute-bench op --random conv --seed 1             200 random problems: conv, rows, epilogue, attention or host
+cute-bench op --random conv --count 9 --plan     the same, small, on the interpreter, checked but not timed (no GPU)
 cute-bench lang                                  the language: import, trace, compile, call (with a GPU more of it)
 cute-bench elementwise_add --build DIR           compile; needs the compiler, no GPU
 cute-bench elementwise_add --run DIR             check and measure; needs the driver and torch, no compiler
@@ -31,6 +33,7 @@ cute-bench gemm --regret sweep.json              how near its choices come to th
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -99,7 +102,13 @@ def build_parser() -> argparse.ArgumentParser:
     p.add_argument("--chip", default=DEFAULT_CHIP, help=f"GPU architecture to build for (default: {DEFAULT_CHIP})")
     p.add_argument("--runs", type=int, default=100, metavar="N", help="timed runs each (default: 100)")
     p.add_argument("--tune", action="store_true", help="search the configurations; gemm: save the best for this GPU")
-    p.add_argument("--random", type=_count, metavar="N", help="gemm: N random problems instead of the named ones")
+    p.add_argument(
+        "--random", metavar="N|GROUP",
+        help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
+        "attention, host)",
+    )  # fmt: skip
+    p.add_argument("--count", type=_count, metavar="N", help="of op --random: how many problems (default: 200)")
+    p.add_argument("--plan", action="store_true", help="of op --random: check small ones on the interpreter, no GPU")
     p.add_argument("--groups", nargs="+", metavar="GROUP", help="op: only these groups of cases")
     p.add_argument("--batched", action="store_true", help="gemm: products of batches instead, beside torch.bmm")
     p.add_argument("--seed", type=int, metavar="S", help="of --random and --fit (default: 0)")
@@ -184,8 +193,9 @@ def _contradiction(options: argparse.Namespace) -> str:
         return "--batched does not go with --fit and --regret"
     if options.batched and options.kernels == "all":
         return "--kernels expected a number with --batched, got all"
-    if options.random is not None and (options.name != "gemm" or options.tune):
-        return "--random is for gemm without --tune"
+    wrong = _contradiction_of_random(options)
+    if wrong:
+        return wrong
     if options.seed is not None and options.random is None and options.fit is None:
         return "--seed is for --random and --fit"
     wrong = _contradiction_of_sweeps(options)
@@ -193,6 +203,32 @@ def _contradiction(options: argparse.Namespace) -> str:
         return wrong
     if re.fullmatch(r"sm_\d+[af]?", options.chip) is None:
         return f"--chip expected sm_<number>, e.g. sm_90a, got {options.chip!r}"
+    return ""
+
+
+def _contradiction_of_random(options: argparse.Namespace) -> str:
+    """Return what is wrong with the options of random problems, empty if nothing is; parse N of gemm."""
+    if options.random is None:
+        return "--count and --plan are for op --random" if options.count or options.plan else ""
+    if options.name == "op":
+        from cute_dialect.tools.bench_random import GROUPS
+
+        if options.random not in GROUPS:
+            more = "; random GEMMs are cute-bench gemm --random N" if options.random == "gemm" else ""
+            return f"--random: {options.random!r} is not a group of op; use one of {', '.join(GROUPS)}{more}"
+        if options.groups is not None or options.build or options.run:
+            return "--random compiles, checks and measures: it takes neither --groups nor --build nor --run"
+        if options.plan and options.random == "host":
+            return "--plan computes on the interpreter, where group host has nothing to measure"
+        return ""
+    if options.name != "gemm" or options.tune:
+        return "--random is for op, and for gemm without --tune"
+    if options.count or options.plan:
+        return "--count and --plan are for op --random"
+    try:
+        options.random = _count(options.random)
+    except argparse.ArgumentTypeError as e:
+        return f"argument --random: {e}"
     return ""
 
 
@@ -254,6 +290,8 @@ def _main(options: argparse.Namespace, argv: Sequence[str]) -> int:
         return _cpu_case(options)
     if options.fit is not None or options.regret is not None:
         return _sweep_case(options, argv)
+    if options.name == "op" and options.random is not None:
+        return _random_case(options, argv)
     if options.tune and options.name not in ("gemm", "attention"):
         print(f"cute-bench: error: --tune is for gemm and attention, got {options.name}", file=sys.stderr)
         return 1
@@ -320,6 +358,38 @@ def _told(error: Exception) -> bool:
     if text is not None:
         print(text.replace("cute-run:", "cute-bench:", 1), file=sys.stderr)
     return text is not None
+
+
+def _random_case(options: argparse.Namespace, argv: Sequence[str]) -> int:
+    """Run ``op --random``; return the exit status: 1 if a result is wrong or a problem is refused."""
+    import shlex
+
+    from cute_dialect.tools import bench_random
+
+    missing = _missing(compiles=True, measures=not options.plan)
+    if missing is None and options.plan and importlib.util.find_spec("torch") is None:
+        missing = "--plan needs torch (pip install torch), but no GPU"
+    if missing is not None:
+        print(f"cute-bench: error: {missing}", file=sys.stderr)
+        return 1
+    count, seed, say = options.count or 200, options.seed or 0, partial(print, flush=True)
+    try:
+        if options.plan:
+            result = bench_random.plan(options.random, count, seed, say)
+        else:
+            measured = bench_random.run(options.random, count, seed, runs=options.runs, say=say)
+            command = shlex.join(["cute-bench", *argv])
+            result = {"machine": _machine(), "date": _today(), "command": command, **measured}
+    except Exception as e:
+        if not _told(e):
+            raise
+        return 1
+    if options.json:
+        _write_json(options.json, result)
+    wrong = cast("list[str]", result["wrong"])
+    for line in wrong:
+        print(f"cute-bench: error: {line}", file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def _sweep_case(options: argparse.Namespace, argv: Sequence[str]) -> int:

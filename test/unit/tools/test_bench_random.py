@@ -1,0 +1,164 @@
+"""``cute-bench op --random``: problems are drawn from the whole distribution, checked, and timed against a peer."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from cute_dialect import op
+from cute_dialect.op.choosing.timing import Sample
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.tools import bench_random
+from cute_dialect.tools.bench_add import BenchError
+from cute_dialect.tools.bench_op import Trial
+from cute_dialect.tools.bench_random import plan, problems
+from cute_dialect.tools.bench_random_attention import RandomAttention
+from cute_dialect.tools.bench_random_conv import RandomConv
+from cute_dialect.tools.bench_random_epilogue import RandomEpilogue
+from cute_dialect.tools.bench_random_rows import RandomRows
+from cute_dialect.tools.cute_bench import main
+
+DRAWN = ("conv", "rows", "epilogue", "attention")
+
+
+@pytest.mark.parametrize("group", DRAWN)
+def test_small_ones_are_right_on_the_interpreter(group: str) -> None:
+    found = plan(group, 5, 11, lambda line: None)
+    assert found["wrong"] == []
+    rows = found["rows"]
+    assert isinstance(rows, list) and len(rows) == 5
+
+
+@pytest.mark.parametrize("group", DRAWN)
+def test_a_seed_is_always_the_same(group: str) -> None:
+    some = problems(group, 40, 3)
+    assert some[:7] == problems(group, 7, 3) != problems(group, 7, 4)
+    assert pickle.loads(pickle.dumps(some)) == some
+    assert len({p.name for p in some}) == 40
+    assert all(p.tiny().operation.split()[0] == p.operation.split()[0] for p in some)
+
+
+def test_convolutions_span_the_distribution() -> None:
+    found = [p for p in problems("conv", 400, 5) if isinstance(p, RandomConv)]
+    assert len(found) == 400
+    assert {p.kind for p in found} == {"fprop", "dgrad", "wgrad"}
+    assert {p.taps[0] for p in found} == set(range(1, 8)) and {p.stride[0] for p in found} == {1, 2, 3}
+    assert {p.dilation[0] for p in found} == {1, 2, 3}
+    assert {p.operation.partition(" ")[2] for p in found} == {"", "grouped", "depthwise"}
+    assert min(p.c for p in found) < 8 and max(p.c for p in found) > 700
+    assert min(p.image[0] for p in found) < 10 and max(p.image[0] for p in found) > 220
+    assert all(p.flops <= 2e11 and min(p.result) > 0 for p in found)
+
+
+def test_the_other_groups_span_their_distributions() -> None:
+    rows = [p for p in problems("rows", 400, 5) if isinstance(p, RandomRows)]
+    assert len({(p.function, p.backward) for p in rows}) == 23
+    assert min(p.n for p in rows) < 4 and max(p.n for p in rows) > 150_000
+    calls = [p for p in problems("attention", 400, 5) if isinstance(p, RandomAttention)]
+    kinds = {"decode", "packed", "window", "full", "causal", "full backward", "causal backward"}
+    assert {p.operation for p in calls} == kinds
+    assert {p.heads // p.heads_k for p in calls} == {1, 2, 4, 8} and len({p.head for p in calls}) == 7
+    fused = [p for p in problems("epilogue", 200, 5) if isinstance(p, RandomEpilogue)]
+    assert {p.operation for p in fused} == {"mm, 1 result", "mm, 2 results", "mm, reduced"}
+    assert {len(p.body) for p in fused} >= {2, 3, 4, 5, 6}
+
+
+def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    conv, softmax = op.conv2d, op.softmax
+    monkeypatch.setattr(op, "conv2d", lambda *a, **k: conv(*a, **k) * 1.01)
+    monkeypatch.setattr(op, "softmax", lambda *a, **k: softmax(*a, **k) * 1.01)
+    one = RandomConv("fprop", "f16", 1, (6, 6), 8, 8, (3, 3), (1, 1), (1, 1), (1, 1), 1)
+    with pytest.raises(BenchError, match="of the limit"):
+        one.trial("cpu", False).check()
+    for backward in (False, True):
+        with pytest.raises(BenchError, match="of the limit"):
+            RandomRows("softmax", backward, "f32", 4, 40).trial("cpu", False).check()
+
+
+def test_wrong_epilogues_and_attention_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    mm, attention = op.mm, op.attention
+    monkeypatch.setattr(op, "mm", lambda *a, **k: {n: x * 1.01 for n, x in mm(*a, **k).items()})
+    monkeypatch.setattr(op, "attention", lambda *a, **k: attention(*a, **k) * 1.1)
+    fused = RandomEpilogue("f16", 24, 48, 40, True, ("x0 = relu(accum)", "D = x0"), ("D",))
+    with pytest.raises(BenchError, match="D: an error of"):
+        fused.trial("cpu", False).check()
+    for backward in (False, True):
+        call = RandomAttention("f16", 64, 1, 2, 1, 20, 20, "", None, "bhsd", (), backward)
+        with pytest.raises(BenchError, match="of the limit"):
+            call.trial("cpu", False).check()
+
+
+class Fake:
+    """A problem that is right, wrong or refused."""
+
+    operation = "fake"
+
+    def __init__(self, name: str, error: Exception | None = None) -> None:
+        self.name, self.error = name, error
+
+    def tiny(self) -> Fake:
+        return self
+
+    def trial(self, device: str, compiled: bool) -> Trial:
+        def check() -> float:
+            if self.error is not None:
+                raise self.error
+            return 0.5
+
+        return Trial(check, lambda: None, {"a": lambda: None, "b": lambda: None}, 1, 8e6, "TB/s")
+
+
+def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare(contestants: Sequence[tuple[str, object]], **_: object) -> dict[str, Sample]:
+        times = {"ours": 2.0, "a": 4.0, "b": 3.0}
+        return {name: Sample(times[name], 0, 0, 1) for name, _ in contestants}
+
+    drawn = [Fake("x"), Fake("y", BenchError("far off")), Fake("z", UnsupportedError("too long")), Fake("w")]
+    monkeypatch.setattr(bench_random, "problems", lambda *_: drawn)
+    monkeypatch.setattr(bench_random, "in_processes", lambda *_, **__: [])
+    monkeypatch.setattr(bench_random, "compare", compare)
+    monkeypatch.setattr(bench_random, "_is_alive", lambda: True)
+    said: list[str] = []
+    found = bench_random.run("conv", 4, 1, runs=20, say=said.append)
+    rows, wrong = found["rows"], found["wrong"]
+    assert isinstance(rows, list) and isinstance(wrong, list)
+    assert [(r["name"], r["ratio"], r["best_peer"]) for r in rows] == [("x", 1.5, "b"), ("w", 1.5, "b")]
+    assert wrong == ["problem 1, y: BenchError: far off", "problem 2, z: refused: UnsupportedError: too long"]
+    assert "2 of 4 measured, 2 wrong or refused" in said[-1]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["op", "--random", "gemm"], "random GEMMs are cute-bench gemm --random N"),
+        (
+            ["op", "--random", "x"],
+            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, host",
+        ),
+        (["op", "--random", "conv", "--build", "x"], "it takes neither --groups nor --build nor --run"),
+        (["op", "--random", "host", "--plan"], "group host has nothing to measure"),
+        (["gemm", "--random", "x"], "argument --random: expected a number of problems, got 'x'"),
+        (["gemm", "--random", "3", "--plan"], "--count and --plan are for op --random"),
+        (["op", "--count", "3"], "--count and --plan are for op --random"),
+        (["rows", "--random", "3"], "--random is for op, and for gemm without --tune"),
+    ],
+)
+def test_options_that_do_not_go_together(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_the_plan_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "plan.json"
+    words = ["op", "--random", "rows", "--plan", "--count", "2", "--seed", "9", "--json", str(path)]
+    assert main(words) == 0
+    names = [p.name for p in problems("rows", 2, 9)]
+    out = capsys.readouterr().out
+    assert all(name in out for name in names)
+    assert [r["name"] for r in json.loads(path.read_text())["rows"]] == names
