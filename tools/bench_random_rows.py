@@ -215,6 +215,10 @@ class RandomRows(NamedTuple):
                     extra = self._scale(total.detach(), of[1].detach() * dy[0]) + dy[1].abs()
                 else:
                     wanted = torch.autograd.grad(_tuple(self._torch(target)(*of)), of, dy)
+                    if self.call == "logsumexp":  # the result is kept rounded to half a unit, as torch keeps it
+                        kept = 2.0**-24 if self.element == "f32" else LIMITS[self.element] / 2
+                        y = results[0][part].detach().double()[:, None].abs()
+                        extra = wanted[0].abs() * y * kept / LIMITS[self.element]
                     if "norm" in self.call:
                         extra = self._scale(of[0].detach(), of[1].detach() * dy[0])
             at = 0
