@@ -182,6 +182,11 @@ def _launch(
 ) -> None:  # fmt: skip
     """Launch the kernel of a convolution, on copies of what it cannot read or write."""
     library, g = call.where.library, ready.geometry
+    if g.flops == 0:  # Weights of no images, or no channels: kernels would not store their empty sums.
+        sums = sums_for(library, ready, rows)
+        library.native(sums)[...] = 0
+        finish(library, ready, sums, rows, extras, found)
+        return
     config, epilogue = None, _epilogue(call, ready, extras, found)
     alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
     if alone is not None and matrix(rows).suits_tma():

@@ -294,6 +294,30 @@ ERRORS: dict[str, tuple[type[op.OpError], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8])
+@pytest.mark.parametrize(
+    "channels, groups, taps", [((16, 16), 1, 3), ((16, 16), 1, 1), ((32, 32), 2, 3), ((8, 8), 8, 3)]
+)
+def test_weights_of_no_images_are_zero(channels: tuple[int, int], groups: int, taps: int, dtype: Any) -> None:
+    """Their sums are empty, and no kernel stores them: the result is 0, or what is added to it."""
+    if dtype == np.int8 and groups > 1:
+        pytest.skip("groups of 8-bit integers are refused")
+    (c, k), left = channels, 7 - taps
+    x, y, shape = np.zeros((0, 6, 6, c), dtype), np.zeros((0, left, left, k), dtype), (k, taps, taps, c // groups)
+    kind = np.int32 if dtype == np.int8 else dtype
+    out = np.full(shape, 77, kind)
+    assert op.conv2d_weight(x, shape, y, groups=groups, out=out, device="cpu") is out and not out.any()
+    added = np.ones(shape, kind)
+    assert (op.conv2d_weight(x, shape, y, groups=groups, c=added, beta=2.0, device="cpu") == 2).all()
+
+
+def test_sums_of_no_channels_are_what_is_added() -> None:
+    x, f, y = np.zeros((2, 6, 6, 0), np.float16), np.zeros((8, 3, 3, 0), np.float16), np.zeros((2, 4, 4, 0), np.float16)
+    bias = np.arange(8, dtype=np.float16)
+    assert (op.conv2d(x, f, bias, device="cpu") == bias).all()
+    assert not op.conv2d_input((2, 6, 6, 8), np.zeros((0, 3, 3, 8), np.float16), y, device="cpu").any()
+
+
 @pytest.mark.parametrize("message", ERRORS)
 def test_errors(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is compiled or written."""
