@@ -1,0 +1,158 @@
+"""Random calls of every public function of ``op`` on a GPU (or the interpreter) against float64.
+
+    python test/gpu/op_fuzz.py --count 5000 --seed 1                  one process per CPU, which share the GPU
+    python test/gpu/op_fuzz.py --count 50 --device cpu                small ones on the interpreter
+    python test/gpu/op_fuzz.py --seed 1 --call "mm f16" 17            one of them again
+
+Calls are forward only or with gradients, on contiguous, padded, transposed, misaligned and strided views, some without
+elements, in every element type; see ``test/support/random_calls.py``.  Calls of a family, which share kernels, are
+made by one process.  Prints each call that is wrong with the command that repeats it, and how many calls were refused,
+by error; exits with 1 if one was wrong.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+import torch
+from random_calls import FAMILIES, draw, problem_of
+
+from cute_dialect.op import OpError
+
+MOST = 24
+"""Calls of a job: what a process does before it asks for more."""
+
+
+class Result(NamedTuple):
+    """What a job found: wrong calls (family, number, description), refusals by message, calls made."""
+
+    wrong: list[tuple[str, int, str]]
+    refused: Counter[str]
+    made: int
+    dead: bool
+
+
+def numbers(count: int) -> list[tuple[str, int, int]]:
+    """Return jobs (family, first number, how many) of ``count`` calls in all, by the families' weights."""
+    total = sum(weight for _, weight in FAMILIES.values())
+    jobs: list[tuple[str, int, int]] = []
+    left, share = count, total
+    for name, (_, weight) in FAMILIES.items():
+        calls = round(left * weight / share)
+        left, share = left - calls, share - weight
+        jobs += [(name, begin, min(MOST, calls - begin)) for begin in range(0, calls, MOST)]
+    return jobs
+
+
+def one(family: str, seed: int, number: int, device: str) -> str:
+    """Make a call and check it; return what is wrong with it, empty if nothing is.  Raises OpError if it is refused."""
+    call = draw(family, random.Random(f"{seed} {family} {number}"), device, device == "cpu")
+    try:
+        said = problem_of(call)
+    except OpError:
+        raise
+    except Exception as e:
+        said = f"{type(e).__name__}: {str(e)[:400]}"
+    return f"{said}\n    {call.describe()}" if said else ""
+
+
+def job(family: str, first: int, count: int, seed: int, device: str) -> Result:
+    """Make some calls of a family."""
+    torch.set_num_threads(1)
+    wrong: list[tuple[str, int, str]] = []
+    refused: Counter[str] = Counter()
+    for number in range(first, first + count):
+        try:
+            said = one(family, seed, number, device)
+        except OpError as e:
+            text = re.sub(r"\d+", "#", str(e))
+            refused[f"{family}: {type(e).__name__}: {text[:160]}"] += 1
+            continue
+        if said:
+            wrong.append((family, number, said))
+            if device != "cpu" and not _is_alive():
+                return Result(wrong, refused, number - first + 1, True)
+    return Result(wrong, refused, count, False)
+
+
+def _is_alive() -> bool:
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
+def main() -> int:
+    """Make the calls; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
+    parser.add_argument("--family", help="only families whose name contains this")
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--call", nargs=2, metavar=("FAMILY", "NUMBER"), help="one call")
+    options = parser.parse_args()
+    device = "cpu" if options.device == "cpu" else "cuda"
+    if device == "cuda" and not torch.cuda.is_available():
+        print("op_fuzz: no GPU that torch can use; use --device cpu", file=sys.stderr)
+        return 2
+    if options.call:
+        said = one(options.call[0], options.seed, int(options.call[1]), device)
+        print(said or "right")
+        return int(bool(said))
+    jobs = [j for j in numbers(options.count) if not options.family or options.family in j[0]]
+    return run(jobs, options.seed, device, options.processes)
+
+
+def run(jobs: list[tuple[str, int, int]], seed: int, device: str, processes: int) -> int:
+    """Do the jobs in processes; print what is wrong; return the exit status."""
+    begin, made, wrong = time.monotonic(), 0, 0
+    refused: Counter[str] = Counter()
+    # First the first job of every family, so that the kernels of each are compiled once, by one process.
+    ordered = sorted(jobs, key=lambda j: j[1])
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        futures = {pool.submit(job, *j, seed, device): j for j in ordered}
+        for future in as_completed(futures):
+            family, first, count = futures[future]
+            try:
+                result = future.result()
+            except Exception as e:  # the process died
+                wrong += 1
+                print(f"WRONG {family} {first} to {first + count - 1}: {type(e).__name__}: {e}", flush=True)
+                continue
+            made += result.made
+            refused += result.refused
+            for name, number, said in result.wrong:
+                wrong += 1
+                where = " --device cpu" if device == "cpu" else ""
+                print(
+                    f"WRONG: python test/gpu/op_fuzz.py{where} --seed {seed} --call {name!r} {number}\n    {said}",
+                    flush=True,
+                )
+            if result.dead:
+                print(
+                    f"the GPU context of a process is broken; left out: calls of {family} from {first} on", flush=True
+                )
+    for text, count in refused.most_common():
+        print(f"refused {count} times: {text}")
+    print(f"{made} calls, {wrong} wrong, {sum(refused.values())} refused, {time.monotonic() - begin:.0f} s")
+    return int(wrong > 0 or made == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

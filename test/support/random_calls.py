@@ -1,0 +1,961 @@
+"""Random calls of every public function of ``op``: tensors on random views, and bounds of their errors.
+
+A :class:`Call` is drawn from a *family*: a function with its element types and options, which decide the kernels.
+Shapes, views and numbers of a family vary, so that a few hundred kernels serve thousands of calls.  Each tensor is a
+view of memory whose other elements are NaN (or 77 for integers): contiguous, with padded rows, transposed, at an
+address that is no multiple of 16 bytes, or every second element of a mode.  Results go to new memory or to such a view
+filled with NaN.  A call is wrong if a result or a gradient is off by more than its bound from float64, or if memory
+around a view, or an argument, changes.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+from cute_dialect import op
+from cute_dialect.op import epilogue
+
+__all__ = ["FAMILIES", "Call", "draw", "problem_of", "public_functions"]
+
+UNITS = {
+    torch.float64: 2.0**-52, torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7,
+    torch.float8_e4m3fn: 2.0**-3, torch.float8_e5m2: 2.0**-2,
+}  # fmt: skip
+F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+E4M3, E5M2, I8, U8, I32 = torch.float8_e4m3fn, torch.float8_e5m2, torch.int8, torch.uint8, torch.int32
+VIEWS = ("contiguous", "padded", "odd rows", "transposed", "misaligned", "strided")
+POISON = 77
+
+
+class Memory(NamedTuple):
+    """A view, the memory that it is a view of, and the layout's name."""
+
+    view: torch.Tensor
+    base: torch.Tensor
+    layout: str
+
+
+class Call:
+    """A call with its tensors.
+
+    ``function``: of the tensors by name, and of ``out`` where it is given; ``exact``: the same in float64;
+    ``slack``: of the float64 tensors, the error that accumulation may add to each result; ``learned``: names of tensors
+    whose gradients are checked.
+    """
+
+    def __init__(self, text: str, device: str) -> None:
+        self.text, self.device = text, device
+        self.memory: dict[str, Memory] = {}
+        self.function: Callable[..., Any] = lambda **_: None
+        self.exact: Callable[..., Any] = lambda **_: None
+        self.slack: Callable[..., Any] = lambda **_: 0.0
+        self.out: Memory | None = None
+        self.learned: tuple[str, ...] = ()
+        self.gradient_bound = 0.0
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """Options that select the interpreter."""
+        return {"device": "cpu"} if self.device == "cpu" else {}
+
+    def describe(self) -> str:
+        """Return the call in a line, with the dtype, shape, strides and offset of each tensor."""
+        said = [
+            f"{n}={str(m.view.dtype).removeprefix('torch.')}{list(m.view.shape)} strides {m.view.stride()} "
+            f"offset {m.view.storage_offset()}"
+            for n, m in {**self.memory, **({"out": self.out} if self.out else {})}.items()
+        ]
+        return f"{self.text}: {'; '.join(said)}" + (f"; gradients of {', '.join(self.learned)}" if self.learned else "")
+
+
+class Draw:
+    """What the families draw from: random numbers, and tensors on a device."""
+
+    def __init__(self, rng: random.Random, device: str, small: bool) -> None:
+        self.rng, self.device, self.small = rng, device, small
+        self.generator = torch.Generator("cpu").manual_seed(rng.getrandbits(40))
+        self.integers = rng.random() < 0.5
+
+    def size(self, *sizes: int, zero: bool = True) -> int:
+        """Return one of the sizes, 0 in one of 30; at most 40 or so on the interpreter."""
+        if zero and self.rng.random() < 1 / 30:
+            return 0
+        found = self.rng.choice(sizes)
+        return found if not self.small or found <= 40 else 32 + found % 16
+
+    def values(self, shape: Sequence[int], dtype: torch.dtype, scale: float = 1.0) -> torch.Tensor:
+        """Return small integers or normal numbers, on the device."""
+        shape = tuple(shape)
+        if dtype in (I8, U8, I32) or (self.integers and scale == 1.0):
+            low = 0 if dtype == U8 else -3
+            made = torch.randint(low, 4, shape, generator=self.generator)
+        else:
+            made = torch.randn(shape, generator=self.generator, dtype=F64 if dtype == F64 else F32) * scale
+        return made.to(dtype).to(self.device)
+
+    def memory(
+        self, shape: Sequence[int], dtype: torch.dtype, values: torch.Tensor | None = None,
+        layouts: Sequence[str] = VIEWS, filled: bool = True,
+    ) -> Memory:  # fmt: skip
+        """Return a view of the values, by default random ones, in memory that is poisoned elsewhere."""
+        shape = tuple(shape)
+        layout = self.rng.choice(
+            [x for x in layouts if len(shape) >= 2 or x in ("contiguous", "misaligned", "strided")]
+        )
+        item = torch.empty((), dtype=dtype).element_size()
+        step = max(1, 16 // item)
+        order = list(range(len(shape)))
+        if layout == "transposed":
+            order[-1], order[-2] = order[-2], order[-1]
+        extents = [shape[i] for i in order]
+        offset, strides, stride = 0, [0] * len(shape), 1
+        if layout == "misaligned":
+            offset = self.rng.choice((1, 3, step + 1))
+        for at in reversed(range(len(shape))):
+            times = 2 if layout == "strided" and at == max(0, len(shape) - 2) else 1
+            strides[at] = stride * times
+            stride = strides[at] * max(extents[at], 1)
+            if at == len(shape) - 1 and layout == "padded":
+                stride = (stride + step - 1) // step * step + step
+            elif at == len(shape) - 1 and layout == "odd rows":
+                stride += self.rng.choice((1, 3))
+        back = [order.index(i) for i in range(len(shape))]
+        strides = [strides[i] for i in back]
+        size = offset + stride + 16
+        base = _poison(size, dtype, self.device)
+        view = base.as_strided(shape, strides, offset)
+        if filled:
+            view.copy_(self.values(shape, dtype) if values is None else values)
+        return Memory(view, base, layout)
+
+
+def _poison(size: int, dtype: torch.dtype, device: str) -> torch.Tensor:
+    if dtype.is_floating_point:
+        if dtype.itemsize == 1:
+            return torch.full((size,), 0x7F, dtype=U8, device=device).view(dtype)
+        return torch.full((size,), math.nan, dtype=dtype, device=device)
+    return torch.full((size,), POISON, dtype=dtype, device=device)
+
+
+Make = Callable[[Draw], Call]
+FAMILIES: dict[str, tuple[Make, int]] = {}
+"""Family -> what draws a call, and its weight."""
+
+
+def _family(name: str, weight: int = 1) -> Callable[[Make], Make]:
+    def add(make: Make) -> Make:
+        FAMILIES[name] = (make, weight)
+        return make
+
+    return add
+
+
+def _learn(call: Call, d: Draw, names: Sequence[str], chance: float = 0.4, bound: float = 0.0) -> None:
+    """Ask for gradients of some tensors in a share of the calls, else for a given result in some."""
+    if d.rng.random() < chance:
+        call.learned, call.gradient_bound = tuple(names), bound
+
+
+def _out(call: Call, d: Draw, shape: Sequence[int], dtype: torch.dtype, layouts: Sequence[str] = VIEWS) -> None:
+    if not call.learned and d.rng.random() < 0.5:
+        call.out = d.memory(shape, dtype, layouts=layouts, filled=False)
+
+
+def accumulation(dtype: torch.dtype, k: int, math_: str = "") -> float:
+    """Return the error of a sum of ``k`` products as a share of the sum of their magnitudes.
+
+    Tensor cores add 16 or more products at once, truncated to 2^-22 of the largest (8-bit floats: 2^-13), to an f32
+    accumulator.  tf32 rounds both factors to 2^-11.  FMAs round each sum.
+    """
+    if dtype in (I8, U8):
+        return 0.0
+    if dtype == F64:
+        return (k + 4) * 2.0**-53
+    if dtype == F32:
+        return {"tf32": 2.0**-10, "3xtf32": (k + 8) * 2.0**-22}.get(math_, (k + 4) * 2.0**-24)
+    if dtype in (E4M3, E5M2):
+        return (k // 32 + 1) * 2.0**-13
+    return (k // 16 + 8) * 2.0**-22
+
+
+# GEMMs
+
+SHAPES = ((64, 96, 64), (200, 136, 72), (33, 57, 41), (1, 64, 128), (16, 512, 1024), (1024, 768, 512))
+ELEMENTS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64, "e4m3": E4M3, "e5m2": E5M2, "i8": I8, "u8": U8}
+RESULT = {F16: F16, BF16: BF16, F32: F32, F64: F64, E4M3: BF16, E5M2: BF16, I8: I32, U8: I32}
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "": lambda x: x, "relu": F.relu, "gelu": F.gelu, "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
+}  # fmt: skip
+
+
+def _mnk(d: Draw) -> tuple[int, int, int]:
+    m, n, k = d.rng.choice(SHAPES)
+    if d.small:
+        m, n, k = (x if x <= 40 else 24 + x % 24 for x in (m, n, k))
+    chance = d.rng.random()
+    if chance < 0.08:
+        m, n, k = [(0, n, k), (m, 0, k), (m, n, 0)][d.rng.randrange(3)]
+    return m, n, k
+
+
+def _product(
+    d: Draw, name: str, a: torch.dtype, b: torch.dtype, *, batch: bool = False, math_: str = "", activation: str = "",
+    more: str = "",
+) -> Call:  # fmt: skip
+    """Return a call of mm, bmm, addmm, baddbmm or linear."""
+    m, n, k = _mnk(d)
+    count = d.rng.choice((1, 2, 3)) if batch else 0
+    lead = (count,) if batch else ()
+    result = RESULT[a]
+    is_linear = name == "linear"
+    alpha = d.rng.choice((1.0, 0.5)) if "alpha" in more else 1.0
+    beta = d.rng.choice((1.0, -2.0, 0.0)) if "c" in more else 1.0
+    text = f"op.{name}({math_ and f'math={math_!r}, '}activation={activation!r}, alpha={alpha}, beta={beta})"
+    call = Call(text, d.device)
+    call.memory["a"] = d.memory((*lead, m, k), a)
+    call.memory["b"] = d.memory((*lead, n, k) if is_linear else (*lead, k, n), b)
+    if "bias" in more:
+        call.memory["bias"] = d.memory((n,), F32 if a in (E4M3, E5M2) else result, layouts=("contiguous", "misaligned"))
+    if "c" in more:
+        call.memory["c"] = d.memory((*lead, m, n), result)
+    how: dict[str, Any] = dict(call.run)
+    how |= {"math": math_} if math_ else {}
+    how |= {"activation": activation} if activation else {}
+    how |= {"alpha": alpha} if "alpha" in more else {}
+
+    def function(a: Any, b: Any, bias: Any = None, c: Any = None, out: Any = None) -> Any:
+        extra = {} if out is None else {"out": out}
+        if is_linear:
+            return op.linear(a, b, bias, **how, **extra)
+        extra |= {} if bias is None else {"bias": bias}
+        if name in ("addmm", "baddbmm"):
+            return getattr(op, name)(c, a, b, beta=beta, **how, **extra)
+        extra |= {} if c is None else {"c": c, "beta": beta}
+        return getattr(op, name)(a, b, **how, **extra)
+
+    def before(a: Any, b: Any, bias: Any = None, c: Any = None) -> Any:
+        y = alpha * (a @ (b.mT if is_linear else b))
+        y = y if c is None or beta == 0 else y + beta * c
+        return y if bias is None else y + bias
+
+    def exact(**tensors: Any) -> Any:
+        return ACTIVATIONS[activation](before(**tensors))
+
+    def slack(**tensors: Any) -> Any:
+        sizes = {n: t.abs() for n, t in tensors.items()}
+        product = sizes["a"] @ (sizes["b"].mT if is_linear else sizes["b"])
+        sums = product * abs(alpha)
+        if "c" in tensors:
+            sums = sums + abs(beta) * sizes["c"]
+        if "bias" in tensors:
+            sums = sums + sizes["bias"]
+        # Activations magnify an error by 1.13 at most, and are computed to about 2^-17 of 1 themselves.
+        error = 1.2 * (accumulation(a, k, math_) * product * abs(alpha) + 2.0**-22 * sums * (result != F64))
+        return error + (2.0**-17 if activation not in ("", "relu") else 0.0)
+
+    call.function, call.exact, call.slack = function, exact, slack
+    if a in (F16, BF16, F32, F64) and not (d.integers is False and activation == "relu"):
+        names = [x for x in call.memory if x != "c" or beta != 0]
+        _learn(call, d, names, 0.35, 2.0**-9 if math_ == "tf32" else 0.0)
+    if not is_linear:
+        _out(call, d, (*lead, m, n), result)
+    return call
+
+
+def _products() -> None:
+    def add(name: str, element: str, b: str = "", **how: Any) -> None:
+        label = f"{name} {element}{' ' + b if b else ''} {' '.join(str(x) for x in how.values() if x is not True)}"
+        heavy = 3 if element in ("f16", "bf16") else 1
+
+        def make(d: Draw) -> Call:
+            return _product(d, name, ELEMENTS[element], ELEMENTS[b or element], **how)
+
+        _family(label.strip(), heavy)(make)
+
+    for element in ELEMENTS:
+        add("mm", element)
+    add("mm", "e4m3", "e5m2")
+    add("mm", "i8", "u8")
+    for math_ in ("tf32", "3xtf32"):
+        add("mm", "f32", math_=math_)
+    for element in ("f16", "bf16", "f32"):
+        add("mm", element, more="alpha bias c")
+        add("bmm", element, batch=True)
+        add("addmm", element, more="c alpha")
+    for activation in ("relu", "gelu", "silu"):
+        add("mm", "f16", activation=activation, more="bias")
+        add("linear", "bf16", activation=activation, more="bias")
+    add("linear", "f16", more="bias")
+    add("linear", "f32", more="bias")
+    add("bmm", "f64", batch=True)
+    add("bmm", "e4m3", batch=True)
+    add("bmm", "f16", batch=True, activation="tanh", more="bias")
+    add("baddbmm", "f16", batch=True, more="c alpha")
+    add("baddbmm", "bf16", batch=True, more="c")
+
+
+_products()
+
+
+def _simple(
+    d: Draw, text: str, tensors: dict[str, Memory], function: Callable[..., Any], exact: Callable[..., Any],
+    slack: Callable[..., Any] = lambda **_: 0.0,
+) -> Call:  # fmt: skip
+    call = Call(text, d.device)
+    call.memory, call.function, call.exact, call.slack = tensors, function, exact, slack
+    return call
+
+
+@_family("int_mm", 2)
+def _int_mm(d: Draw) -> Call:
+    m, n, k = _mnk(d)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    a, b = d.rng.choice((I8, U8)), d.rng.choice((I8, U8))
+    tensors = {"a": d.memory((m, k), a), "b": d.memory((k, n), b)}
+    return _simple(d, "op.int_mm", tensors, lambda a, b: op.int_mm(a, b, **run), lambda a, b: a @ b)
+
+
+@_family("matmul f16", 2)
+def _matmul(d: Draw) -> Call:
+    m, n, k = _mnk(d)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    shapes = d.rng.choice([
+        ((k,), (k,)), ((m, k), (k,)), ((k,), (k, n)), ((m, k), (k, n)), ((2, m, k), (k, n)), ((2, m, k), (1, k, n)),
+        ((2, 1, m, k), (3, k, n)), ((m, k), (2, k, n)),
+    ])  # fmt: skip
+    tensors = {"a": d.memory(shapes[0], F16), "b": d.memory(shapes[1], F16)}
+    call = _simple(
+        d, "op.matmul", tensors, lambda a, b: op.matmul(a, b, **run), lambda a, b: torch.matmul(a, b),
+        lambda a, b: accumulation(F16, k) * torch.matmul(a.abs(), b.abs()),
+    )  # fmt: skip
+    _learn(call, d, ("a", "b"))
+    return call
+
+
+@_family("mm epilogue f16", 2)
+def _fused(d: Draw) -> Call:
+    m, n, k = _mnk(d)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    two = d.rng.random() < 0.5
+    tensors = {
+        "a": d.memory((m, k), F16), "b": d.memory((k, n), F16), "row": d.memory((m, 1), F16, layouts=("contiguous",)),
+        "skip": d.memory((m, n), F16),
+    }  # fmt: skip
+    one, both = _epilogue_one, _epilogue_two
+    function = both if two else one
+
+    def ours(a: Any, b: Any, row: Any, skip: Any) -> Any:
+        found = op.mm(a, b, epilogue=function, args={"row": row, "skip": skip}, **run)
+        return tuple(found.values()) if two else found
+
+    def exact(a: Any, b: Any, row: Any, skip: Any) -> Any:
+        x = a @ b * row + skip
+        y = torch.tanh(x)
+        return (y, x) if two else y
+
+    def slack(a: Any, b: Any, row: Any, skip: Any) -> Any:
+        sums = a.abs() @ b.abs() * row.abs()
+        error = accumulation(F16, k) * sums + 2.0**-22 * (sums + skip.abs()) + 2.0**-17
+        return (error, error) if two else error
+
+    call = _simple(d, f"op.mm(epilogue: {2 if two else 1} results)", tensors, ours, exact, slack)
+    if not two:
+        _learn(call, d, tuple(tensors))
+    return call
+
+
+def _epilogue_one(accum: Any, row: Any, skip: Any) -> Any:
+    return epilogue.tanh(accum * row + skip)
+
+
+def _epilogue_two(accum: Any, row: Any, skip: Any) -> Any:
+    x = accum * row + skip
+    return {"D": epilogue.tanh(x), "x": x}
+
+
+@_family("mm_array f16", 2)
+def _mm_array(d: Draw) -> Call:
+    m, n, k = _mnk(d)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    count = d.rng.choice((1, 2, 4))
+    tensors = {f"a{i}": d.memory((m, k), F16, layouts=("contiguous", "padded", "transposed")) for i in range(count)}
+    layouts = ("contiguous", "padded", "transposed")
+    tensors |= {f"b{i}": d.memory((k, n), F16, layouts=layouts) for i in range(count)}
+
+    def halves(t: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+        return [t[f"a{i}"] for i in range(count)], [t[f"b{i}"] for i in range(count)]
+
+    def exact(**t: Any) -> Any:
+        return tuple(a @ b for a, b in zip(*halves(t)))
+
+    def slack(**t: Any) -> Any:
+        return tuple(accumulation(F16, k) * (a.abs() @ b.abs()) for a, b in zip(*halves(t)))
+
+    call = _simple(d, "op.mm_array", tensors, lambda **t: tuple(op.mm_array(*halves(t), **run)), exact, slack)
+    _learn(call, d, tuple(tensors))
+    return call
+
+
+def _ends(d: Draw, groups: int, rows: int) -> list[int]:
+    return sorted(d.rng.randint(0, rows) for _ in range(groups))
+
+
+@_family("grouped_mm bf16 rows", 2)
+def _grouped(d: Draw) -> Call:
+    rows, n, k = d.size(64, 200, 513, zero=False), d.size(64, 136, zero=False), d.size(64, 72, 256, zero=False)
+    groups = d.rng.choice((1, 3, 8))
+    ends = _ends(d, groups, rows)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
+    tensors = {"a": d.memory((rows, k), BF16), "b": d.memory((groups, k, n), BF16)}
+
+    def each(a: Any, b: Any, times: float = 1.0) -> Any:
+        found, begin = [], 0
+        for g, end in enumerate(ends):
+            found.append(a[begin:end] @ b[g] * times)
+            begin = end
+        return torch.cat([*found, a[begin:] @ b[0] * 0])
+
+    call = _simple(
+        d, f"op.grouped_mm(offs={ends}, rest='zero')", tensors,
+        lambda a, b: op.grouped_mm(a, b, offs, rest="zero", **run), each,
+        lambda a, b: each(a.abs(), b.abs(), accumulation(BF16, k)),
+    )  # fmt: skip
+    _learn(call, d, ("a", "b"))
+    return call
+
+
+@_family("grouped_mm bf16 steps of K")
+def _grouped_k(d: Draw) -> Call:
+    total, m, n = d.size(64, 200, 513, zero=False), d.size(64, 136, zero=False), d.size(64, 72, zero=False)
+    groups = d.rng.choice((1, 3, 8))
+    ends = _ends(d, groups, total)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
+    tensors = {"a": d.memory((m, total), BF16), "b": d.memory((total, n), BF16)}
+
+    def each(a: Any, b: Any, times: float = 1.0) -> Any:
+        begins = [0, *ends[:-1]]
+        return torch.stack([a[:, i:j] @ b[i:j] * times for i, j in zip(begins, ends)])
+
+    return _simple(
+        d, f"op.grouped_mm(steps of K, offs={ends})", tensors, lambda a, b: op.grouped_mm(a, b, offs, **run), each,
+        lambda a, b: each(a.abs(), b.abs(), accumulation(BF16, total)),
+    )  # fmt: skip
+
+
+@_family("grouped_mm f16 lists")
+def _grouped_lists(d: Draw) -> Call:
+    count = d.rng.choice((1, 2, 4))
+    shapes = [(d.size(64, 17, 130), d.size(64, 40, 9), d.size(72, 30, 128)) for _ in range(count)]
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {f"a{i}": d.memory((m, k), F16) for i, (m, _, k) in enumerate(shapes)}
+    tensors |= {f"b{i}": d.memory((k, n), F16) for i, (_, n, k) in enumerate(shapes)}
+
+    def halves(t: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+        return [t[f"a{i}"] for i in range(count)], [t[f"b{i}"] for i in range(count)]
+
+    call = _simple(
+        d, f"op.grouped_mm(lists of {shapes})", tensors, lambda **t: tuple(op.grouped_mm(*halves(t), **run)),
+        lambda **t: tuple(a @ b for a, b in zip(*halves(t))),
+        lambda **t: tuple(accumulation(F16, a.shape[1]) * (a.abs() @ b.abs()) for a, b in zip(*halves(t))),
+    )  # fmt: skip
+    _learn(call, d, tuple(tensors), 0.3)
+    return call
+
+
+def _scales(d: Draw, shape: Sequence[int]) -> Memory:
+    values = torch.exp2(torch.randint(-3, 4, tuple(shape), generator=d.generator).float()).to(d.device)
+    return d.memory(shape, F32, values, layouts=("contiguous",))
+
+
+@_family("scaled_mm", 2)
+def _scaled(d: Draw) -> Call:
+    m, n, k = d.size(64, 200, 33), d.size(64, 136, 512), d.size(128, 272, 512, zero=False)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    recipe = d.rng.choice(("tensor", "row", "block"))
+    blocks = -(-k // 128)
+    of_a, of_b = {"tensor": ((1,), (1,)), "row": ((m, 1), (1, n))}.get(recipe, ((m, blocks), (-(-n // 128), blocks)))
+    layouts = ("contiguous", "padded")
+    tensors = {"a": d.memory((m, k), E4M3, layouts=layouts), "b": d.memory((n, k), E4M3, layouts=layouts)}
+    tensors |= {"sa": _scales(d, of_a), "sb": _scales(d, of_b)}
+
+    def exact(a: Any, b: Any, sa: Any, sb: Any) -> Any:
+        if recipe != "block":
+            return a @ b.t() * sa * sb
+        x = a * sa.repeat_interleave(128, 1)[:, :k]
+        return x @ (b * sb.repeat_interleave(128, 0)[:n].repeat_interleave(128, 1)[:, :k]).t()
+
+    return _simple(
+        d, f"op.scaled_mm(recipe={recipe!r})", tensors,
+        lambda a, b, sa, sb: op.scaled_mm(a, b.t(), sa, sb, recipe=recipe, **run), exact,
+        lambda a, b, sa, sb: accumulation(E4M3, 128) * exact(a.abs(), b.abs(), sa, sb),
+    )  # fmt: skip
+
+
+@_family("scaled_grouped_mm")
+def _scaled_grouped(d: Draw) -> Call:
+    rows, n, k = d.size(64, 200, zero=False), d.size(64, 136, zero=False), d.size(128, 256, zero=False)
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    groups = d.rng.choice((1, 4))
+    ends = [*_ends(d, groups - 1, rows), rows]
+    offs = torch.tensor(ends, dtype=torch.int32, device=d.device)
+    tensors = {"a": d.memory((rows, k), E4M3, layouts=("contiguous",))}
+    tensors |= {"b": d.memory((groups, n, k), E4M3, layouts=("contiguous",))}
+    tensors |= {"sa": _scales(d, (rows, 1)), "sb": _scales(d, (groups, n))}
+
+    def exact(a: Any, b: Any, sa: Any, sb: Any) -> Any:
+        begins = [0, *ends[:-1]]
+        return torch.cat([a[i:j] @ b[g].t() * sa[i:j] * sb[g] for g, (i, j) in enumerate(zip(begins, ends))])
+
+    return _simple(
+        d, f"op.scaled_grouped_mm(offs={ends})", tensors,
+        lambda a, b, sa, sb: op.scaled_grouped_mm(a, b.mT, sa, sb, offs, **run), exact,
+        lambda a, b, sa, sb: accumulation(E4M3, 128) * exact(a.abs(), b.abs(), sa, sb),
+    )  # fmt: skip
+
+
+# Rows
+
+COLUMNS = (1, 7, 64, 768, 1001, 5003)
+ROW_EXACT: dict[str, Callable[..., torch.Tensor]] = {
+    "softmax": lambda x: torch.softmax(x, -1), "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "sum": lambda x: x.sum(-1), "mean": lambda x: x.mean(-1), "max": lambda x: x.amax(-1),
+    "logsumexp": lambda x: torch.logsumexp(x, -1),
+    "rms_norm": lambda x, w=None: F.rms_norm(x, x.shape[-1:], w, 1e-5),
+    "layer_norm": lambda x, w=None, b=None: F.layer_norm(x, x.shape[-1:], w, b, 1e-5),
+}  # fmt: skip
+
+
+def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
+    n = d.size(*COLUMNS, zero=name == "sum")
+    shape = d.rng.choice([(d.size(1, 3, 65, 300),), (2, d.size(1, 5, 33)), ()])
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {"x": d.memory((*shape, n), dtype, d.values((*shape, n), dtype, scale=1.001))}  # normal numbers
+    vectors = {"rms_norm": "w", "layer_norm": "wb"}.get(name, "")
+    vectors = vectors if d.rng.random() < 0.7 else ""
+    tensors |= {v: d.memory((n,), dtype, layouts=("contiguous", "misaligned")) for v in vectors}
+
+    def function(out: Any = None, **t: Any) -> Any:
+        more = run if out is None else {**run, "out": out}
+        if name in ("rms_norm", "layer_norm"):
+            return getattr(op, name)(t["x"], *(t[v] for v in vectors), eps=1e-5, **more)
+        return getattr(op, name)(t["x"], **more)
+
+    def slack(x: Any, **t: Any) -> Any:
+        unit = 2.0**-52 if dtype == F64 else 2.0**-20
+        if name in ("sum", "mean"):
+            return unit * x.abs().sum(-1) / (1 if name == "sum" else max(n, 1))
+        if "norm" in name:  # of one column a norm is the quotient of numbers that cancel
+            large = 1 + x.abs().amax(-1, keepdim=True) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt() / 8
+            return unit * large * (1 + abs(t.get("w", torch.ones((), dtype=F64, device=x.device))) * 4)
+        return unit * (1 + x.abs().amax(-1) if name == "logsumexp" else 8.0)
+
+    call = _simple(d, f"op.{name}", tensors, function, ROW_EXACT[name], slack)
+    if n and name != "max":
+        _learn(call, d, tuple(tensors), bound=2.0**-7 if dtype == BF16 else 2.0**-9 if dtype == F16 else 2.0**-14)
+    if name in ("softmax", "log_softmax", "rms_norm", "layer_norm"):
+        _out(call, d, (*shape, n), dtype)
+    return call
+
+
+def _row_families() -> None:
+    for name in ROW_EXACT:
+        for element in ("f32", "f16", "bf16"):
+
+            def make(d: Draw, name: str = name, element: str = element) -> Call:
+                return _rows(d, name, ELEMENTS[element])
+
+            _family(f"{name} {element}")(make)
+
+
+_row_families()
+
+
+@_family("cross_entropy", 3)
+def _cross_entropy(d: Draw) -> Call:
+    rows, n, dtype = (
+        d.size(1, 5, 130, zero=False),
+        d.size(2, 10, 333, 1001, 5003, zero=False),
+        d.rng.choice((F32, BF16)),
+    )
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"reduction": d.rng.choice(("mean", "sum", "none"))}
+    how |= {"label_smoothing": 0.1} if d.rng.random() < 0.3 else {}
+    target = torch.randint(0, n, (rows,), generator=d.generator)
+    if rows > 1:
+        target[d.rng.randrange(rows)] = -100
+    if int((target >= 0).sum()) == 0:
+        target[0] = 0
+    target = target.to(d.device)
+    tensors = {"x": d.memory((rows, n), dtype, d.values((rows, n), dtype, 1.001))}
+    call = _simple(
+        d, f"op.cross_entropy({how})", tensors, lambda x: op.cross_entropy(x, target, **how, **run),
+        lambda x: F.cross_entropy(x, target, **how),
+        lambda x: 2.0**-18 * (1 + x.abs().max()) * (rows if how["reduction"] == "sum" else 1),
+    )  # fmt: skip
+    _learn(call, d, ("x",), bound=2.0**-7 if dtype == BF16 else 2.0**-14)
+    return call
+
+
+@_family("transpose", 2)
+def _transpose(d: Draw) -> Call:
+    shape, dtype = (d.size(1, 33, 64, 300), d.size(1, 33, 64, 257)), d.rng.choice((F16, BF16, F32))
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {"x": d.memory(shape, dtype)}
+    call = _simple(
+        d, "op.transpose", tensors, lambda x, out=None: op.transpose(x, out=out, **run), lambda x: x.mT
+    )  # fmt: skip
+    _out(call, d, shape[::-1], dtype)
+    return call
+
+
+# Elements
+
+
+def _scaled_sum(x: Any, y: Any) -> Any:
+    return epilogue.silu(x * 0.5 + y)
+
+
+@_family("elementwise", 4)
+def _elements(d: Draw) -> Call:
+    name = d.rng.choice(("add", "sub", "mul", "div", "elementwise"))
+    dtype = d.rng.choice((F16, BF16, F32))
+    shape = tuple(d.size(1, 3, 17, 64, 130) for _ in range(d.rng.choice((1, 2, 2, 3))))
+    other = tuple(1 if d.rng.random() < 0.25 else n for n in shape)[d.rng.randrange(len(shape)) :]
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    values = d.values(other, dtype)
+    if name == "div":
+        values = torch.where(values.abs().float() < 0.25, torch.ones_like(values), values)
+    tensors = {"x": d.memory(shape, dtype), "y": d.memory(other, dtype, values)}
+    exact: dict[str, Callable[..., Any]] = {
+        "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div,
+        "elementwise": lambda x, y: F.silu(x * 0.5 + y),
+    }  # fmt: skip
+
+    def function(x: Any, y: Any, out: Any = None) -> Any:
+        more = run if out is None else {**run, "out": out}
+        if name == "elementwise":
+            return op.elementwise(_scaled_sum, x, y, **more)
+        return getattr(op, name)(x, y, **more)
+
+    def slack(x: Any, y: Any) -> Any:
+        return 2.0**-20 * (x.abs() + y.abs() + 1)
+
+    call = _simple(d, f"op.{name}", tensors, function, lambda x, y: exact[name](x, y), slack)
+    _learn(call, d, ("x", "y"))
+    _out(call, d, torch.broadcast_shapes(shape, other), dtype)
+    return call
+
+
+# Convolutions
+
+
+def _conv(d: Draw, rank: int, kind: str, dtype: torch.dtype) -> Call:
+    taps = d.rng.choice((1, 3))
+    stride, dilation = d.rng.choice((1, 1, 2)), d.rng.choice((1, 1, 2))
+    groups = d.rng.choice((1, 1, 2))
+    c, k = d.rng.choice(((8, 16), (64, 64), (3, 8))) if groups == 1 else (32, 32)
+    if d.small:
+        c, k = min(c, 16), min(k, 16)
+    if d.rng.random() < 0.15:
+        c = k = groups = 16
+    size, padding = d.rng.choice((5, 8, 14) if not d.small else (5, 6)), taps // 2
+    if rank == 3:
+        size = min(size, 6)
+    how = (stride, padding, dilation, groups)
+    math_ = d.rng.choice(("exact", "tf32")) if dtype == F32 else ""
+    batch = d.rng.choice((1, 2)) if d.rng.random() > 0.03 else 0
+    x_shape, f_shape = (batch, c, *[size] * rank), (k, c // groups, *[taps] * rank)
+    extent = (size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1
+    y_shape = (batch, k, *[max(extent, 0)] * rank)
+    if extent < 1:
+        return _conv(d, rank, kind, dtype)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    run |= {"math": math_} if math_ else {}
+    forward = getattr(F, f"conv{rank}d")
+
+    def last(shape: Sequence[int]) -> Memory:
+        """Channels last, or first."""
+        if d.rng.random() < 0.2:
+            return d.memory(shape, dtype, layouts=("contiguous", "misaligned"))
+        order = (0, *range(2, rank + 2), 1)
+        made = d.memory([shape[i] for i in order], dtype, layouts=("contiguous", "padded", "misaligned"))
+        back = [order.index(i) for i in range(rank + 2)]
+        return made._replace(view=made.view.permute(back))
+
+    name = f"conv{rank}d" + {"fprop": "", "dgrad": "_input", "wgrad": "_weight"}[kind]
+    function = getattr(op, name)
+    options = f"stride={stride}, padding={padding}, dilation={dilation}, groups={groups}, math={math_!r}"
+    text = f"op.{name}({options})"
+    if kind == "fprop":
+        tensors = {"x": last(x_shape), "f": last(f_shape)}
+
+        def ours(x: Any, f: Any) -> Any:
+            return function(x, f, None, *how, **run)
+
+        def exact(x: Any, f: Any) -> Any:
+            return forward(x, f, None, *how)
+
+        terms = c // groups * taps**rank
+    elif kind == "dgrad":
+        tensors = {"f": last(f_shape), "y": last(y_shape)}
+
+        def ours(f: Any, y: Any) -> Any:
+            return function(x_shape, f, y, *how, **run)
+
+        def exact(f: Any, y: Any) -> Any:
+            x = torch.zeros(x_shape, dtype=F64, device=f.device, requires_grad=True)
+            return torch.autograd.grad(forward(x, f, None, *how), x, y)[0]
+
+        terms = k // groups * taps**rank
+    else:
+        tensors = {"x": last(x_shape), "y": last(y_shape)}
+
+        def ours(x: Any, y: Any) -> Any:
+            return function(x, f_shape, y, *how, **run)
+
+        def exact(x: Any, y: Any) -> Any:
+            f = torch.zeros(f_shape, dtype=F64, device=x.device, requires_grad=True)
+            return torch.autograd.grad(forward(x, f, None, *how), f, y)[0]
+
+        terms = batch * extent**rank
+    slack = accumulation(dtype, terms, math_)
+
+    def error(**t: Any) -> Any:
+        return slack * exact(**{n: x.abs() for n, x in t.items()})
+
+    call = _simple(d, text, tensors, ours, exact, error)
+    if kind == "fprop" and batch:
+        _learn(call, d, ("x", "f"), bound=2.0**-9 if math_ == "tf32" else 0.0)
+    return call
+
+
+def _conv_families() -> None:
+    for rank in (1, 2, 3):
+        for kind in ("fprop", "dgrad", "wgrad"):
+            for element in ("f16", "bf16", "f32") if rank == 2 else ("f16",):
+
+                def make(d: Draw, rank: int = rank, kind: str = kind, element: str = element) -> Call:
+                    return _conv(d, rank, kind, ELEMENTS[element])
+
+                _family(f"conv{rank}d {kind} {element}", 2 if rank == 2 and element != "f32" else 1)(make)
+
+
+_conv_families()
+
+
+# Attention
+
+
+def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
+    head, shared, heads_k = (
+        d.rng.choice((64, 128) if not d.small else (64,)),
+        d.rng.choice((1, 2)),
+        d.rng.choice((1, 2)),
+    )
+    queries, keys = d.size(1, 17, 64, 200, 300), d.size(1, 40, 64, 177, 333, zero=False)
+    batch, layout = d.rng.choice((1, 2)), d.rng.choice(("bhsd", "bshd"))
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {
+        "layout": layout,
+        "causal": {"top_left": "top_left", "bottom_right": "bottom_right"}.get(mask, False),
+    }
+    if mask == "window":
+        how["window"] = (d.rng.choice((0, 5, 90)), d.rng.choice((0, 5, 90)))
+    with_lse = d.rng.random() < 0.2
+
+    def shape(heads: int, rows: int) -> tuple[int, ...]:
+        return (batch, heads, rows, head) if layout == "bhsd" else (batch, rows, heads, head)
+
+    rows = {"q": shape(heads_k * shared, queries), "k": shape(heads_k, keys), "v": shape(heads_k, keys)}
+    layouts = ("contiguous", "padded", "odd rows", "misaligned", "strided")
+    tensors = {n: d.memory(s, dtype, d.values(s, dtype, 1.001), layouts=layouts) for n, s in rows.items()}
+
+    def seen() -> torch.Tensor:
+        own = torch.arange(queries, device=d.device)[:, None] + (keys - queries if mask == "bottom_right" else 0)
+        at = torch.arange(keys, device=d.device)[None]
+        found = torch.ones(queries, keys, dtype=torch.bool, device=d.device)
+        if how["causal"]:
+            found &= at <= own
+        if mask == "window":
+            left, right = how["window"]
+            found &= (at >= own - left) & (at <= own + right)
+        return found
+
+    def exact(q: Any, k: Any, v: Any) -> Any:
+        if layout == "bshd":
+            q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        k, v = (x.repeat_interleave(shared, 1) for x in (k, v))
+        scores = (q @ k.mT / math.sqrt(head)).masked_fill(~seen(), -1e300)
+        weights = torch.softmax(scores, -1) * seen()
+        logs = torch.where(seen().any(-1), torch.logsumexp(scores, -1), -math.inf)
+        y = weights @ v
+        y = y if layout == "bhsd" else y.transpose(1, 2)
+        return (y, logs) if with_lse else y
+
+    def slack(q: Any, k: Any, v: Any) -> Any:
+        # Weights are rounded before the second GEMM, by a share of a result of rms 1 at most.
+        error = 2.0 * UNITS[dtype] * max(1.0, float(v.abs().max()) if v.numel() else 1.0)
+        return (error, 1e-4) if with_lse else error
+
+    def ours(q: Any, k: Any, v: Any, out: Any = None) -> Any:
+        return op.attention(q, k, v, lse=with_lse, out=out, **how, **run)
+
+    call = _simple(d, f"op.attention({how}, lse={with_lse})", tensors, ours, exact, slack)
+    if queries and not with_lse:
+        _learn(call, d, ("q", "k", "v"), 0.4, 2.0**-5 if dtype == BF16 else 2.0**-8)
+    if not with_lse:
+        _out(call, d, rows["q"], dtype, ("contiguous", "padded"))
+    return call
+
+
+def _attention_families() -> None:
+    for element in ("f16", "bf16"):
+        for mask in ("full", "top_left", "bottom_right", "window"):
+
+            def make(d: Draw, element: str = element, mask: str = mask) -> Call:
+                return _attention(d, ELEMENTS[element], mask)
+
+            _family(f"attention {element} {mask}", 2)(make)
+
+
+_attention_families()
+
+
+@_family("attention packed")
+def _packed(d: Draw) -> Call:
+    head, heads, dtype = 64, d.rng.choice((1, 2)), F16
+    lengths = [d.rng.choice((0, 1, 17, 65, 130)) for _ in range(d.rng.choice((1, 3)))]
+    lengths[0] = lengths[0] or 5
+    causal = d.rng.random() < 0.5
+    run = {"device": "cpu"} if d.device == "cpu" else {}
+    ends = torch.tensor([0, *lengths]).cumsum(0).to(d.device, torch.int32)
+    shape = (sum(lengths), heads, head)
+    tensors = {
+        n: d.memory(shape, dtype, d.values(shape, dtype, 1.001), layouts=("contiguous", "padded")) for n in "qkv"
+    }
+
+    def exact(q: Any, k: Any, v: Any) -> Any:
+        found, begin = [], 0
+        for n in lengths:
+            x, y, z = (t[begin : begin + n].transpose(0, 1) for t in (q, k, v))
+            scores = x @ y.mT / math.sqrt(head)
+            if causal:
+                scores = scores.masked_fill(torch.ones(n, n, device=q.device).triu(1).bool(), -math.inf)
+            found.append((torch.softmax(scores, -1) @ z).transpose(0, 1))
+            begin += n
+        return torch.cat(found)
+
+    return _simple(
+        d, f"op.attention(packed {lengths}, causal={causal})", tensors,
+        lambda q, k, v: op.attention(q, k, v, cu_seqlens_q=ends, cu_seqlens_k=ends, causal=causal, **run), exact,
+        lambda q, k, v: 2.0 * UNITS[dtype] * float(v.abs().max()),
+    )  # fmt: skip
+
+
+def public_functions() -> set[str]:
+    """Return the names of the functions of ``op`` that compute arrays from arrays."""
+    others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}
+    functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # of plans
+    found = {n for n in dir(op) if not n.startswith("_") and n.islower() and n not in others | functors}
+    return {n for n in found if inspect.isfunction(x := getattr(op, n)) or isinstance(x, op.Elementwise)}
+
+
+def draw(family: str, rng: random.Random, device: str, small: bool) -> Call:
+    """Draw a call of a family; ``small``: for the interpreter."""
+    return FAMILIES[family][0](Draw(rng, device, small))
+
+
+def problem_of(call: Call) -> str:
+    """Compute a call and, if it learns, its gradients; return what is wrong, empty if nothing is."""
+    wide = {n: m.view.detach().double().requires_grad_(n in call.learned) for n, m in call.memory.items()}
+    before = {n: m.base.clone() for n, m in call.memory.items()}
+    leaves = {n: m.view.detach().requires_grad_(n in call.learned) for n, m in call.memory.items()}
+    outside = None if call.out is None else call.out.base.clone()
+    found = call.function(**leaves, **({} if call.out is None else {"out": call.out.view}))
+    wanted = call.exact(**wide)
+    slack = call.slack(**{n: t.detach() for n, t in wide.items()})
+    results, exact = (x if isinstance(x, tuple) else (x,) for x in (found, wanted))
+    allowed = slack if isinstance(slack, tuple) else (slack,) * len(exact)
+    if call.out is not None and results[0] is not call.out.view:
+        return "the result is not out"
+    if len(results) != len(exact):
+        return f"{len(results)} results; {len(exact)} are right"
+    for i, (got, want, more) in enumerate(zip(results, exact, allowed)):
+        said = _differs(got.detach(), want.detach(), more)
+        if said:
+            return f"result {i}: {said}"
+    if call.learned:
+        said = _gradients_differ(call, leaves, wide, results, exact)
+        if said:
+            return said
+    for n, m in call.memory.items():
+        if not _same(m.base, before[n]):
+            return f"argument {n} or memory around it changed"
+    if call.out is not None and outside is not None:
+        outside.as_strided(call.out.view.shape, call.out.view.stride(), call.out.view.storage_offset()).copy_(
+            call.out.view
+        )
+        if not _same(call.out.base, outside):
+            return "memory around out changed"
+    return ""
+
+
+def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: Any) -> str:
+    """Return what is wrong with the gradients: of an element off by more than 4 units of the type, and the bound of the
+    family, of itself and of the largest one (their terms cancel).
+    """
+    names = call.learned
+    generator = torch.Generator("cpu").manual_seed(5)
+    grads = [torch.randint(-2, 3, y.shape, generator=generator).to(y.device, y.dtype) for y in results]
+    got = torch.autograd.grad(results, [leaves[n] for n in names], grads, allow_unused=True)
+    want = torch.autograd.grad(exact, [wide[n] for n in names], [g.double() for g in grads], allow_unused=True)
+    for n, g, w in zip(names, got, want):
+        if w is None or w.numel() == 0:
+            continue
+        if g is None:
+            return f"there is no gradient of {n}"
+        most = float(w.abs().max())
+        unit = 4 * UNITS[g.dtype] + call.gradient_bound + (2.0**-18 if g.dtype != F64 else 0.0)
+        said = _differs(g, w, unit * most + 1e-30)
+        if said:
+            return f"gradient of {n}: {said}"
+    return ""
+
+
+def _differs(got: torch.Tensor, want: torch.Tensor, slack: Any) -> str:
+    """Return how a result differs from the exact one by more than its rounding and ``slack``."""
+    if got.shape != want.shape:
+        return f"shape {tuple(got.shape)}; {tuple(want.shape)} is right"
+    if want.numel() == 0:
+        return ""
+    x = got.double()
+    unit = UNITS.get(got.dtype, 0.0)
+    most = float(torch.finfo(got.dtype).max) if got.dtype.is_floating_point else float(torch.iinfo(got.dtype).max)
+    tiny = float(torch.finfo(got.dtype).smallest_normal) * unit if got.dtype.is_floating_point else 0.0
+    same = (x == want) | (x.isnan() & want.isnan())
+    error = torch.where(same, 0.0, (x - want).abs())
+    limit = unit / 2 * want.abs() * 1.001 + slack + tiny
+    over = want.abs() > most * 0.99  # overflows
+    bad = ~(error <= limit) & ~over
+    if not bool(bad.any()):
+        return ""
+    at = tuple(int(i) for i in bad.nonzero()[0])
+    worst = float((error / limit)[bad].nan_to_num(math.inf).max())
+    count, values = int(bad.sum()), f"at {at} {float(x[at])}, exactly {float(want[at])}"
+    return f"{count} of {want.numel()} elements are off, by up to {worst:.3g} of the limit; {values}"
+
+
+def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Return True if memory is equal bit for bit."""
+    return bool((x.view(U8) == y.view(U8)).all())
