@@ -73,6 +73,7 @@ slow: $(VENV)/.docs  ## the cases that test leaves out, random ones against inde
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 	$(BIN)/python test/oracle/algebra_fuzz.py $(call drawn,1000)
 	$(BIN)/python test/oracle/file_fuzz.py $(call drawn,2000)
+	$(BIN)/python test/oracle/form_fuzz.py $(call drawn,10000)
 	$(BIN)/python test/oracle/artifact_fuzz.py $(call drawn,20000)
 	$(BIN)/python test/oracle/cache_fuzz.py $(call drawn,5000)
 	$(BIN)/python test/oracle/value_fuzz.py $(call drawn,200)

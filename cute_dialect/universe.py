@@ -2,13 +2,12 @@
 
     xdsl-opt layouts.mlir -p cute-fold-static,cute-expand-ops,cute-to-base,canonicalize
 
-xDSL refuses two dialects or passes of one name, so what it has itself is left out: its ``canonicalize``, ``cse`` …, and
-its ``llvm``, ``gpu``, ``arith`` … read the input there.  ``cute-to-base`` makes the ``llvm`` ops of
-:mod:`cute_dialect.upstream`, which print as upstream MLIR reads them.  xDSL's ``gpu`` dialect knows the generic form
-only, and its ``gpu.func`` has no properties ``known_block_size`` and ``known_cluster_size``: a file with kernels goes
-through ``cute-opt --mlir-print-op-generic`` first, and has them among the attributes after the body.
+:data:`CUTE_UNIVERSE` leaves out dialects and passes that xDSL has under the same name, because xDSL refuses two of one
+name: ``canonicalize`` and ``cse`` are xDSL's there, and so are the dialects ``llvm``, ``gpu`` and ``arith``.
+``cute-to-base`` makes the ``llvm`` ops of :mod:`cute_dialect.upstream`, which print as upstream MLIR reads them.
+xDSL's ``gpu`` dialect reads generic form only, as ``cute-opt --mlir-print-op-generic`` prints it.
 
-Factories only; nothing is imported before it is used.
+The universe holds factories only: a dialect is imported when it is used.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from cute_dialect.runtime.signature import Param, SignatureError
 
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.context import Context
-    from xdsl.dialects.builtin import ModuleOp, StringAttr
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Attribute, Operation
 
 __all__ = ["build_manifest"]
@@ -134,8 +134,12 @@ class _Builder:
         self, name: str, attributes: dict[str, Attribute], lowered: Sequence[str], byval: Sequence[bool]
     ) -> list[Param]:
         given = attributes.get("cute.args")
-        types = cast("Sequence[StringAttr]", getattr(given, "data", ()))
-        texts = [str(t.data) for t in types] if given is not None else list(lowered)
+        texts = list(lowered)
+        if given is not None:
+            types = [getattr(t, "data", None) for t in cast("Sequence[Attribute]", getattr(given, "data", (given,)))]
+            texts = [t for t in types if isinstance(t, str)]
+            if len(texts) != len(types):
+                raise ManifestError(f"@{name}: cute.args must be an array of strings; got {given}")
         if len(texts) != len(lowered):
             raise ManifestError(
                 f"@{name}: cute.args lists {len(texts)} types, the function takes {len(lowered)} arguments"

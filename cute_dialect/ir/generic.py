@@ -143,8 +143,13 @@ class GenericWriter:
         head += f"{self._names(operands)})" if operands else ")"
         if op.successors:
             head += "[" + ", ".join([self._block_name(b) for b in op.successors]) + "]"
-        if op.properties:
-            head += f" <{self._dictionary(op.properties)}>"
+        properties: Mapping[str, Attribute] = op.properties
+        moved: tuple[str, ...] = getattr(type(op), "WRITTEN_AS_ATTRIBUTES", ())
+        if moved:
+            attributes = {**attributes, **{k: v for k, v in properties.items() if k in moved}}
+            properties = {k: v for k, v in properties.items() if k not in moved}
+        if properties:
+            head += f" <{self._dictionary(properties)}>"
         if op.regions:
             self._parts.append(head + " (")
             for i, region in enumerate(op.regions):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, NoReturn, cast
 
 from xdsl.context import Context
@@ -136,7 +137,7 @@ class LocatedParser(LocationReader):
                 if op is None:
                     self.raise_error("expected operation name in quotes, or an alias definition")
                 ops.append(op)
-        self._check_all_defined(())
+        self._check_all_defined()
         if len(ops) == 1 and isinstance(ops[0], ModuleOp):
             module = ops[0]
         else:
@@ -145,11 +146,10 @@ class LocatedParser(LocationReader):
         self.resolve_locations(module)
         return module
 
-    def _check_all_defined(self, outer: Iterable[str]) -> None:
-        """Raise at the first use of a value that was never defined, those of ``outer`` aside."""
-        missing = [name for name in self.forward_ssa_references if name not in outer]
-        if missing:
-            name = min(missing, key=lambda n: self._first_use[n].start)
+    def _check_all_defined(self) -> None:
+        """Raise a ParseError at the first use of a value that was never defined."""
+        if self.forward_ssa_references:
+            name = min(self.forward_ssa_references, key=lambda n: self._first_use[n].start)
             self.raise_error(f"use of undeclared SSA value name '%{name}'", self._first_use[name])
 
     # ------------------------------------------------------------------------------------------------------------ ops
@@ -179,15 +179,15 @@ class LocatedParser(LocationReader):
             if self.parse_optional_token(MLIRTokenKind.BARE_IDENT) is not None:
                 op_type = self._op_type(name, name.text, custom=True)
                 stack.append(op_type.dialect_name())
-                waiting = self._waiting(op_type)
-                op = op_type.parse(self)
+                with self._isolated(op_type):
+                    op = op_type.parse(self)
                 location = self.parse_optional_location()
             else:
                 generic = self.expect(self.parse_optional_str_literal, "expected an operation")
                 op_type = self._op_type(name, generic, custom=False)
                 stack.append(op_type.dialect_name())
-                waiting = self._waiting(op_type)
-                op = self.parse_generic_operation(op_type)
+                with self._isolated(op_type):
+                    op = self.parse_generic_operation(op_type)
                 location = None if isinstance(op.location, UnknownLoc) else op.location
         except VerifyException as e:
             self.raise_error(one_line(str(e)), name.span)
@@ -195,15 +195,18 @@ class LocatedParser(LocationReader):
             # unreachable: xDSL's own dialects reject it while they are parsed; those registered here do not
             self.raise_error(one_line(str(e)), name.span)
         stack.pop()
-        if op.regions and waiting is not None:
-            self._check_all_defined(waiting)
         return op, location
 
-    def _waiting(self, op_type: type[Operation]) -> frozenset[str] | None:
-        """The values used so far and not defined, before an op that sees none of what is around it; None for others."""
+    @contextmanager
+    def _isolated(self, op_type: type[Operation]) -> Iterator[None]:
+        """Parse an op; one that is isolated from above neither sees nor defines the forward references around it."""
         if not op_type.has_trait(IsolatedFromAbove, value_if_unregistered=False):
-            return None
-        return frozenset(self.forward_ssa_references)
+            yield
+            return
+        outer, self.forward_ssa_references = self.forward_ssa_references, {}
+        yield
+        self._check_all_defined()
+        self.forward_ssa_references = outer
 
     # Most ops of a file are written as another one is, but for the names of their operands.  The rest of such a line
     # need not be read again.

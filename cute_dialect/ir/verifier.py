@@ -94,8 +94,11 @@ def verify(op: Operation, engine: DiagnosticEngine, *, show_op: bool = False, kn
     does not show it any more.  ``known`` is shared by verifications of the same module after each pass.
     """
     before = engine.errors
+    verifier = _Verifier(engine, show_op, known or Known())
     try:
-        _Verifier(engine, show_op, known or Known()).op(op)
+        verifier.op(op)
+        if verifier.crash is not None and engine.errors == before:
+            raise verifier.crash
     except Exception as e:
         message = limit_message(e)
         if message is None:
@@ -113,6 +116,9 @@ class _Verifier:
         self._doubtful: set[int] = set()
         """Results of ops that are wrong: what uses them is not asked, it may be right."""
         self._known = known
+        self.crash: Exception | None = None
+        """The first exception of a verifier that read a malformed op elsewhere, such as the function a launch names.
+        It is our bug only if no error was reported."""
 
     def op(self, op: Operation) -> bool | None:
         """Check an op and its regions; False (and reported) if types or properties are wrong, of it or of an op in it;
@@ -154,6 +160,9 @@ class _Verifier:
             op.verify_()
         except VerifyException as e:
             return self._fail(op, one_line(str(e)))
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+            self.crash = self.crash or e
+            return False
         if form is not None:
             self._known.add(*form)
         return True

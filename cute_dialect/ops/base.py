@@ -20,6 +20,7 @@ from xdsl.irdl import (
     RangeOf,
     ResultDef,
     VariadicDef,
+    VarResultDef,
     irdl_op_definition,
 )
 from xdsl.parser import Parser
@@ -127,6 +128,13 @@ class CuteOp(IRDLOperation):
 
     # ---------------------------------------------------------------------------------------------------- verification
 
+    def check_result_count(self) -> None:
+        """Raise AlgebraError if the op has another number of results than it declares."""
+        declared = [definition for _, definition in self.get_irdl_definition().results]
+        fixed = not any(isinstance(definition, VarResultDef) for definition in declared)
+        if fixed and declared and len(self.results) != len(declared):
+            raise AlgebraError(f"expected {plural(len(declared), 'result')}, got {len(self.results)}")
+
     def check_types(self) -> None:
         """Raise AlgebraError if the result types are not the inferred ones, up to weaker divisibility."""
         inferred = infer_types_memo(type(self), self.operand_types, self.properties)
@@ -145,6 +153,7 @@ class CuteOp(IRDLOperation):
         try:
             self.check_operand_kinds(self.operand_types)
             verify_properties(self)
+            self.check_result_count()
             self.check_types()
             if self.LOOKS_BACK:
                 self.check_definitions()

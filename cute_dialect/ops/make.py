@@ -76,8 +76,6 @@ class StaticOp(CuteOp, HasFolderInterface):
         return [type_.value_attr()] if isinstance(type_, CuteType) else None
 
     def check_types(self) -> None:
-        if len(self.results) != 1:
-            raise AlgebraError(f"expected 1 result, got {len(self.results)}")
         type_ = self.results[0].type
         if isinstance(type_, CuteType):
             static = type_.is_static()

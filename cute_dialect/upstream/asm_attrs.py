@@ -161,7 +161,7 @@ def print_stripped(printer: Printer, type_: Attribute) -> None:
     """Print a type without `!dialect.mnemonic`, unless nothing would be left: `<3>`, but `!llvm.ptr`."""
     from cute_dialect.upstream.llvm_types import LLVMPointerType
 
-    if type_ == LLVMPointerType():
+    if type_ == LLVMPointerType() or not isinstance(type_, Data):
         printer.print_attribute(type_)
     else:
         cast("TextAttr", type_).print_parameter(printer)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Self, cast
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Attribute, Dialect, Operation, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -17,7 +17,7 @@ from cute_dialect.upstream.attrs import attrs
 from cute_dialect.upstream.lazy import MadeLater, TableDialect
 from cute_dialect.upstream.op import FormatOp, make_ops
 from cute_dialect.upstream.tables import OpRow, has_table
-from cute_dialect.upstream.typed import is_vector, scalar_type
+from cute_dialect.upstream.typed import is_vector
 
 _NAMES = {"ARITH": "Arith", "CF": "Cf", "FUNC": "Func", "MATH": "Math", "SCF": "Scf", "UB": "UB"}
 RESPELLED = {
@@ -59,15 +59,6 @@ class _Select(FormatOp):
             printer.print_attribute(condition)
             printer.print_string(", ")
         printer.print_attribute(self.results[0].type)
-
-    def verify_(self) -> None:
-        from xdsl.utils.exceptions import VerifyException
-
-        condition, *values = (SSAValue.get(v).type for v in self.operands)
-        if scalar_type(condition) != IntegerType(1):
-            raise VerifyException(f"expected i1 or a vector of i1 as condition, got {condition}")
-        if values != [self.results[0].type] * 2:
-            raise VerifyException("expected both values and the result of one type")
 
 
 def _respelled(theirs: type[Operation], dialect: str) -> Callable[[OpRow], type[Operation]]:

@@ -143,6 +143,10 @@ class LaunchFuncOp(FormatOp):
             if not isinstance(variant, SymbolRefAttr):
                 raise VerifyException(f"expected a kernel in 'cute.variants', got {variant}")
             _launched(module, variant, len(passed))
+        types = self.attributes.get("cute.args", ArrayAttr(()))
+        entries = cast("ArrayAttr[Attribute]", types).data if isinstance(types, ArrayAttr) else (types,)
+        if not all(isinstance(entry, StringAttr) for entry in entries):
+            raise VerifyException(f"'cute.args' must be an array of strings, one type for each argument; got {types}")
 
 
 class _IdOp(FormatOp):

@@ -1,7 +1,7 @@
 """gpu.func and gpu.launch, whose text upstream reads in C++."""
 
 from collections.abc import Mapping
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -64,6 +64,12 @@ class GPUFuncOp(TableOp):
     """
 
     name = "gpu.func"
+    WRITTEN_AS_ATTRIBUTES: ClassVar[tuple[str, ...]] = (
+        "arg_attrs", "known_block_size", "known_cluster_size", "known_grid_size", "private_attrib_attrs", "res_attrs",
+        "workgroup_attrib_attrs",
+    )  # fmt: skip
+    """Properties that generic form has among the attributes after the body, where upstream MLIR reads them as well.
+    xDSL's `gpu.func` does not declare them as properties and reads them only there."""
 
     def __init__(
         self,

@@ -154,7 +154,8 @@ class TableOp(Operation):
         if attrs:
             spec = cls.spec()
             for name in list(attrs):
-                if (name in spec.attrs or name in SEGMENTS) and name not in props:
+                declared = name in spec.attrs or any(name == s and key in spec.traits for s, key in zip(SEGMENTS, "or"))
+                if declared and name not in props:
                     props[name] = attrs.pop(name)
         op = cls.__new__(cls)
         Operation.__init__(
@@ -183,7 +184,12 @@ class TableOp(Operation):
         return self.results[0]
 
     def segments(self, which: str) -> Sequence[int] | None:
-        """Read the segment sizes `which` (`operandSegmentSizes` or `resultSegmentSizes`), None when absent."""
+        """Read the segment sizes `which` (`operandSegmentSizes` or `resultSegmentSizes`).
+
+        None if they are absent, or if the op does not declare them, so that its operands do not depend on them.
+        """
+        if "or"[SEGMENTS.index(which)] not in self.spec().traits:
+            return None
         sizes = self.properties.get(which)
         return cast("Sequence[int]", sizes.get_values()) if isinstance(sizes, DenseArrayBase) else None
 
@@ -229,8 +235,9 @@ class TableOp(Operation):
         self.verify_itself()
 
     def verify_itself(self) -> None:
-        """Check the number of values, the only-possible types, the kinds of the attributes, the number of regions;
-        nothing in the regions.
+        """Check the op's declared structure: counts of values, regions and successors, types, kinds of attributes.
+
+        What is inside the regions is not checked.
         """
         spec = self.spec()
         try:
@@ -250,6 +257,9 @@ class TableOp(Operation):
         least = sum(not r.endswith("*") for r in spec.regions)
         if len(self.regions) < least or (least == len(spec.regions) and len(self.regions) > least):
             raise VerifyException(f"'{self.name}' expects {least} regions, got {len(self.regions)}")
+        fewest = sum(not s.endswith("*") for s in spec.successors)
+        if len(self.successors) < fewest or (fewest == len(spec.successors) and len(self.successors) > fewest):
+            raise VerifyException(f"'{self.name}' expects {fewest} successors, got {len(self.successors)}")
 
     def types_by_name(self) -> Types:
         """Map upstream's names to the types of all operands and results."""
@@ -263,7 +273,7 @@ class TableOp(Operation):
         if key in self.spec().traits and given is None:
             raise VerifyException(f"'{self.name}' requires attribute '{which}'")
         start = 0
-        for arg, size in zip(args, sizes(len(values), given if key in self.spec().traits else None)):
+        for arg, size in zip(args, sizes(len(values), given)):
             only = arg.type
             for value in values[start : start + size]:
                 if only is not None and value.type != only:

@@ -310,7 +310,7 @@ def _words(types: Sequence[Attribute]) -> str:
 
 def _sizes(args: Sequence[ArgSpec], count: int, given: Sequence[int] | None, message: str) -> list[int]:
     if given is not None:
-        if len(given) != len(args) or sum(given) != count:
+        if len(given) != len(args) or sum(given) != count or min(given, default=0) < 0:
             raise ValueError(message.format(f"segments that add up to {sum(given)}", count))
         for arg, size in zip(args, given):
             if (arg.arity == "" and size != 1) or (arg.arity == "?" and size > 1):
@@ -355,7 +355,8 @@ def _elements(t: Attribute) -> tuple[Attribute, ...]:
 
 def _mma_element(t: Attribute) -> tuple[Attribute, ...]:
     """The element type of `!gpu.mma_matrix<16x16xf16, "AOp">`, which is kept as text."""
-    name = getattr(t, "data", "").partition(",")[0].rpartition("x")[2]
+    text = getattr(t, "data", "")
+    name = text.partition(",")[0].rpartition("x")[2] if isinstance(text, str) else ""
     floats: dict[str, Attribute] = {"f16": Float16Type(), "f32": f32, "f64": Float64Type()}
     if name in floats:
         return (floats[name],)

@@ -74,7 +74,12 @@ class Lowering:
     # -------------------------------------------------------------------------------------------------- the walk itself
 
     def symbol(self, op: Operation) -> Operation:
-        """Lower an op at module level (a function, a global); gives the new op, which is in no block."""
+        """Lower an op at module level (a function, a global) and return the new op, which is in no block.
+
+        Raises PassError for a cute op, which must be in a function.
+        """
+        if op.name.startswith(("cute.", "cute_nvgpu.")):
+            raise PassError(f"'{op.name}' is not in a function; move it into a func.func or gpu.func", op)
         holder = Block()
         self.build.block = holder
         self.lower(op)

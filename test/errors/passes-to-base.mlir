@@ -306,3 +306,9 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// expected-error @below {{'cute.static' is not in a function; move it into a func.func or gpu.func}}
+%l = cute.static : !cute.layout<"4:1">
+//   ^

@@ -11,7 +11,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'arith.select' op expected i1 or a vector of i1 as condition, got i32}}
+  // expected-error @below {{'condition' of 'arith.select': expected bool-like, got i32}}
   %0 = arith.select %a, %a, %a : i32, i32
 //     ^
   llvm.return
@@ -20,7 +20,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'arith.select' op expected i1 or a vector of i1 as condition, got i32}}
+  // expected-error @below {{'condition' of 'arith.select': expected bool-like, got i32}}
   %0 = "arith.select"(%a, %a, %a) : (i32, i32, i32) -> i32
 //     ^
   llvm.return
@@ -29,7 +29,7 @@ llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %
 // -----
 
 llvm.func @t(%a: i32, %f: f32, %p: !llvm.ptr<1>, %s: !llvm.struct<(i32, f32)>, %b: i1, %m: memref<f32>, %v: vector<2xf32>) {
-  // expected-error @below {{'arith.select' op expected both values and the result of one type}}
+  // expected-error @below {{'arith.select': expected one type for true_value, false_value, result, got f32, i32}}
   %0 = "arith.select"(%b, %a, %f) : (i1, i32, f32) -> i32
 //     ^
   llvm.return
@@ -1103,6 +1103,30 @@ module attributes {gpu.container_module} {
   func.func @launch(%x: f32, %n: i32) {
     // expected-error @below {{'gpu.launch_func' op expected 'cute.pdl' without a value, got true}}
     gpu.launch_func @kernels::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%x : f32, %n : i32) {cute.pdl = true}
+//  ^
+    return
+  }
+}
+
+// -----
+
+llvm.func @t() {
+  // expected-error @below {{'llvm.br' expects 1 successors, got 0}}
+  "llvm.br"() : () -> ()
+//^
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @m {
+    gpu.func @k(%a: i32) kernel {
+      gpu.return
+    }
+  }
+  func.func @launch(%n: i32) {
+    // expected-error @below {{'cute.args' must be an array of strings, one type for each argument; got [3 : i32]}}
+    gpu.launch_func @m::@k blocks in (%n, %n, %n) threads in (%n, %n, %n) : i32 args(%n : i32) {cute.args = [3 : i32]}
 //  ^
     return
   }

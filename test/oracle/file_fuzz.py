@@ -27,7 +27,7 @@ import select
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -267,11 +267,10 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def check(seed: int, pieces: list[str]) -> str | None:
-    """Run the case of a seed in this process; what went wrong, or None."""
+def failure(program: str, data: bytes, options: Sequence[str]) -> str | None:
+    """Run ``cute-opt`` or ``cute-run`` on a file in this process; the failure, or None if it did what it should."""
     from cute_dialect.tools import cute_opt, cute_run
 
-    program, data, options = case(seed, pieces)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "case.mlir")
         path.write_bytes(data)
@@ -290,6 +289,11 @@ def check(seed: int, pieces: list[str]) -> str | None:
     if (status != 0) != ("error:" in said) and "--verify-diagnostics" not in options and program == "cute-opt":
         return f"exit status {status}, said: {said.strip()[:300]!r}"
     return None
+
+
+def check(seed: int, pieces: list[str]) -> str | None:
+    """Run the case of a seed in this process; the failure, or None."""
+    return failure(*case(seed, pieces))
 
 
 # ------------------------------------------------------------------------------------------------------- many cases

@@ -86,7 +86,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(SH) == 5 and len(PYTHON) == 7
+    assert len(SH) == 6 and len(PYTHON) == 7
     assert "make demo" in README and "make test" in README
 
 
