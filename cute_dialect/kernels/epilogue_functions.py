@@ -236,25 +236,43 @@ def _gelu_tanh(x: Any) -> Any:
     return _sigmoid_times(x, x * (x * x * (0.044715 * _TANH_SCALE) + _TANH_SCALE))
 
 
+_TAIL = (
+    -1.4839196e-07, 1.7687587e-06, 2.7027954e-05, -7.6333818e-04, 8.0765421e-03, -5.3380325e-02, -0.45883223,
+    -1.1511633, -1.0,
+)  # fmt: skip
+"""Coefficients, highest power first, of a polynomial near ``log2((1 - erf(z / sqrt 2)) / 2)`` for z >= 0: a weighted
+minimax fit over [0, 9] whose error leaves ``z * tail(z)`` within 1.6e-7, and within 4e-5 of itself up to z = 5.  Past 9
+it falls faster than the logarithm does.
+"""
+
+
+def _gelu(x: Any) -> Any:
+    """``max(x, 0) - |x| tail(|x|)``, where ``tail(z)`` is the normal distribution past z: one exponential and no
+    division, for either sign of x.
+    """
+    z = cute.min(cute.math.absf(x), 1.0e30)  # infinity times a tail of 0 would be NaN
+    power = cute.Float32(_TAIL[0])
+    for a in _TAIL[1:]:
+        power = power * z + a
+    return cute.max(x, 0.0) - z * cute.arch.exp2(power)
+
+
 _ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 """``1 - erf(z) = t (a1 + t (a2 + ...)) e^(-z^2)``, ``t = 1 / (1 + 0.3275911 z)``, within 1.5e-7 (Abramowitz and Stegun,
 7.1.26).
 """
 
 
-def _normal(x: Any) -> Any:
-    """Return ``(1 + erf(x / sqrt 2)) / 2``, whose tail is not a difference of near numbers."""
-    z = cute.max(x, x * -1.0) * 0.7071067811865476
-    t = cute.arch.rcp_approx(z * 0.3275911 + 1.0)
+def _normal(x: Any, density: Any) -> Any:
+    """Return ``(1 + erf(x / sqrt 2)) / 2``, whose tail is not a difference of near numbers; ``density``:
+    ``e^(-x^2 / 2)``.
+    """
+    t = cute.arch.rcp_approx(cute.math.absf(x) * (0.3275911 * 0.7071067811865476) + 1.0)
     total = cute.Float32(0.5 * _ERF[-1])
     for a in reversed(_ERF[:-1]):
         total = total * t + 0.5 * a
-    tail = total * t * cute.arch.exp2(z * z * -_LOG2_E)
+    tail = total * t * density
     return tail if x < 0.0 else 1.0 - tail
-
-
-def _gelu(x: Any) -> Any:
-    return _finite(x) * _normal(x)
 
 
 def _tanh(x: Any) -> Any:
@@ -356,7 +374,8 @@ def _d_tanh(x: Any) -> Any:
 
 
 def _d_gelu(x: Any) -> Any:
-    return _normal(x) + _bounded(x) * cute.arch.exp2(x * x * (-0.5 * _LOG2_E)) * 0.3989422804014327
+    density = cute.arch.exp2(x * x * (-0.5 * _LOG2_E))
+    return _normal(x, density) + _bounded(x) * density * 0.3989422804014327
 
 
 def _d_gelu_tanh(x: Any) -> Any:

@@ -370,10 +370,22 @@ class Result:
     def _registers(self, values: Any, atom: int, column: int, width: int) -> Any:
         return self.stores[width].registers(values, (self.c.columns * atom + column) // 2)
 
-    def convert(self, place: Place, ahead: Any = None) -> None:
-        """Apply the epilogue to a tile's sums, and round them to elements of C; f32 stay, until they are stored;
-        ``ahead``: what :meth:`ahead` has read.
+    @property
+    def by_chunks(self) -> bool:
+        """Return True if the epilogue is applied to each chunk just before it is stored, which needs the registers of
+        that chunk only: applied to a whole tile of 256 x 192 it spills.  A deferred store cannot wait that long, since
+        the accumulator is needed again.
         """
+        c, e = self.c, self.c.epilogue
+        together = e.whole_tiles or e.reduces or e.paired or self.twice != 1
+        return e.active and not (self.wide or c.deferred or together or self.beside)
+
+    def convert(self, place: Place, ahead: Any = None) -> None:
+        """Apply the epilogue to the accumulator of a tile and round it to elements of C.  Results of 32 bits, and those
+        that leave :attr:`by_chunks`, wait for :meth:`store`; ``ahead``: what :meth:`ahead` has read.
+        """
+        if self.by_chunks:
+            return
         if self.wide:
             for atom in cute.range_constexpr(self.c.atoms if self.c.epilogue.whole_tiles else 0):
                 start = self.sums.iterator + self.c.tile[1] // 2 * atom
@@ -401,6 +413,12 @@ class Result:
                 start = self.sums.iterator + (self.c.tile[1] * atom + 2 * column) // 2
                 values = cute.make_tensor(start, cute.make_layout(width))
                 values = self.stores[width].registers(self.fuse(values, 2 * width, place, atom, column, ahead), 0)
+            elif self.by_chunks:
+                start = self.sums.iterator + (self.c.tile[1] * atom + column) // 2
+                values = cute.make_tensor(start, cute.make_layout(width // 2))
+                found = self.stores[width].registers(self.fuse(values, width, place, atom, column, ahead), 0)
+                values = self._registers(self.out, atom, column, width)
+                values.store(rounded(found, self.kind))
             else:
                 values = self._registers(self.out, atom, column, width)
                 # No sooner, but for whole rows: what an epilogue loads would need registers.

@@ -106,3 +106,17 @@ def test_what_is_one_a_column_is_read_once_by_a_warp_before_it_multiplies() -> N
         assert sum(n for at, n in loads if at < ptx.index("wgmma.mma_async")) == before
         exchanged.append(ptx.count("shfl.sync.idx"))
     assert exchanged[0] - exchanged[1] == 64
+
+
+SINGLE = {"deferred": False, "buffers": 1}
+
+
+@pytest.mark.parametrize(
+    ("tile", "more"),
+    [((256, 192, 64), {"stages": 3, "deferred": False}), ((128, 256, 64), {}), ((192, 192, 64), SINGLE)],
+)
+def test_no_register_is_spilled_by_an_epilogue(tile: tuple[int, int, int], more: dict[str, Any]) -> None:
+    """The accumulator of the largest tiles leaves few registers for the intermediate values of an activation."""
+    epilogue = Epilogue(bias="n", bias_type="bf16", activation="gelu")
+    config = GemmConfig("bf16", "bf16", tile=tile, epilogue=epilogue, **more)
+    assert " registers, 0 bytes spilled" in compile(gemm_text(config)).report
