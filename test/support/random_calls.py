@@ -49,7 +49,8 @@ class Call:
 
     ``function``: of the tensors by name, and of ``out`` where it is given; ``exact``: the same in float64;
     ``slack``: of the float64 tensors, the error that accumulation may add to each result; ``learned``: names of tensors
-    whose gradients are checked.
+    whose gradients are checked; ``gradient_bound``: their error as a share of the largest element, besides four units
+    of the type; ``gradient_floor``: of the float64 tensors, an error that is allowed where their terms cancel.
     """
 
     def __init__(self, text: str, device: str) -> None:
@@ -61,6 +62,7 @@ class Call:
         self.out: Memory | None = None
         self.learned: tuple[str, ...] = ()
         self.gradient_bound = 0.0
+        self.gradient_floor: Callable[..., float] = lambda **_: 0.0
 
     @property
     def run(self) -> dict[str, Any]:
@@ -563,6 +565,13 @@ def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
     call = _simple(d, f"op.{name}", tensors, function, ROW_EXACT[name], slack)
     if n and name != "max":
         _learn(call, d, tuple(tensors), bound=2.0**-7 if dtype == BF16 else 2.0**-9 if dtype == F16 else 2.0**-14)
+    if vectors or "norm" in name:
+
+        def floor(x: Any, **t: Any) -> float:
+            centered = x - x.mean(-1, keepdim=True) if name == "layer_norm" else x
+            return 2.0**-15 * float((centered.square().mean(-1) + 1e-5).rsqrt().amax()) if x.numel() else 0.0
+
+        call.gradient_floor = floor
     if name in ("softmax", "log_softmax", "rms_norm", "layer_norm"):
         _out(call, d, (*shape, n), dtype)
     return call
@@ -920,6 +929,7 @@ def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: A
     grads = [torch.randint(-2, 3, y.shape, generator=generator).to(y.device, y.dtype) for y in results]
     got = torch.autograd.grad(results, [leaves[n] for n in names], grads, allow_unused=True)
     want = torch.autograd.grad(exact, [wide[n] for n in names], [g.double() for g in grads], allow_unused=True)
+    floor = call.gradient_floor(**{n: t.detach() for n, t in wide.items()})
     for n, g, w in zip(names, got, want):
         if w is None or w.numel() == 0:
             continue
@@ -927,7 +937,7 @@ def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: A
             return f"there is no gradient of {n}"
         most = float(w.abs().max())
         unit = 4 * UNITS[g.dtype] + call.gradient_bound + (2.0**-18 if g.dtype != F64 else 0.0)
-        said = _differs(g, w, unit * most + 1e-30)
+        said = _differs(g, w, unit * (most + 2.0**-16) + floor)
         if said:
             return f"gradient of {n}: {said}"
     return ""
