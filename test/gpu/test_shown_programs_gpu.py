@@ -1,0 +1,151 @@
+"""Everything that users are shown runs on a GPU: each example at its default size, each block of README and docs.
+
+Pages that run on the interpreter say ``device="cpu"``; here that is the GPU, and tensors that they make lie there.  A
+block with the interpreter's own options (``checks=``, ``reports=``, ``schedule=``) runs as it stands.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from cute_dialect import op  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name != "lit.cfg.py")
+PAGES = ("README.md", "docs/language.md", "docs/porting.md", *sorted(f"docs/tutorials/{p.name}" for p in (
+    ROOT / "docs" / "tutorials").glob("*.md")))  # fmt: skip
+INTERPRETED = re.compile(r"\b(checks|reports|schedule|blocks)=")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, tmp_path: Path) -> None:
+    """In a process of its own, without arguments; the examples compare what they compute themselves."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env={k: v for k, v in os.environ.items() if k != "CUTE_DEVICE"}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout and "on cpu" not in done.stdout and "interpreter" not in done.stdout
+
+
+def test_commands_of_the_readme(tmp_path: Path) -> None:
+    """The project's own test of README runs what measures where there is a GPU."""
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "test/unit/house/test_readme.py"]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+def blocks_of(page: str) -> list[tuple[int, str, str]]:
+    """Return the blocks of Python of a page: line, code, and the output that the page shows behind it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S))
+    blocks: list[tuple[int, str, str]] = []
+    for one, after in zip(found, [*found[1:], None]):
+        if one[1] == "python":
+            is_output = after is not None and (
+                after[1] == "text" or not (after[1] or text[one.end() : after.start()].strip())
+            )
+            blocks.append(
+                (text.count("\n", 0, one.start()) + 2, one[2], after[2] if after is not None and is_output else "")
+            )
+    return blocks
+
+
+def on_the_gpu(code: str) -> str:
+    """Return a block that computes on the GPU what it computes on the interpreter."""
+    if INTERPRETED.search(code):
+        return code
+    code = code.replace('device="cpu"', "device=None").replace('run_on="cpu"', "run_on=None")
+    return code.replace(".numpy()", ".cpu().numpy()")
+
+
+@pytest.fixture
+def tensors_on_the_gpu() -> Iterator[None]:
+    """Tensors that a block makes lie on the GPU."""
+    torch.manual_seed(0)
+    torch.set_default_device("cuda")
+    yield
+    torch.set_default_device(None)
+
+
+def half(*shape: int) -> torch.Tensor:
+    return torch.randint(-2, 3, shape, generator=torch.Generator("cpu").manual_seed(0), device="cpu").half().cuda()
+
+
+def ran(code: str, names: dict[str, Any], file: Path) -> str:
+    """Run a block as a file; return what Python prints."""
+    file.write_text(code, encoding="utf-8")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, str(file), "exec"), names)
+    torch.cuda.synchronize()
+    return printed.getvalue()
+
+
+def test_operations(tmp_path: Path, tensors_on_the_gpu: None) -> None:
+    """``docs/operations.md``, block after block, prints what the page says; all blocks that fail are reported."""
+    names: dict[str, Any] = {
+        "op": op, "a": half(64, 72), "b": half(72, 96), "out": torch.zeros(64, 96).half(), "s": half(64, 96),
+        "v": half(96), "p": half(64, 72).to(torch.int8), "q": half(72, 96).to(torch.int8), "torch": torch,
+        "a8": half(64, 72).to(torch.float8_e4m3fn), "b8": half(96, 72).to(torch.float8_e4m3fn).t(),
+        "sa": torch.full((64, 1), 0.5), "sb": torch.full((1, 96), 2.0),
+        "x": half(3, 64, 72), "y": half(3, 72, 96),
+    }  # fmt: skip
+    failed: list[str] = []
+    for line, code, wanted in blocks_of("docs/operations.md"):
+        try:
+            printed = ran(on_the_gpu(code), names, tmp_path / f"line{line}.py")
+        except Exception as e:  # the other blocks are run all the same
+            failed.append(f"line {line}: {type(e).__name__}: {str(e)[:400]}")
+            continue
+        if not (wanted == printed or doctest.OutputChecker().check_output(wanted, printed, doctest.ELLIPSIS)):
+            failed.append(f"line {line}: prints\n{printed}where the page has\n{wanted}")
+    assert not failed, "\n".join(failed)
+    a, b, s, v = (names[n].double() for n in ("a", "b", "s", "v"))
+    assert torch.equal(names["t"].double(), a @ b) and torch.equal(names["w"].double(), a @ b)
+    exact = torch.nn.functional.gelu(0.5 * a @ b + 2 * s + v)
+    assert float((names["d"].double() - exact).abs().max()) < 0.05
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page in order, on the GPU, print what the page says.  What a kernel prints there goes to the
+    process's standard output, past Python, so only what Python prints is compared, where the kernel prints nothing.
+    """
+    monkeypatch.delenv("CUTE_DEVICE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for folder in ("test", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    small = np.arange(5 * 9, dtype=np.float32).reshape(5, 9)
+    names: dict[str, Any] = {"__name__": "example", "a": small, "b": 2 * small, "c": np.zeros_like(small), "stream": 0}
+    exec("import numpy as np\nimport cute_dialect.lang as cute", names)
+    failed: list[str] = []
+    for line, code, wanted in blocks_of(page):
+        if code.startswith(">>>") or "PassManager" in code:
+            continue  # the command line's tests run these, which need no device
+        try:
+            printed = ran(on_the_gpu(code), names, tmp_path / f"line{line}.py")
+        except Exception as e:
+            failed.append(f"line {line}: {type(e).__name__}: {str(e)[:400]}")
+            continue
+        printed = re.sub(rf"{re.escape(str(tmp_path))}/line\d+", "example", printed)
+        same = wanted == printed or doctest.OutputChecker().check_output(wanted, printed, doctest.ELLIPSIS)
+        if wanted and "printf" not in code and not same:
+            failed.append(f"line {line}: prints\n{printed}where the page has\n{wanted}")
+    assert not failed, "\n".join(failed)
