@@ -136,9 +136,10 @@ def run(group: str, count: int, seed: int, *, runs: int, say: Callable[[str], No
     begin = time.monotonic()
     drawn = problems(group, count, seed)
     jobs = [(group, i, p) for i, p in enumerate(drawn)]
-    # A process compiles one kernel at a time, so that there is one per CPU in all.
+    # A process compiles one kernel at a time.  Each has a CUDA context, so that more than 16 would need much memory.
+    processes = min(16, len(os.sched_getaffinity(0)))
     with patch.dict(os.environ, {"TORCHINDUCTOR_COMPILE_THREADS": "1"}):
-        in_processes(_warm, jobs, [p.name for p in drawn], what="compiling", unit="problems")
+        in_processes(_warm, jobs, [p.name for p in drawn], what="compiling", unit="problems", processes=processes)
     compiled_s = time.monotonic() - begin
     say(f"  compiled in {compiled_s:.0f} s")
     rows: list[dict[str, object]] = []

@@ -8,7 +8,8 @@ in ``test/bench/results``: ``h200.json`` (``cute-bench all``), ``h200_profile.js
 ``h200_op_profile.json`` (``python -m cute_dialect.tools.bench_profile``), ``h100_energy.json`` (``cute-bench energy``),
 ``h200_accuracy.json`` (``cute-bench accuracy``), ``h100_prologue.json`` (``cute-bench prologue``),
 ``h200_gemm_random.json`` and ``h100_gemm_random.json`` (``cute-bench gemm --random``), one a group of
-``cute-bench op``, ``op/h200_GROUP.json``, and all of them, ``h100_op.json``.
+``cute-bench op``, ``op/h200_GROUP.json``, and all of them, ``h100_op.json``; one a group and card of
+``cute-bench op --random``, ``random/h200_GROUP.json``.
 """
 
 # What comes out of JSON has no types.
@@ -24,6 +25,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, log
 from pathlib import Path
 from typing import Any
+
+from cute_dialect.tools.bench_random import GROUPS, quantiles
 
 __all__ = ["main", "render"]
 
@@ -175,6 +178,38 @@ def _random(data: Row) -> list[str]:
     return _table(head, rows)
 
 
+def _random_op(data: Row) -> list[str]:
+    """Return a row per group and card of ``cute-bench op --random``, and one for the problems with torch.compile."""
+    rows: list[tuple[str, ...]] = []
+    for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
+        ratios = [r["ratio"] for r in one["rows"]]
+        compiled = [r["ratio"] for r in one["rows"] if "compiled" in r.get("peers_us", {})]
+        card = one["machine"]["gpu"].removeprefix("NVIDIA ")
+        rows.append((one["group"], card, *_spread(ratios)))
+        if compiled and len(compiled) < len(ratios):
+            rows.append((f"{one['group']}, torch.compile among the peers", card, *_spread(compiled)))
+    return _table(("group", "card", "problems", "geometric mean", "5th percentile", "least", "ahead"), rows)
+
+
+def _random_op_kinds(data: Row) -> list[str]:
+    """Return a row per operation of each group and card of ``cute-bench op --random``."""
+    rows: list[tuple[str, ...]] = []
+    for one in sorted(data.values(), key=lambda x: GROUPS.index(x["group"])):
+        kinds: dict[str, list[float]] = {}
+        for r in one["rows"]:
+            kinds.setdefault(r["operation"], []).append(r["ratio"])
+        card = one["machine"]["gpu"].removeprefix("NVIDIA ")
+        rows += [(one["group"], kind, card, *_spread(found)) for kind, found in sorted(kinds.items())]
+    return _table(
+        ("group", "operation", "card", "problems", "geometric mean", "5th percentile", "least", "ahead"), rows
+    )
+
+
+def _spread(ratios: Sequence[float]) -> tuple[str, str, str, str, str]:
+    mean, fifth, least, ahead = quantiles(ratios)
+    return str(len(ratios)), f"{mean:.3f}", f"{fifth:.3f}", f"{least:.3f}", f"{ahead} of {len(ratios)}"
+
+
 def _prologue(data: Row) -> list[str]:
     found: dict[str, dict[str, float]] = {}
     kernels: dict[str, str] = {}
@@ -231,6 +266,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "random": ("h?00_gemm_random.json", _random),
     "op": ("op/h200_*.json", _op_summary),
     "op_h100": ("h100_op*.json", _op_summary),
+    "random_op": ("random/*.json", _random_op),
+    "random_op_kinds": ("random/*.json", _random_op_kinds),
     "prologue": ("h100_prologue.json", _prologue),
     "attention": ("op/h200_attention.json", _op_rows),
     "grouped": ("op/h200_grouped.json", _op_rows),

@@ -17,20 +17,23 @@ _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
 
-def new_pool() -> ProcessPoolExecutor:
-    """Return a pool of a process a CPU, which ``Ctrl-C`` leaves alone: it is for the process that waits for them."""
-    return ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+def new_pool(processes: int | None = None) -> ProcessPoolExecutor:
+    """Return a pool of processes, by default one per CPU, which ignore ``Ctrl-C``: their parent handles it."""
+    return ProcessPoolExecutor(
+        processes or os.cpu_count(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    )
 
 
 def in_processes(
     work: Callable[[_Job], _Result], jobs: Sequence[_Job], names: Sequence[str], what: str = "compiling",
-    unit: str = "kernels",
+    unit: str = "kernels", processes: int | None = None,
 ) -> list[_Result]:  # fmt: skip
-    """Return ``work(job)`` of each job, in order; ``names`` say which is done.
+    """Return ``work(job)`` of each job, in order; ``names`` are shown as jobs end.
 
-    Raises what a job raised, when those that have begun are done; so does ``Ctrl-C``.
+    ``processes``: how many at a time, by default one per CPU.  Raises the exception of a job once the jobs that have
+    begun are done, and KeyboardInterrupt likewise.
     """
-    pool = new_pool()
+    pool = new_pool(processes)
     try:
         with Task(what, len(jobs), unit) as task:
             names_of: dict[Future[_Result], str] = {pool.submit(work, job): n for job, n in zip(jobs, names)}

@@ -104,7 +104,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--family", help="only families whose name contains this")
-    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--processes", type=int, default=min(16, len(os.sched_getaffinity(0))))
     parser.add_argument("--call", nargs=2, metavar=("FAMILY", "NUMBER"), help="one call")
     options = parser.parse_args()
     device = "cpu" if options.device == "cpu" else "cuda"

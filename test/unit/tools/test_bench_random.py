@@ -162,3 +162,32 @@ def test_the_plan_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureF
     out = capsys.readouterr().out
     assert all(name in out for name in names)
     assert [r["name"] for r in json.loads(path.read_text())["rows"]] == names
+
+
+def test_tables_of_the_results(tmp_path: Path) -> None:
+    from cute_dialect.tools.gen_performance import render
+
+    (tmp_path / "random").mkdir()
+    for card, group, ratios in (
+        ("H200", "rows", (2.0, 0.5)),
+        ("H200", "conv", (1.0, 1.0)),
+        ("H100", "conv", (0.9, 0.9)),
+    ):
+        rows: list[dict[str, object]] = [
+            {"operation": f"kind {i}", "ratio": x, "peers_us": {"torch": 1.0}} for i, x in enumerate(ratios)
+        ]
+        if group == "rows":
+            rows[1]["peers_us"] = {"torch": 1.0, "compiled": 0.9}
+        result = {"group": group, "machine": {"gpu": f"NVIDIA {card}"}, "rows": rows}
+        (tmp_path / "random" / f"{card.lower()}_{group}.json").write_text(json.dumps(result))
+    lines = render("<!-- random_op -->\n<!-- /random_op -->", tmp_path).splitlines()[1:-1]
+    assert lines == [
+        "| group | card | problems | geometric mean | 5th percentile | least | ahead |",
+        "|---|---|---|---|---|---|---|",
+        "| conv | H100 | 2 | 0.900 | 0.900 | 0.900 | 0 of 2 |",
+        "| conv | H200 | 2 | 1.000 | 1.000 | 1.000 | 2 of 2 |",
+        "| rows | H200 | 2 | 1.000 | 0.500 | 0.500 | 1 of 2 |",
+        "| rows, torch.compile among the peers | H200 | 1 | 0.500 | 0.500 | 0.500 | 0 of 1 |",
+    ]
+    kinds = render("<!-- random_op_kinds -->\n<!-- /random_op_kinds -->", tmp_path).splitlines()
+    assert "| rows | kind 0 | H200 | 1 | 2.000 | 2.000 | 2.000 | 1 of 1 |" in kinds and len(kinds) == 10
