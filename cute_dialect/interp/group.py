@@ -131,6 +131,7 @@ class Group:
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None
+        self.failures: dict[int, int] = {}  # spurious failures in a row, by instruction
 
     # -- where am I -------------------------------------------------------------------------------------------------
 

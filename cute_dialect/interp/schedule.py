@@ -12,6 +12,7 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
 from cute_dialect.interp.program import Function
+from cute_dialect.interp.spurious import Spurious
 from cute_dialect.interp.state import Launch
 from cute_dialect.interp.sync import Block, Cluster, RegisterPool
 from cute_dialect.interp.transfers import Transfers
@@ -130,6 +131,7 @@ def run_warps(
     warps: list[_Warp] = []
     launch.report.lanes = 32
     launch.transfers = transfers = Transfers(schedule, rng)
+    launch.spurious = Spurious(schedule, seed)
     done = 0
     quiet = polled = turn = 0
     seen = -1

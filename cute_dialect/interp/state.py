@@ -12,6 +12,7 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Counter, Dim3
 from cute_dialect.interp.memory import Buffer, GlobalMemory
 from cute_dialect.interp.program import Program
+from cute_dialect.interp.spurious import Spurious
 from cute_dialect.interp.sync import Block
 from cute_dialect.interp.transfers import Transfers
 from cute_dialect.interp.values import Array
@@ -120,6 +121,7 @@ class Launch:
         self.fences = 0
         self.poison_stores = 0
         self.transfers = Transfers("round-robin", random.Random(0))
+        self.spurious = Spurious()
         self.monitor: Monitor | None = None
         self.observe: Observer | None = None
         self.timeline: Recorder | None = None

@@ -2,8 +2,9 @@
 
 cp.async reads and writes memory only when its group is waited for, so that a use before the wait sees the old bytes.
 mbarrier objects live beside memory, by block and offset; the 8 bytes themselves are opaque (PTX ISA "mbarrier").
-A `try_wait` that would fail suspends the warp until the phase completes (the ISA lets it suspend for a time of its
-choice); `test_wait` answers at once, and gives the others their turn.
+A `try_wait` whose phase is not complete suspends the warp until it is, or gives up where the schedule says so (see
+`spurious`); a loop around it waits until the phase completes. `test_wait` answers at once, and gives the others their
+turn.
 """
 
 from __future__ import annotations
@@ -325,22 +326,41 @@ def emit_wait(
     state: bool,
     space: int,
     d: int,
-    blocking: bool,
+    kind: str,
     sync: Sync,
     add: int = 0,
+    used: bool = True,
 ) -> None:
-    """Emit a wait for a phase. `blocking`: it waits until the phase completes, its result is then true; else answers at
-    once.
+    """Emit a wait for a phase.
+
+    - kind: "loop" waits until the phase completes; "try" does so too, or gives up; "test" answers at once
+    - used: whether anything reads the result (slot `d`). If nothing does, the program does not know whether the phase
+      is complete, so a "try" or "test" neither waits nor orders anything
     """
     _mbarrier(c)
     owner = c.pieces.allocation(p)
     info = c.info(op)
-    if blocking:
+
+    def answer(R: Regs, g: Group, found: list[tuple[int, tuple[MBarrier, int, bool]]]) -> None:
+        out = np.zeros(g.lanes, np.bool_)
+        for lane, bar in found:
+            out[lane] = _ready([bar])
+        if used:
+            _acquire(g, [(lane, b) for lane, b in found if out[lane]], sync)
+        if d >= 0:
+            R[d] = out
+
+    if kind == "loop" or (kind == "try" and used):
 
         def gen(R: Regs, g: Group) -> Gen:
             found = _targets(g, R, p, token, state, space, add, owner)
             bars = [b for _, b in found]
             if bars and not _ready(bars):
+                if kind == "try" and g.launch.spurious.fails(g, id(op)):
+                    answer(R, g, found)
+                    if c.loops:
+                        yield Wait(lambda: True, info, lambda: _describe(bars), spin=True)
+                    return
                 if g.launch.monitor is not None:
                     g.launch.monitor.mbarrier_check(g, found[0][0], bars[0][0])
                 for bar, _, _ in bars:
@@ -356,24 +376,21 @@ def emit_wait(
         return
 
     def step(R: Regs, g: Group) -> None:
-        out = np.zeros(g.lanes, np.bool_)
-        found = _targets(g, R, p, token, state, space, add, owner)
-        for lane, bar in found:
-            out[lane] = _ready([bar])
-        _acquire(g, [(lane, b) for lane, b in found if out[lane]], sync)
-        R[d] = out
+        answer(R, g, _targets(g, R, p, token, state, space, add, owner))
 
     c.emit(op, step, pure=False)
     if c.loops:
         c.emit_blocking(op, spin_point(c.info(op), "polls an mbarrier"))
 
 
-def _wait(blocking: bool) -> Builder:
+def _wait(kind: str) -> Builder:
     def build(c: FnCompiler, op: Operation) -> None:
         p, token = c.use(op.operands[0]), c.use(op.operands[1])
         state = c.leaf_of(token).width == 64
         d = c.define(op.results[0]) if op.results else -1
-        emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, blocking, sync_of_op(op))
+        how = kind if op.results else "loop"  # without a result upstream makes a loop of it
+        used = not op.results or op.results[0].first_use is not None
+        emit_wait(c, op, p, token, state, c.leaf_of(p).space, d, how, sync_of_op(op), used=used)
 
     return build
 
@@ -419,9 +436,9 @@ OPS: dict[str, Builder] = {
     "nvvm.mbarrier.arrive.expect_tx": _plain("expect_tx"),
     "nvvm.mbarrier.expect_tx": _plain("expect_tx", arrives=False),
     "nvvm.mbarrier.complete_tx": _plain("complete_tx", arrives=False),
-    "nvvm.mbarrier.try_wait": _wait(True),
-    "nvvm.mbarrier.try_wait.parity": _wait(True),
-    "nvvm.mbarrier.test.wait": _wait(False),
+    "nvvm.mbarrier.try_wait": _wait("try"),
+    "nvvm.mbarrier.try_wait.parity": _wait("try"),
+    "nvvm.mbarrier.test.wait": _wait("test"),
 }
 
 __all__ = ["OPS", "finish_copies"]

@@ -417,6 +417,7 @@ def emit_setmaxnreg(c: FnCompiler, op: Operation, count: int, increase: bool) ->
         if g.launch.monitor is not None:
             g.launch.monitor.registers(g, pool.executed(warp), pool.others(warp))
         if increase and count < now and pool.may_have_fewer(warp):
+            pool.change(warp, count)
             g.count.progress += 1
             return
         if (count < now) if increase else (count > now):

@@ -453,10 +453,12 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     site.atomic = site.observes = True
     order_of_op(op, site)
     c.fn.needs_clocks.append("an atomic")
+    weak = attr_of(op, "weak") is not None
 
     def step(R: Regs, g: Group) -> None:
         m = g.mask
         _ = R[expected] == R[new]
+        fails = weak and m.n > 0 and g.launch.spurious.fails(g, id(op))
         want, put = to_lanes(R[expected], leaf, m.lanes), to_lanes(R[new], leaf, m.lanes)
         old = np.zeros(m.lanes, leaf.dtype)
         ok = np.zeros(m.lanes, np.bool_)
@@ -473,7 +475,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
             buf.note_written(offs, site.nbytes, site.align, site.verb, lanes)
             for r, lane in zip((offs // site.nbytes).tolist(), lanes.tolist()):
                 old[lane] = view[r]
-                if view[r] == want[lane]:
+                if view[r] == want[lane] and not fails:
                     view[r] = put[lane]
                     ok[lane] = True
                     g.count.progress += 1

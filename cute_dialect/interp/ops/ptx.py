@@ -80,16 +80,35 @@ def _handler(opcode: str) -> Handler | None:
 
 
 def _wait_loop(text: Text) -> bool:
-    """Compile the loop around mbarrier.try_wait: a label, the try, a branch back or out. It waits until the phase
-    completes.
+    """Compile a text of one mbarrier.try_wait or test_wait and branches, and return True; leave others alone.
+
+    It waits until the phase completes if a failure leads back to the try; else it may go on without the phase.
     """
     names = [s.opcode for s in text.statements]
     tries = [s for s in text.statements if s.opcode.startswith(("mbarrier.try_wait", "mbarrier.test_wait"))]
     others = [n for n in names if not n.startswith(("mbarrier.try_wait", "mbarrier.test_wait", "bra"))]
     if len(tries) != 1 or others or not any(n.startswith("bra") for n in names):
         return False
-    ptx_async.wait(text, tries[0], blocking=True)
+    repeats = _repeats(text, tries[0])
+    ptx_async.wait(text, tries[0], loops=repeats, used=repeats)  # branches are all that reads the result
     return True
+
+
+def _repeats(text: Text, wait: Statement) -> bool:
+    """Return True if the branches after a wait lead back to it when it fails."""
+    flag = wait.operands[0]
+    seen: set[int] = set()
+    at = text.statements.index(wait) + 1
+    while at < len(text.statements) and at not in seen:
+        seen.add(at)
+        s = text.statements[at]
+        if s is wait:
+            return True
+        taken = not s.guard or s.guard == f"@!{flag}"
+        if taken and s.operands[-1] not in text.labels:
+            raise InterpError("unsupported", f"{s.opcode} to a label outside the text: {s.operands[-1]}")
+        at = text.labels[s.operands[-1]] if taken else at + 1
+    return False
 
 
 def _inline_ptx(c: FnCompiler, op: Operation) -> None:

@@ -57,8 +57,12 @@ def _mbarrier(text: Text, s: Statement) -> None:
     text.emit(s, step)
 
 
-def wait(text: Text, s: Statement, blocking: bool) -> None:
-    """Compile mbarrier.try_wait or test_wait, with parity or state."""
+def wait(text: Text, s: Statement, loops: bool, used: bool) -> None:
+    """Compile mbarrier.try_wait or test_wait, with parity or state.
+
+    `loops`: the text repeats it until it succeeds; `used`: something depends on its result."""
+    if text.guard(s)[0] >= 0:
+        raise InterpError("unsupported", f"{s.opcode} under a predicate; branch around the wait")
     slot, add = text.address(s.operands[1])
     result = text.slot(s.operands[0])
     token = text.slot(s.operands[2])
@@ -70,14 +74,15 @@ def wait(text: Text, s: Statement, blocking: bool) -> None:
         "parity" not in s.opcode,
         _space(text, s, slot),
         result,
-        blocking or "try_wait" in s.opcode,
+        "loop" if loops else "try" if "try_wait" in s.opcode else "test",
         sync_of_ptx(s.opcode),
         add,
+        used=used,
     )
 
 
 def _wait(text: Text, s: Statement) -> None:
-    wait(text, s, blocking=False)
+    wait(text, s, loops=False, used=text.reads(s, s.operands[0]))
 
 
 # -- wgmma ------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class Text:
         registers: dict[str, int],
         tied: dict[int, int],
         pure: bool = False,
+        labels: dict[str, int] | None = None,
     ) -> None:
         self.c = c
         self.op = op
@@ -60,6 +61,7 @@ class Text:
         self.registers = registers
         self.tied = tied
         self.pure = pure  # poison operands give poison results
+        self.labels = labels or {}  # number of the statement after each label
 
     def slot(self, name: str) -> int:
         """Return the slot of an operand: `$i`, a declared register or a number. Raises InterpError for another name."""
@@ -84,6 +86,17 @@ class Text:
             return self.c.new_slot(float_leaf("f64"), value, fixed=True)
         width = 32 if -(1 << 31) <= value < 1 << 31 else 64
         return self.c.new_slot(int_leaf(width), wrap_int(value, width), fixed=True)
+
+    def reads(self, s: Statement, name: str) -> bool:
+        """Return True if anything may read a register that the statement `s` writes: a statement of the text, the
+        function behind an output of the text, or a later text if the register is declared for the whole function.
+        """
+        word = re.compile(re.escape(name) + r"(?![\w$%])")
+        others = (" ".join((o.guard, *o.operands)) for o in self.statements if o is not s)
+        results = self.op.results
+        if results and not any(r.first_use is not None for r in results):
+            return name in self.c.ptx_registers and name not in self.registers
+        return any(map(word.search, others)) or name not in self.registers
 
     def declares(self, name: str) -> bool:
         """Return whether a name is that of a register that this text or one before it has declared."""
@@ -180,6 +193,7 @@ def parse(
     )
     registers: dict[str, int] = {}
     statements: list[Statement] = []
+    labels: dict[str, int] = {}
     # Braces that group statements begin the text or follow `;` or another such brace; operands never begin one.
     body = code.strip()
     depth = 0
@@ -191,6 +205,7 @@ def parse(
             continue
         label = re.match(r"[\w$%\0{}:]+:(?!:)\s*", body)
         if label is not None and "::" not in label[0]:
+            labels[label[0].strip()[:-1].rstrip()] = len(statements)
             body = body[label.end() :]
             continue
         end = body.find(";")
@@ -198,7 +213,7 @@ def parse(
         body = "" if end < 0 else body[end + 1 :].lstrip()
         if one and not one.startswith(".pragma"):  # of which nothing that is computed depends
             _statement(c, one, registers if depth else c.ptx_registers, statements)
-    return Text(c, op, statements, operands, outputs, predicate, registers, tied or {})
+    return Text(c, op, statements, operands, outputs, predicate, registers, tied or {}, labels=labels)
 
 
 def _statement(c: FnCompiler, one: str, registers: dict[str, int], statements: list[Statement]) -> None:

@@ -238,15 +238,15 @@ def _redux(c: FnCompiler, op: Operation) -> None:
 
 
 def _elect(c: FnCompiler, op: Operation) -> None:
-    """Compile elect.sync: the lowest member lane."""
+    """Compile elect.sync: the schedule chooses the member lane."""
     mask = c.use(op.operands[0]) if op.operands else -1
     d = c.defines(op.results[0])[-1]
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
         talk = members(g, R[mask] if mask >= 0 else -1, "nvvm.elect.sync")
-        first = np.broadcast_to(talk, (g.lanes // 32, 32, 32)).argmax(axis=2)
-        R[d] = (first == LANE).reshape(g.lanes) & g.mask.array
+        elected = g.launch.spurious.elect(np.broadcast_to(talk, (g.lanes // 32, 32, 32)))
+        R[d] = (elected == LANE).reshape(g.lanes) & g.mask.array
 
     c.emit(op, step, keep=True)
 

@@ -156,7 +156,15 @@ def test_the_scope_of_an_arrival_at_another_block(
 )
 def test_relaxed_ops(first: str, second: str, expected: str) -> None:
     arrives = f"nvvm.mbarrier.arrive %d{first} : !llvm.ptr<3>"
-    waits = f"%done = nvvm.mbarrier.try_wait %d, %c0{second} : !llvm.ptr<3>, i32 -> i1"
+    waits = f"""
+      scf.while : () -> () {{
+        %done = nvvm.mbarrier.try_wait %d, %c0{second} : !llvm.ptr<3>, i32 -> i1
+        %true = arith.constant true
+        %again = arith.xori %done, %true : i1
+        scf.condition(%again)
+      }} do {{
+        scf.yield
+      }}"""
     assert run(arrives, waits) == expected
 
 

@@ -114,7 +114,7 @@ TOUCHES = {
         '"nvvm.cp.async.bulk.shared.cluster.global"(%d16, %a, %other, %c32) '
         "<{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : (!llvm.ptr<7>, !llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()"
         "\n}\n"
-        '%ok = "nvvm.mbarrier.try_wait"(%other, %c0) : (!llvm.ptr<3>, i32) -> i1',
+        '"nvvm.mbarrier.try_wait.parity"(%other, %c0, %c0) : (!llvm.ptr<3>, i32, i32) -> ()',
         "bulk copy of 32 bytes",
         32,
     ),

@@ -50,7 +50,7 @@ READS = {  # of the first 16 bytes of an array, and what is said of it
         '"nvvm.mbarrier.arrive.expect_tx"(%bar, %c16) : (!llvm.ptr<3>, i32) -> ()\n'
         '"nvvm.cp.async.bulk.shared.cluster.global"(%d7, %a, %bar, %c16) '
         "<{operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}> : (!llvm.ptr<7>, !llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()"
-        '\n}\n%ok = "nvvm.mbarrier.try_wait"(%bar, %c0) : (!llvm.ptr<3>, i32) -> i1',
+        '\n}\n"nvvm.mbarrier.try_wait.parity"(%bar, %c0, %c0) : (!llvm.ptr<3>, i32, i32) -> ()',
         "bulk copy of 16 bytes",
     ),
     "bulk reduction": (
