@@ -1,7 +1,7 @@
 """A block of a transformer, forward and backward on our operations against torch's in f64.
 
 Norm, one product for queries, keys and values, causal attention whose heads share keys, and two layers; residuals are
-added in the products' own kernels.  All is ours but the gradient of attention, which is torch's.
+added in the products' own kernels.  The gradient of attention comes from torch's flash-attention kernel.
 
     python examples/transformer_block.py           # on the GPU if there is one, else small, on the interpreter
 """

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.op.dtypes import tf32_allowed
-from cute_dialect.op.recording import CURRENT, recorded
+from cute_dialect.op.recording import CURRENT, Recording, recorded
 from cute_dialect.runtime.fast_call import guard_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -85,25 +85,24 @@ def number(x: float) -> tuple[object, object]:
 
 
 class _Known(NamedTuple):
-    """A kind of call: ``how``: what it says besides tensors; ``guard``: tells whether tensors are like its own;
-    ``runs``: do it again, each for tensors that lie in one way.
-    """
+    """A cached specialization of a call."""
 
     how: object
+    """All arguments but the tensors."""
     guard: Callable[..., bool]
+    """Returns True if tensors have the recorded types, shapes, strides and device, and none needs a gradient."""
     runs: tuple[Callable[..., Any], ...]
-    watched: bool
-    """Tensors that guards compare with get gradients: so no guard tells whether the result has."""
+    """Replay the call; one for each pattern of address bits and shared memory."""
     allowed: bool | None
-    """Of a first tensor of f32: whether torch allowed tf32."""
+    """Whether torch allowed TF32 when the call was recorded, if its first tensor is f32."""
 
 
 def _never(*tensors: object) -> bool:
-    """Return False: the look-up tells."""
+    """Return False, so that a call is looked up by its key."""
     return False
 
 
-_NONE = _Known(_never, _never, (), False, None)
+_NONE = _Known(_never, _never, (), None)
 
 
 class KnownCalls:
@@ -140,16 +139,15 @@ class KnownCalls:
             if not self._found:
                 return None
             try:
+                if self._learns(tensors):
+                    return None
                 found = self._found.get((how, key_of(tensors)))
-                if found is not None:
-                    _ = [t.data_ptr() for t in tensors]  # what vmap makes of tensors has none
-            except (AttributeError, TypeError, RuntimeError):  # no strided tensor: who computes says so
-                return None
-            if found is None or self._learns(tensors):
+                if found is None:
+                    return None
+                _ = [t.data_ptr() for t in tensors]  # raises for the tensors of torch.vmap, which have no address
+            except (AttributeError, TypeError, RuntimeError):  # not strided tensors: computing the call reports it
                 return None
             self._last = known = found
-        elif known.watched and self._grad():
-            return None
         if (known.allowed is not None and known.allowed is not tf32_allowed()) or CURRENT.recording is not None:
             return None
         runs = known.runs
@@ -166,38 +164,61 @@ class KnownCalls:
         return self._grad() and any([t.requires_grad for t in tensors])
 
     def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
-        """Compute a call, and remember how, if it is one of plain tensors of torch that is known again."""
-        torch = sys.modules.get("torch")
-        if torch is None or CURRENT.recording is not None:
-            return compute()
-        plain = (torch.Tensor, torch.nn.Parameter)
-        self._grad, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
-        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]) or self._learns(tensors):
-            return compute()
-        try:
-            key = (how, key_of(tensors))
-            hash(key)
-        except TypeError:  # lists: they may change
+        """Compute a call and cache how it was done, if all its tensors are plain torch tensors."""
+        if CURRENT.recording is not None or not self._can_remember(how, tensors):
             return compute()
         with recorded(tensors) as recording:
             result = compute()
-        run = None if recording is None else recording.again(result)
-        if run is not None:
-            self._remember(key, how, tensors, run)
+        if recording is not None:
+            self.remember(how, tensors, recording, result)
         return result
 
-    def _remember(self, key: object, how: object, tensors: Sequence[Any], run: Callable[..., Any]) -> None:
-        """Remember how a call is done again."""
+    def remember(self, how: object, tensors: Sequence[Any], recording: Recording, result: Any) -> None:
+        """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
+        if not self._can_remember(how, tensors):
+            return
+        run = recording.again(result)
+        if run is None:
+            return
         import torch
 
+        key = (how, key_of(tensors))
         if len(self._found) >= _LIMIT:
             self._found.clear()
         allowed = tf32_allowed() if tensors[0].dtype == torch.float32 else None
         old = self._found.get(key)
         runs = (run,) if old is None or old.allowed is not allowed else (run, *old.runs[: _RUNS - 1])
-        watched = any([t.requires_grad for t in tensors])
-        self._found[key] = _Known(how, guard_of(tensors) or _never, runs, watched, allowed)
+        guard = guard_of([_without_gradient(t) for t in tensors])
+        self._found[key] = _Known(how, guard or _never, runs, allowed)
         self._last = _NONE
+
+    def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
+        """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return False
+        self._grad, self.is_traced = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+        plain = (torch.Tensor, torch.nn.Parameter)
+        if any([type(t) not in plain or t.layout is not torch.strided for t in tensors]) or self._learns(tensors):
+            return False
+        try:
+            hash(how)
+        except TypeError:  # a list may change
+            return False
+        return True
+
+
+def _without_gradient(t: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the same type and layout that needs no gradient.
+
+    A guard made from it accepts parameters where gradients are off, and rejects them where they are on.
+    """
+    import torch
+
+    if not t.requires_grad:
+        return t
+    plain = t.detach()
+    return torch.nn.Parameter(plain, requires_grad=False) if type(t) is torch.nn.Parameter else plain
 
 
 def _ask_torch() -> bool:

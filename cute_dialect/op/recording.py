@@ -138,9 +138,9 @@ class Recording:
         if self.failed:
             return
         if name in _MAKING:
-            self._make(result)
+            self.make(result)
         elif name in _COPYING:
-            self._make(result)
+            self.make(result)
             self._steps.append(("copy", result, args[0]))
             if result.device != args[0].device:
                 self._fail()
@@ -151,8 +151,16 @@ class Recording:
         elif operator._schema.is_mutable or not self._hold(result):
             self._fail()
 
-    def _make(self, result: Any) -> None:
-        """Keep memory that was made."""
+    def copy(self, to: Any, of: Any) -> None:
+        """Add a copy between tensors."""
+        self._steps.append(("copy", to, of))
+
+    def launch(self, launch: Launch) -> None:
+        """Add a launch that is prepared already."""
+        self._steps.append(("launch", launch, launch.given))
+
+    def make(self, result: Any) -> None:
+        """Add a tensor that the call allocates."""
         self._made.append(result)
         if len(self._made) > 1 and sum([t.untyped_storage().nbytes() for t in self._made]) > _MOST:
             self._fail()
@@ -311,7 +319,9 @@ class _Unknown(Exception):
 
 
 def _launch_of(kernel: Any, given: Sequence[Any]) -> Launch:
-    """Return a launch at other addresses."""
+    """Return the prepared launch of a kernel on these arguments.  Raises _Unknown where there is none."""
+    if isinstance(kernel, Launch):
+        return kernel
     repeated = getattr(kernel, "repeated", None)
     if repeated is not None:
         found = repeated(*given)

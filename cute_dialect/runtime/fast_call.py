@@ -311,11 +311,13 @@ def _guard_maker(torch: Any) -> Callable[..., Callable[..., bool]] | None:
             empty(4, 6, dtype=torch.float16),
             empty(4, 6, device="meta"),
             torch.nn.Parameter(empty(4, 6)),
+            empty(4, 6).requires_grad_(),
             None,
             4,
         )
         guard, same = make(empty(4, 6)), empty(4, 6)
-        return make if guard(same) and not any(guard(x) for x in others) else None
+        with torch.enable_grad():
+            return make if guard(same) and not any(guard(x) for x in others) else None
     except Exception:  # whatever a later torch says instead
         return None
 

@@ -16,7 +16,6 @@ from cute_dialect.op import product as products
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.conv import compute, depthwise, functions, narrow, unfolded
 from cute_dialect.op.known import KnownCalls
-from cute_dialect.op.rows import known as rows
 from cute_dialect.op.rows.call import RowCall
 from cute_dialect.runtime.arrays import view_of
 
@@ -105,7 +104,6 @@ def here(seen: Seen) -> Iterator[Seen]:
             stack.enter_context(patch.object(module, "gpu_of", lambda _: GPU))
         stack.enter_context(patch.object(RowCall, "check_gpu", lambda self: None))
         stack.enter_context(patch.object(RowCall, "module", lambda self, kernel: Rows(kernel, seen)))
-        stack.enter_context(patch.object(rows, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(recording, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(compiled.RunKernel, "_memory", memory))

@@ -28,9 +28,9 @@ from cute_dialect.op.attending.form import (
 )
 from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall
-from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.settings import flag
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["attended", "attention", "computed"]
 
 _LOG2_E = 1.4426950408889634
-_KNOWN = KnownRows()
-"""Calls that were made."""
+_KNOWN = KnownCalls()
+"""Cached calls."""
 
 
 def attention(
@@ -73,18 +73,22 @@ def attention(
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
+    window = tuple(window) if isinstance(window, list) else window
     numbers = (causal, scale, window, lse, layout, max_seqlen_q, kernel, split_keys)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
-        done = _KNOWN.again(_read(q, k, v, cu_seqlens_q, cu_seqlens_k), numbers, out)
+        how, tensors = _key(q, k, v, (cu_seqlens_q, cu_seqlens_k), out, numbers)
+        done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
     operators = _operators((q, k, v), others)
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
+        logs = lse or q.is_cuda  # the kernel of the gradients reads them
         with nullcontext() if stream is None else sys.modules["torch"].cuda.stream(stream):
             result, logs = operators.attention(
-                q, k, v, cu_seqlens_q, cu_seqlens_k, direction_of(causal), left, right, scale, layout, max_seqlen_q, lse
+                q, k, v, cu_seqlens_q, cu_seqlens_k, direction_of(causal), left, right, scale, layout, max_seqlen_q,
+                logs,
             )  # fmt: skip
         return (result, logs) if lse else result
     return attended(q, k, v, numbers, (cu_seqlens_q, cu_seqlens_k), out, device, stream, run)
@@ -97,6 +101,12 @@ def attended(
     """Compute :func:`attention`, without gradients; ``numbers``: its arguments from ``causal`` to ``layout``,
     ``max_seqlen_q``, ``kernel`` and ``split_keys``; ``begins``: ``cu_seqlens_q`` and ``cu_seqlens_k``.
     """
+    how, tensors = _key(q, k, v, begins, out, numbers)
+    usual = device is None and stream is None and not run
+    if usual:
+        done = _KNOWN.again(how, *tensors)
+        if done is not None:
+            return done
     causal, scale, window, lse, layout, longest, kernel, split_keys = numbers
     arrays = {"q": q, "k": k, "v": v, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1], "out": out}
     one = RowCall(
@@ -107,9 +117,10 @@ def attended(
     way = way_of(form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
-    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
-        one.remember(_KNOWN, _read(q, k, v, *begins), _hashable(numbers), results, (0, 1) if lse else (0,), out)
-    return tuple(results[:2]) if lse else results[0]
+    result = tuple(results[:2]) if lse else results[0]
+    if usual and not flag("CUTE_OP_CHECK", False):
+        one.remember(_KNOWN, how, tensors, result)
+    return result
 
 
 def check_call(one: RowCall, form: Form) -> None:
@@ -157,16 +168,14 @@ def computed(one: RowCall, form: Form, way: Way) -> list[Any]:
     return results
 
 
-def _read(q: Any, k: Any, v: Any, begins_q: Any, begins_k: Any) -> tuple[Any, ...]:
-    """Return the arrays that a call reads, each once."""
-    if begins_q is None and begins_k is None:
-        return q, k, v
-    return (q, k, v, begins_q) if begins_k is begins_q else (q, k, v, begins_q, begins_k)
-
-
-def _hashable(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a call's numbers, a window as a tuple."""
-    return tuple([tuple(x) if isinstance(x, list) else x for x in numbers])
+def _key(
+    q: Any, k: Any, v: Any, begins: tuple[Any, Any], out: Any, numbers: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:  # fmt: skip
+    """Return the arguments of a call but its arrays, and the arrays, equal offsets once."""
+    tensors = (q, k, v) if out is None else (q, k, v, out)
+    if begins[0] is not None or begins[1] is not None:
+        tensors += (begins[0],) if begins[0] is begins[1] else begins
+    return (*numbers, len(tensors), out is None), tensors
 
 
 # ----------------------------------------------------------------------------------------------------------- matrices

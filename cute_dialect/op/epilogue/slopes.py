@@ -18,8 +18,8 @@ from cute_dialect.op.epilogue.bound import as_bytes, matrix_view, read_as
 from cute_dialect.op.epilogue.keeping import Slope
 from cute_dialect.op.epilogue.reducing import Reduced, combining, memory_of
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
-from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
 __all__ = ["SlopeCall"]
@@ -37,7 +37,7 @@ class SlopeCall:
 
     def __init__(self, slope: Slope, sums: tuple[int, ...], kinds: Mapping[str, str]) -> None:
         self.slope, self.sums, self.kinds = slope, sums, dict(kinds)
-        self._known = KnownRows()
+        self._known = KnownCalls()
         arguments = {a.name: a for a in slope.traced.arguments}
         self._arguments = [arguments[n] for n in slope.names]
         numbers = [x.number for x in slope.graph.inputs]
@@ -52,11 +52,10 @@ class SlopeCall:
             return found
         done = None
         if device is None and not self._drawn:
-            done = self._known.again(*self._key(args))
+            tensors, numbers = self._key(args)
+            done = self._known.again(numbers, *tensors)
         if done is None:
             done = self.computed(args, device)
-        elif len(self.slope.results) == 1:
-            done = (done,)
         return found | dict(zip(self.slope.results, done))
 
     def kernels(self, args: Mapping[str, Any]) -> list[RowKernel]:
@@ -97,11 +96,9 @@ class SlopeCall:
             raise UnsupportedError(
                 f"{one.name}: expected sums of fewer than {_MOST} blocks of {ROWS} x {plan.columns}, got {sums}"
             )
-        between: list[Any] = []
 
         def memory(count: int) -> ArrayView:
-            between.append(one.result((count,), "f32"))
-            return view_of(between[-1])
+            return view_of(one.result((count,), "f32"))
 
         parts: list[tuple[Reduced, ArrayView]] = []
         results: list[ArrayView] = []
@@ -125,7 +122,7 @@ class SlopeCall:
         for kernel, taken in launches:
             one.launch(kernel, *taken)
         if device is None and not self._drawn:
-            one.remember(self._known, given, numbers, [*made, *between], tuple(range(len(made))))
+            one.remember(self._known, numbers, given, tuple(made))
         return tuple(made)
 
     def _inputs(self, tensors: Mapping[str, Any], args: Mapping[str, Any]) -> tuple[list[Input], list[Any]]:

@@ -23,9 +23,9 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.proxy import Needed, Proxy
 from cute_dialect.op.epilogue.tracing import name_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall, RowKernel
-from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.runtime.arrays import ArrayView
 
 __all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
@@ -51,7 +51,7 @@ class Elementwise:
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
         self.function = function
         self.name = name or f"elementwise {name_of(function)}"
-        self._known = KnownRows()
+        self._known = KnownCalls()
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -62,7 +62,7 @@ class Elementwise:
         numbers = (dtype, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
         plain = out is None and device is None
         if plain and not self._known.is_traced():
-            done = self._known.again(tensors, numbers)
+            done = self._known.again(numbers, *tensors)
             if done is not None:
                 return done
         if self._learns(tensors):
@@ -137,7 +137,7 @@ class Elementwise:
                 return None
             one.launch(kernel, *args)
             if key is not None:
-                one.remember(self._known, key[0], key[1], made, tuple(range(count)))
+                one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
         return tuple(made) if found.several else made[0]
 
     def _check_out(self, name: str, view: ArrayView, wide: Sequence[ArrayView], kinds: Sequence[str]) -> None:

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.plans.arguments import Arguments
-from cute_dialect.op.rows.known import KnownRows, Launch
+from cute_dialect.op.recording import Launch, Recording
 from cute_dialect.runtime.arrays import current_stream_of_torch
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -40,26 +41,28 @@ class Again(Arguments):
 
 
 def again(
-    plan: Gemm, known: KnownRows, A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
+    plan: Gemm, known: KnownCalls, A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
 ) -> Again | None:  # fmt: skip
     """Compute a call of a plan like an earlier one; None, and nothing is done, where there was none."""
     if "torch" not in sys.modules or len(known) == 0 or known.is_traced():
         return None
-    tensors, numbers = _key(A, B, C, alpha, beta, bias)
-    found = known.again(tensors, numbers, D)
+    tensors, how = _key(A, B, C, D, alpha, beta, bias)
+    found = known.again(how, *tensors)
     if found is None:
         return None
     return Again(lambda: plan.arguments(A, B, C, found, alpha, beta, bias=bias), found)
 
 
-def _key(A: Any, B: Any, C: Any, alpha: float, beta: float, bias: Any) -> tuple[tuple[Any, ...], tuple[object, ...]]:
-    """Return the tensors that a call reads, and what else tells it from others."""
+def _key(
+    A: Any, B: Any, C: Any, D: Any, alpha: float, beta: float, bias: Any
+) -> tuple[tuple[Any, ...], tuple[object, ...]]:  # fmt: skip
+    """Return the tensors of a call, and all else that distinguishes it from others."""
     read = beta != 0.0
-    tensors = (A, B, *((C,) if read else ()), *(() if bias is None else (bias,)))
-    return tensors, (repr(alpha), repr(beta), bias is None)
+    tensors = (A, B, *((C,) if read else ()), *(() if bias is None else (bias,)), *(() if D is None else (D,)))
+    return tensors, (repr(alpha), repr(beta), bias is None, D is None)
 
 
-def remember(known: KnownRows, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
+def remember(known: KnownCalls, done: Arguments, A: Any, B: Any, C: Any, D: Any, bias: Any) -> None:
     """Let a call be recognised whose launches, one after another, are of blocks that share no memory, of torch's
     tensors on a GPU.
     """
@@ -68,27 +71,26 @@ def remember(known: KnownRows, done: Arguments, A: Any, B: Any, C: Any, D: Any, 
         return
     if len(steps) == 1 and steps[0].operands is not x:  # of nothing, which something else computes
         return
-    tensors, numbers = _key(A, B, C, x.alpha, x.beta, bias)
-    views = [v for v in (x.a, x.b, x.c, x.bias) if v is not None]
-    places = [t.data_ptr() for t in (*tensors, done.D)]
-    if len(set(places)) < len(places) or [v.pointer for v in views] != places[:-1] or x.d.pointer != places[-1]:
+    tensors, how = _key(A, B, C, D, x.alpha, x.beta, bias)
+    views = [v for v in (x.a, x.b, x.c, x.bias, x.d) if v is not None]
+    if [v.pointer for v in views] != [t.data_ptr() for t in (*tensors, *(() if D is not None else (done.D,)))]:
         return
-    number = {place: i for i, place in enumerate(places)}
-    made: list[Any] = []
-    mask, what = 0, list[Launch]()
+    recording = Recording(tensors)
+    places = {v.pointer for v in views}
+    if D is None:
+        recording.make(done.D)
     for variant, operands in steps:
         launcher = done.operation.launcher(variant, False)
         launch = launcher.by_address(operands, 0)
+        if launch is None:
+            return
         arrays = launcher.recipe.arrays(operands)
         for view in arrays:
-            if view.pointer not in number:  # memory from one launch to the next
+            if view.pointer not in places:  # memory that one launch leaves to the next
                 memory: Any = view.keep
                 if not hasattr(memory, "data_ptr") or memory.data_ptr() != view.pointer:
                     return
-                number[view.pointer] = len(places) + len(made)
-                made.append(memory)
-        if launch is None:
-            return
-        mask |= launcher.kernel.alignment - 1
-        what.append(Launch(launch, tuple([number[view.pointer] for view in arrays]), mask))
-    known.remember(tensors, numbers, [done.D, *made], [w._replace(mask=mask) for w in what], out=D)
+                places.add(view.pointer)
+                recording.make(memory)
+        recording.launch(Launch(launch, tuple(arrays), launcher.kernel.alignment - 1))
+    known.remember(how, tensors, recording, done.D)

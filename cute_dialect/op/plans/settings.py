@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
 from cute_dialect.op.plans.functors import EpilogueFunctor, number
@@ -18,7 +19,6 @@ from cute_dialect.op.plans.planned import Kinds
 from cute_dialect.op.plans.recorded import Recorded
 from cute_dialect.op.plans.saved import Fields
 from cute_dialect.op.plans.visiting import is_of_sums
-from cute_dialect.op.rows.known import KnownRows
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self
@@ -102,7 +102,7 @@ class Settings(Tiled):
             _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else element_name(element_accumulator)
         )
         self._operations: dict[object, Any] = {}
-        self._known = KnownRows()
+        self._known = KnownCalls()
         """Calls that were run, of a plan of matrices."""
         self._last: Arguments | None = None
         self._check()
@@ -176,7 +176,7 @@ class Settings(Tiled):
     def _take(self, choice: Fields) -> None:
         tile = choice["tile"]
         self._tile = None if tile is None else TileDescription.from_json(tile)
-        self._operations, self._known = {}, KnownRows()
+        self._operations, self._known = {}, KnownCalls()
 
     def _functor(self) -> EpilogueFunctor:
         """Return what becomes of the sums, where no epilogue is traced."""

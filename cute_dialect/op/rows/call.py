@@ -1,6 +1,7 @@
 """One call of a function on rows: its arrays read and checked, seen as matrices, kernels found and launched.
 
-Arrays are of torch, numpy, or whatever else a kernel takes.  What a call did is told to :mod:`.known_rows`.
+Arrays are of torch, numpy, or whatever else a kernel takes.  Calls of torch tensors on a GPU are cached
+(:meth:`RowCall.remember`), copies included.
 """
 
 # torch is not there where the types are checked; arrays are of any library.
@@ -19,8 +20,9 @@ from cute_dialect.kernels.row_config import BITS
 from cute_dialect.op.arrays import gpu_here, read_all
 from cute_dialect.op.compiled import Libraries, by_name
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.product import options_of
-from cute_dialect.op.rows.known import KnownRows, Launch
+from cute_dialect.op.recording import Recording, launched
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.call_options import check_options
 
@@ -79,7 +81,8 @@ class RowCall:
         elements: Sequence[str] = tuple(BITS), *, stream: object = None, run: Interpreted | None = None,
     ) -> None:  # fmt: skip
         self.name, self.arrays = name, dict(arrays)
-        self._launches: list[tuple[Any, tuple[Any, ...]]] = []
+        self._steps: list[tuple[Any, ...]] = []
+        self._made: list[Any] = []
         self._stream, self._run = stream, run or {}
         options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
         check_options(cast("CallOptions", {"device": "gpu" if device is None else device, **options}))
@@ -156,8 +159,12 @@ class RowCall:
         return self.numbers(view if steps == plain else self._copied(view))
 
     def _copied(self, view: ArrayView) -> ArrayView:
-        """Return a copy without gaps."""
-        return self._library.copied(view, _packed(view.shape))
+        """Return a contiguous copy."""
+        made = self._library.copied(view, _packed(view.shape))
+        if view.library == "torch":
+            self._made.append(made.keep)
+            self._steps.append((self._library.native(made), self._library.native(view)))
+        return made
 
     def packed(self, key: str) -> ArrayView:
         """Return a copy of an array, without gaps."""
@@ -184,7 +191,9 @@ class RowCall:
         """Return the array that is given for a result by the name ``out``, or a new one.  Raises LayoutError."""
         given = self.views.get(out)
         if given is None:
-            return self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
+            made = self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
+            self._made.append(made)
+            return made
         self.expect(out, tuple(shape))
         if 0 not in given.shape and (_as_matrix(given) is None or 0 in _steps(given)):
             raise LayoutError(
@@ -196,8 +205,9 @@ class RowCall:
     def swapped_result(self, shape: Sequence[int]) -> Any:
         """Return a new result of rank 4 whose second and third dimensions have changed places in memory."""
         _, b, c, d = shape
-        made = self._library.strided(shape, (b * c * d, d, b * d, 1), self.element, self.x)
-        return self._library.native(made)
+        made = self._library.native(self._library.strided(shape, (b * c * d, d, b * d, 1), self.element, self.x))
+        self._made.append(made)
+        return made
 
     # -------------------------------------------------------------------------------------------------------- launching
 
@@ -221,40 +231,27 @@ class RowCall:
         args = tuple([x for x in given if x is not None])
         self.check_gpu()
         found = self.module(kernel).kernel(kernel.host)
-        report = found(*args, **options_of(self._where, self._stream, self._run))
+        report = launched(found, *args, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:
             self._run["report"](report)
-        self._launches.append((found, args))
+        self._steps.append((found, args, {}))
 
-    def remember(
-        self, known: KnownRows, tensors: tuple[Any, ...], numbers: tuple[object, ...], results: Sequence[Any],
-        returned: tuple[int, ...] = (0,), out: Any = None,
-    ) -> None:  # fmt: skip
-        """Tell how the call was computed, if it is one of torch on a GPU that copied nothing; ``out``: the result that
-        was given, the first one.
+    def remember(self, known: KnownCalls, how: object, tensors: Sequence[Any], result: Any) -> None:
+        """Cache the call, if it is one of torch tensors on a GPU: ``known.again(how, *tensors)`` then replays it.
+
+        ``tensors``: all that the call reads, and the output if one was given; ``result``: what the call returns.
         """
-        if self.x.library != "torch" or self.cpu or not self._launches:
+        if self.x.library != "torch" or self.cpu or not self._steps:
             return
-        # A result that is given is the first one, and counted behind the tensors either way.
-        places = [t.data_ptr() for t in (*tensors, *results)]
-        if len(set(places)) < len(places):
-            return  # two are one now, and need not be next time
-        launches: list[Launch] = []
-        for kernel, args in self._launches:
-            order: list[int] = []
-            for arg in args:
-                if isinstance(arg, int | float):
-                    order.append(-1)
-                    continue
-                pointer = view_of(arg).pointer
-                if pointer not in places:
-                    return  # a copy
-                order.append(places.index(pointer))
-            launch = kernel.by_address(*args)
-            if launch is None:
-                return
-            launches.append(Launch(launch, tuple(order), kernel.alignment - 1))
-        known.remember(tensors, numbers, results, launches, returned, out)
+        recording = Recording(tensors)
+        for t in self._made:
+            recording.make(t)
+        for step in self._steps:
+            if len(step) == 2:
+                recording.copy(*step)
+            else:
+                recording.note(*step)
+        known.remember(how, tensors, recording, result)
 
 
 def _steps(view: ArrayView) -> list[int]:

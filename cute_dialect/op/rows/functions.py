@@ -19,8 +19,8 @@ from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
-from cute_dialect.op.rows.known import KnownRows
 from cute_dialect.op.rows.smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
 
@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 _KNOWN = {
-    name: KnownRows()
+    name: KnownCalls()
     for name in (
         "softmax",
         "log_softmax",
@@ -118,7 +118,7 @@ def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None
 def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
     known = _KNOWN[call]
     if out is None and device is None and not known.is_traced():
-        done = known.again((x,), (dim,))
+        done = known.again(dim, x)
         if done is not None:
             return done
     operators = _operators(call, out, x)
@@ -131,7 +131,7 @@ def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = N
     """Compute ``softmax`` or ``log_softmax``, without gradients."""
     plain = out is None and device is None
     if plain:
-        done = _KNOWN[call].again((x,), (dim,))
+        done = _KNOWN[call].again(dim, x)
         if done is not None:
             return done
     one = RowCall(call, {"x": x, "out": out}, device)
@@ -140,7 +140,7 @@ def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = N
     if 0 not in one.x.shape:
         one.launch(row_kernel(call, one.element, n), one.matrix("x"), one.matrix_of(y))
         if plain:
-            one.remember(_KNOWN[call], (x,), (dim,), [y])
+            one.remember(_KNOWN[call], dim, (x,), y)
     return y
 
 
@@ -204,7 +204,7 @@ def _normed_again(call: str, x: Any, weight: Any, bias: Any, eps: float | None, 
     if known.is_traced():
         return None
     read = tuple([t for t in (x, residual, weight, bias) if t is not None])
-    return known.again(read, (eps, _taken(weight, bias, residual)))
+    return known.again((eps, _taken(weight, bias, residual)), *read)
 
 
 def normed(
@@ -216,7 +216,7 @@ def normed(
     takes = _taken(weight, bias, residual)
     read = tuple([t for t in (x, residual, weight, bias) if t is not None])
     if plain:
-        done = _KNOWN[call].again(read, (eps, takes))
+        done = _KNOWN[call].again((eps, takes), *read)
         if done is not None:
             return done
     one = RowCall(call, {"x": x, "residual": residual, "weight": weight, "bias": bias, "out": out}, device)
@@ -234,7 +234,7 @@ def normed(
             one.matrix("x"), added[0], one.vector("weight"), one.vector("bias"), one.matrix_of(y), added[1], by,
         )  # fmt: skip
         if plain:
-            one.remember(_KNOWN[call], read, (eps, takes), results, tuple(range(len(results))))
+            one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
     return y if residual is None else (y, results[1])
 
 
@@ -244,7 +244,7 @@ def transpose(x: Any, *, out: Any = None, device: object = None) -> Any:
     Elements are of 1, 2, 4 or 8 bytes; strides are any.  Other arguments as of :func:`softmax`; no gradient.
     """
     if out is None and device is None:
-        done = _KNOWN["transpose"].again((x,))
+        done = _KNOWN["transpose"].again((), x)
         if done is not None:
             return done
     one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
@@ -257,7 +257,7 @@ def transpose(x: Any, *, out: Any = None, device: object = None) -> Any:
         kernel = RowKernel(f"transpose-{one.element}", transpose_text, (one.element,))
         one.launch(kernel, one.x, view_of(y))
         if out is None and device is None:
-            one.remember(_KNOWN["transpose"], (x,), (), [y])
+            one.remember(_KNOWN["transpose"], (), (x,), y)
     return y
 
 
@@ -289,7 +289,7 @@ def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = 
 def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
     known = _KNOWN[call]
     if device is None and not known.is_traced():
-        done = known.again((x,), (dim, keepdim))
+        done = known.again((dim, keepdim), x)
         if done is not None:
             return done
     operators = _operators(call, None, x)
@@ -301,7 +301,7 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
 def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: object = None) -> Any:
     """Compute ``sum``, ``mean``, ``max`` or ``logsumexp``, without gradients."""
     if device is None:
-        done = _KNOWN[call].again((x,), (dim, keepdim))
+        done = _KNOWN[call].again((dim, keepdim), x)
         if done is not None:
             return done
     one = RowCall(call, {"x": x}, device)
@@ -313,7 +313,7 @@ def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: obje
     if 0 not in one.x.shape:
         one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
         if device is None:
-            one.remember(_KNOWN[call], (x,), (dim, keepdim), [y])
+            one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
     return y
 
 
@@ -351,7 +351,7 @@ def cross_entropy_with_lse(
     if reduction not in _REDUCTIONS:
         raise UnsupportedError(f"{call}: expected a reduction of mean, sum or none, got {reduction!r}")
     if device is None:
-        done = known.again((x, target), (ignore_index, reduction))
+        done = known.again((ignore_index, reduction), x, target)
         if done is not None:
             return done if reduction != "none" else (*done, None)
     one = RowCall(call, {"x": x, "target": target}, device, others=("target",))
@@ -368,13 +368,13 @@ def cross_entropy_with_lse(
         one.launch(kernel, one.matrix("x"), targets, one.numbers(losses), one.numbers(lse), ignore_index)
     if reduction == "none":
         if device is None:
-            one.remember(known, (x, target), (ignore_index, reduction), [losses, lse], (0, 1))
+            one.remember(known, (ignore_index, reduction), (x, target), (losses, lse))
         return losses, lse, None
     y, count = one.result((), one.element), one.result((), "f32")
     kernel = loss_kernel(one.element, reduction == "mean")
     one.launch(kernel, one.numbers(losses), targets, one.numbers(y), one.numbers(count), ignore_index)
     if device is None:
-        one.remember(known, (x, target), (ignore_index, reduction), [y, lse, count, losses], (0, 1, 2))
+        one.remember(known, (ignore_index, reduction), (x, target), (y, lse, count))
     return y, lse, count
 
 

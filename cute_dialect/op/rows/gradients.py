@@ -25,9 +25,9 @@ from cute_dialect.kernels.row_grads import (  # fmt: skip
 )
 from cute_dialect.op.choosing.ways import gpu_of
 from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.functions import row_kernel
-from cute_dialect.op.rows.known import KnownRows
 
 __all__ = [
     "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 _KNOWN = {
-    name: KnownRows()
+    name: KnownCalls()
     for name in ("softmax", "log_softmax", "rms_norm", "layer_norm", "cross_entropy")
 }  # fmt: skip
 """Calls that were made, by function."""
@@ -83,7 +83,7 @@ def log_softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
 def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
     """Compute the gradient of softmax or of its logarithm."""
     if device is None:
-        done = _KNOWN[call].again((y, dy))
+        done = _KNOWN[call].again((), y, dy)
         if done is not None:
             return done
     one = RowCall(f"{call}_backward", {"y": y, "dy": dy}, device)
@@ -94,7 +94,7 @@ def _mapped(call: str, dy: Any, y: Any, device: object) -> Any:
         kernel = row_kernel(one.name, one.element, n, "d")
         one.launch(kernel, one.matrix("y"), one.matrix("dy"), one.matrix_of(dx))
         if device is None:
-            one.remember(_KNOWN[call], (y, dy), (), [dx])
+            one.remember(_KNOWN[call], (), (y, dy), dx)
     return dx
 
 
@@ -122,9 +122,9 @@ def _normed(
     takes = ("w" if weight is not None else "") + ("b" if bias else "")
     read = tuple([t for t in (x, weight, dy) if t is not None])
     if device is None:
-        done = _KNOWN[call].again(read, (eps, takes))
+        done = _KNOWN[call].again((eps, takes), *read)
         if done is not None:
-            return _named(takes, done if isinstance(done, tuple) else (done,))
+            return _named(takes, done)
     one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy}, device)
     n = one.length()
     one.expect("dy", one.x.shape)
@@ -148,8 +148,7 @@ def _normed(
         one.launch(column_kernel(one.element, takes), of, *to)
     results = [dx, *vectors]
     if device is None:
-        made = results if parts is None else [*results, parts]
-        one.remember(_KNOWN[call], read, (eps, takes), made, tuple(range(len(results))))
+        one.remember(_KNOWN[call], (eps, takes), read, tuple(results))
     return _named(takes, tuple(results))
 
 
@@ -177,10 +176,10 @@ def cross_entropy_backward(
     ``lse``: ``logsumexp`` of each row, in f32, as the forward pass gives it.  ``g``: of each row, or one for all, of a
     sum, or of a mean over ``count`` targets.
     """
-    known, numbers = _KNOWN["cross_entropy"], (ignore_index,)
+    known = _KNOWN["cross_entropy"]
     read = tuple([t for t in (x, target, lse, g, count) if t is not None])
     if device is None:
-        done = known.again(read, numbers)
+        done = known.again(ignore_index, *read)
         if done is not None:
             return done
     others = ("target", "lse", "g", "count")
@@ -209,5 +208,5 @@ def cross_entropy_backward(
         given = (one.matrix("x"), one.flat("target"), one.flat("lse"), each, total)
         one.launch(kernel, *given, one.matrix_of(dx), ignore_index)
         if device is None:
-            one.remember(known, read, numbers, [dx])
+            one.remember(known, ignore_index, read, dx)
     return dx

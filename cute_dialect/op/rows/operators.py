@@ -1,13 +1,11 @@
 """The functions on rows as operators of torch: ``torch.ops.cute.softmax`` and so on, with fake kernels and gradients.
 
-``torch.compile``, ``torch.export`` and autograd take these; the functions themselves call them where a gradient is
-wanted.  Tensors on the CPU run on the interpreter.
+Tensors on the CPU run on the interpreter.
 """
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
-# pyright: reportUnusedFunction=false, reportUnknownLambdaType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 
@@ -18,6 +16,7 @@ from torch import Tensor
 
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
+from cute_dialect.op.torch_operator import TorchOperator
 
 __all__ = [
     "cross_entropy", "cross_entropy_backward", "layer_norm", "layer_norm_backward", "layer_norm_residual",
@@ -37,26 +36,22 @@ def _contiguous(x: Tensor) -> Tensor:
 # ----------------------------------------------------------------------------------------------------------- softmax
 
 
-@torch.library.custom_op("cute::softmax", mutates_args=())
-def softmax(x: Tensor) -> Tensor:
+def _softmax(x: Tensor) -> Tensor:
     """Return softmax along the last dimension."""
     return rows.mapped("softmax", x, device=_device(x))
 
 
-@torch.library.custom_op("cute::softmax_backward", mutates_args=())
-def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+def _softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     """Return the gradient of softmax."""
     return row_grads.softmax_backward(dy, y, device=_device(y))
 
 
-@torch.library.custom_op("cute::log_softmax", mutates_args=())
-def log_softmax(x: Tensor) -> Tensor:
+def _log_softmax(x: Tensor) -> Tensor:
     """Return the logarithm of softmax along the last dimension."""
     return rows.mapped("log_softmax", x, device=_device(x))
 
 
-@torch.library.custom_op("cute::log_softmax_backward", mutates_args=())
-def log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+def _log_softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     """Return the gradient of the logarithm of softmax."""
     return row_grads.log_softmax_backward(dy, y, device=_device(y))
 
@@ -65,38 +60,44 @@ def _keep_output(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(output)
 
 
-for _forward, _backward in ((softmax, softmax_backward), (log_softmax, log_softmax_backward)):
-    _forward.register_fake(_contiguous)
-    _backward.register_fake(lambda dy, y: _contiguous(y))
-    _forward.register_autograd(
-        lambda ctx, dy, backward=_backward: backward(dy, *ctx.saved_tensors), setup_context=_keep_output
-    )
+def _softmax_gradient(ctx: Any, dy: Tensor) -> Tensor:
+    return softmax_backward(dy, *ctx.saved_tensors)
+
+
+def _log_softmax_gradient(ctx: Any, dy: Tensor) -> Tensor:
+    return log_softmax_backward(dy, *ctx.saved_tensors)
+
+
+def _like_output(dy: Tensor, y: Tensor) -> Tensor:
+    return _contiguous(y)
+
+
+softmax_backward = TorchOperator("softmax_backward", _softmax_backward, _like_output)
+log_softmax_backward = TorchOperator("log_softmax_backward", _log_softmax_backward, _like_output)
+softmax = TorchOperator("softmax", _softmax, _contiguous, keep=_keep_output, backward=_softmax_gradient)
+log_softmax = TorchOperator("log_softmax", _log_softmax, _contiguous, keep=_keep_output, backward=_log_softmax_gradient)
 
 
 # ------------------------------------------------------------------------------------------------------------- norms
 
 
-@torch.library.custom_op("cute::rms_norm", mutates_args=())
-def rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """Return the RMS norm along the last dimension."""
     return rows.normed("rms_norm", x, weight, None, eps, device=_device(x))
 
 
-@torch.library.custom_op("cute::rms_norm_backward", mutates_args=())
-def rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     """Return the gradients of the row and the weights, which are empty where there are none."""
     dx, dw = row_grads.rms_norm_backward(dy, x, weight, eps, device=_device(x))
     return dx, x.new_empty(0) if dw is None else dw
 
 
-@torch.library.custom_op("cute::layer_norm", mutates_args=())
-def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """Return the layer norm along the last dimension."""
     return rows.normed("layer_norm", x, weight, bias, eps, device=_device(x))
 
 
-@torch.library.custom_op("cute::layer_norm_backward", mutates_args=())
-def layer_norm_backward(
+def _layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the gradients of the row, the weights and the biases; empty ones of what there is not."""
@@ -104,14 +105,12 @@ def layer_norm_backward(
     return dx, x.new_empty(0) if dw is None else dw, x.new_empty(0) if db is None else db
 
 
-@torch.library.custom_op("cute::rms_norm_residual", mutates_args=())
-def rms_norm_residual(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_residual(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     """Return the RMS norm of a sum, and that sum."""
     return rows.normed("rms_norm", x, weight, None, eps, residual, device=_device(x))
 
 
-@torch.library.custom_op("cute::layer_norm_residual", mutates_args=())
-def layer_norm_residual(
+def _layer_norm_residual(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the layer norm of a sum, and that sum."""
@@ -122,35 +121,29 @@ def _vector(x: Tensor, there: bool) -> Tensor:
     return x.new_empty(x.shape[-1] if there else 0)
 
 
-@rms_norm.register_fake
-def _(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
+def _rms_norm_shapes(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     return _contiguous(x)
 
 
-@layer_norm.register_fake
-def _(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+def _layer_norm_shapes(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     return _contiguous(x)
 
 
-@rms_norm_residual.register_fake
-def _(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_residual_shapes(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     return _contiguous(x), _contiguous(x)
 
 
-@layer_norm_residual.register_fake
-def _(
+def _layer_norm_residual_shapes(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return _contiguous(x), _contiguous(x)
 
 
-@rms_norm_backward.register_fake
-def _(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm_backward_shapes(dy: Tensor, x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     return _contiguous(x), _vector(x, weight is not None)
 
 
-@layer_norm_backward.register_fake
-def _(
+def _layer_norm_backward_shapes(
     dy: Tensor, x: Tensor, weight: Tensor | None, bias: bool, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     return _contiguous(x), _vector(x, weight is not None), _vector(x, bias)
@@ -187,40 +180,47 @@ def _residual_backward(ctx: Any, dy: Tensor, ds: Tensor) -> tuple[Any, ...]:
     return total, total, *vectors, None
 
 
-for _forward in (rms_norm, layer_norm):
-    _forward.register_autograd(_norm_backward, setup_context=_keep_norm)
-for _forward in (rms_norm_residual, layer_norm_residual):
-    _forward.register_autograd(_residual_backward, setup_context=_keep_norm)
+rms_norm_backward = TorchOperator("rms_norm_backward", _rms_norm_backward, _rms_norm_backward_shapes)
+layer_norm_backward = TorchOperator("layer_norm_backward", _layer_norm_backward, _layer_norm_backward_shapes)
+rms_norm = TorchOperator("rms_norm", _rms_norm, _rms_norm_shapes, keep=_keep_norm, backward=_norm_backward)
+layer_norm = TorchOperator("layer_norm", _layer_norm, _layer_norm_shapes, keep=_keep_norm, backward=_norm_backward)
+rms_norm_residual = TorchOperator(
+    "rms_norm_residual", _rms_norm_residual, _rms_norm_residual_shapes, keep=_keep_norm, backward=_residual_backward
+)
+layer_norm_residual = TorchOperator(
+    "layer_norm_residual", _layer_norm_residual, _layer_norm_residual_shapes, keep=_keep_norm,
+    backward=_residual_backward,
+)  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------- cross entropy
 
 
-@torch.library.custom_op("cute::cross_entropy", mutates_args=())
-def cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
+def _cross_entropy(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
     """Return losses, logsumexp of each row, and how many targets there are (nothing without a reduction)."""
     losses, lse, count = rows.cross_entropy_with_lse(x, target, ignore_index, reduction, _device(x))
     return losses, lse, lse.new_empty(0) if count is None else count
 
 
-@torch.library.custom_op("cute::cross_entropy_backward", mutates_args=())
-def cross_entropy_backward(
+def _cross_entropy_backward(
     g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int
 ) -> Tensor:  # fmt: skip
     """Return the gradient of cross entropy."""
     return row_grads.cross_entropy_backward(g, x, target, lse, count, ignore_index, device=_device(x))
 
 
-@cross_entropy.register_fake
-def _(x: Tensor, target: Tensor, ignore_index: int, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
+def _cross_entropy_shapes(
+    x: Tensor, target: Tensor, ignore_index: int, reduction: str
+) -> tuple[Tensor, Tensor, Tensor]:
     lse = x.new_empty(x.shape[:-1], dtype=torch.float32)
     if reduction == "none":
         return torch.empty_like(lse), lse, lse.new_empty(0)
     return x.new_empty(()), lse, lse.new_empty(())
 
 
-@cross_entropy_backward.register_fake
-def _(g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int) -> Tensor:
+def _cross_entropy_backward_shapes(
+    g: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor | None, ignore_index: int
+) -> Tensor:
     return _contiguous(x)
 
 
@@ -237,20 +237,23 @@ def _entropy_backward(ctx: Any, g: Tensor, *others: Any) -> tuple[Any, ...]:
     return dx, None, None, None
 
 
-cross_entropy.register_autograd(_entropy_backward, setup_context=_keep_entropy)
+cross_entropy_backward = TorchOperator(
+    "cross_entropy_backward", _cross_entropy_backward, _cross_entropy_backward_shapes
+)
+cross_entropy = TorchOperator(
+    "cross_entropy", _cross_entropy, _cross_entropy_shapes, keep=_keep_entropy, backward=_entropy_backward
+)
 
 
 # ------------------------------------------------------------------------------------------------ numbers of rows
 
 
-@torch.library.custom_op("cute::row_number", mutates_args=())
-def row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
+def _row_number(call: str, x: Tensor, keepdim: bool) -> Tensor:
     """Return ``sum``, ``mean``, ``max`` or ``logsumexp`` of each row."""
     return rows.summed(call, x, keepdim=keepdim, device=_device(x))
 
 
-@row_number.register_fake
-def _(call: str, x: Tensor, keepdim: bool) -> Tensor:
+def _row_number_shapes(call: str, x: Tensor, keepdim: bool) -> Tensor:
     return x.new_empty((*x.shape[:-1], 1) if keepdim else x.shape[:-1])
 
 
@@ -270,4 +273,4 @@ def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape).contiguous(), None
 
 
-row_number.register_autograd(_row_backward, setup_context=_keep_row)
+row_number = TorchOperator("row_number", _row_number, _row_number_shapes, keep=_keep_row, backward=_row_backward)

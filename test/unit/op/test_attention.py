@@ -315,45 +315,51 @@ def test_explained_and_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 # -------------------------------------------------------------------------------------------------------------- torch
 
 
-def test_calls_that_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alike but for addresses; results that are given, unless they are an operand's memory; packed ones."""
+def test_calls_that_were_made_before() -> None:
+    """They are replayed at other addresses, also of one tensor thrice; other calls are not."""
     torch = pytest.importorskip("torch")
-    from cute_dialect.op.attending import functions
-    from cute_dialect.op.rows import known
+    from unittest.mock import patch
 
-    calls, launched = known.KnownRows(), list[Any]()
-    monkeypatch.setattr(functions, "_KNOWN", calls)
-    monkeypatch.setattr(known, "current_stream_of_torch", lambda: lambda device: 7)
+    from launched_here import Seen, here
+
+    from cute_dialect.op.attending import functions
+    from cute_dialect.op.known import KnownCalls
 
     def zeros(*shape: int) -> Any:
         return torch.zeros(shape, dtype=torch.float16)
 
-    def launch(*order: int) -> list[known.Launch]:
-        return [known.Launch(lambda *x: launched.append(x), order, 15)]
-
-    usual = (False, None, None, False, "bhsd", None, None, None)
     q, k, v, out = (zeros(1, 2, 16, 64) for _ in range(4))
-    calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1))
-    calls.remember((q, k, v), usual, [out], launch(0, 1, 2, 3, -1), out=out)
-    begins = torch.tensor([0, 16], dtype=torch.int32)
-    flat = zeros(16, 2, 64)
-    calls.remember((flat, zeros(16, 2, 64), zeros(16, 2, 64), begins), usual, [zeros(16, 2, 64)], launch(3, 4, -1))
-    assert calls.is_traced() is False and len(calls) == 3
-    for given in (None, out, None):
-        result = op.attention(v, q, k, out=given)
-        assert result.shape == q.shape and (given is None or result is out)
-        assert launched.pop() == (7, v.data_ptr(), q.data_ptr(), k.data_ptr(), result.data_ptr(), 0)
-    packed = op.attention(flat, flat.clone(), flat.clone(), cu_seqlens_q=begins, cu_seqlens_k=begins)
-    assert launched.pop() == (7, begins.data_ptr(), packed.data_ptr(), 0)
-    others: tuple[dict[str, Any], ...] = (
-        {"q": out}, {"q": q.float()}, {"causal": True}, {"out": None, "stream": 1}, {"cu_seqlens_k": begins},
-        {"window": [3, 4]}, {"out": out.clone()[:, :1]}, {"q": q.clone().requires_grad_()},
-    )  # fmt: skip
-    for other in others:
-        arguments: dict[str, Any] = {"q": q, "k": k, "v": v, "out": out} | other
-        with pytest.raises(op.OpError):  # there is no GPU, or no such call
-            op.attention(**arguments)
-    assert launched == []
+    begins, flat = torch.tensor([0, 16], dtype=torch.int32), zeros(16, 2, 64)
+    packed = {"cu_seqlens_q": begins, "cu_seqlens_k": begins}
+    odd = zeros(1, 2, 16, 68)[..., 2:66]  # copied at each call
+    calls: list[Any] = [
+        lambda: op.attention(q.clone(), k, v), lambda: op.attention(q.clone(), k, v, out=out),
+        lambda: op.attention(flat.clone(), flat, flat, **packed), lambda: op.attention(q, odd, v, causal=True),
+        lambda: op.attention(q, q, q), lambda: op.attention(q, k, k, window=[3, None], lse=True),
+        lambda: op.attention(q[:, :, :1], k, v, causal="bottom_right", window=(8, None)),
+    ]  # fmt: skip
+    with here(Seen(works=False)) as seen, patch.object(functions, "_KNOWN", KnownCalls()):
+        for call in calls:
+            first = call()
+            seen.first = seen.again = 0
+            second = call()
+            assert seen.first == 0 < seen.again
+            pairs = zip(first, second) if isinstance(first, tuple) else [(first, second)]
+            for x, y in pairs:
+                assert x.shape == y.shape and x.stride() == y.stride() and x.dtype == y.dtype
+        seen.again = 0
+        others: tuple[dict[str, Any], ...] = (
+            {"q": k.contiguous()[:, :, :8]}, {"causal": "bottom_right"}, {"scale": 2.0},
+            {"out": None, "lse": True}, {"layout": "bshd", "out": None},
+        )  # fmt: skip
+        for other in others:
+            op.attention(**({"q": q, "k": k, "v": v, "out": None} | other))
+        assert seen.again == 0
+        learning = q.clone().requires_grad_()
+        with torch.no_grad():
+            assert not op.attention(learning, k, v).requires_grad and seen.again == 1
+        with pytest.raises(op.LayoutError, match="out in memory of its own"):
+            op.attention(q, k, v, out=q)
 
 
 def test_torch_takes_it() -> None:
@@ -363,7 +369,7 @@ def test_torch_takes_it() -> None:
     from cute_dialect.op.attending import operators
 
     given = (q, k, v, None, None, "bottom_right", 9, -1, None, "bhsd", None, True)
-    torch.library.opcheck(operators.attention, given)
+    torch.library.opcheck(operators.attention.registered, given)
     plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
     want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
     check(plain.numpy(), logs.numpy(), want)
@@ -373,16 +379,18 @@ def test_torch_takes_it() -> None:
     result.square().sum().backward()
     exact = [x.detach().double().requires_grad_() for x in leaves]
     a, b, c = exact
-    seen = operators.seen_keys(a, b, "bottom_right", 9, -1)
+    own, at = torch.arange(20)[:, None] + 20, torch.arange(40)[None]
+    seen = (at <= own) & (at >= own - 9)
     b, c = (x.repeat_interleave(2, 1) for x in (b, c))
     torch.nn.functional.scaled_dot_product_attention(a, b, c, attn_mask=seen).square().sum().backward()
     for mine, theirs in zip(leaves, exact):
         torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=1e-2, atol=1e-2)
     with pytest.raises(op.UnsupportedError, match="no out where gradients"):
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
-    begins = torch.tensor([0, 20], dtype=torch.int32), torch.tensor([0, 40], dtype=torch.int32)
-    with pytest.raises(op.UnsupportedError, match="no gradients of packed"):
-        op.attention(*(x[0].transpose(0, 1) for x in leaves), cu_seqlens_q=begins[0], cu_seqlens_k=begins[1])
+    torch.library.opcheck(
+        operators.attention_backward.registered,
+        (q, k, v, None, None, plain, logs, plain, None, "bottom_right", 9, -1, None, "bhsd", None),
+    )
 
 
 def test_tiles_of_heads_of_64() -> None:

@@ -10,13 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op import recording  # noqa: E402
+from cute_dialect.op.known import KnownCalls  # noqa: E402
 from cute_dialect.op.plans import known, steps  # noqa: E402
 from cute_dialect.op.plans.arguments import Arguments  # noqa: E402
 from cute_dialect.op.plans.launcher import Launcher  # noqa: E402
 from cute_dialect.op.plans.steps import Step  # noqa: E402
-from cute_dialect.op.rows import known as rows  # noqa: E402
 from cute_dialect.op.rows.call import RowCall  # noqa: E402
-from cute_dialect.op.rows.known import KnownRows  # noqa: E402
 from cute_dialect.runtime.arrays import view_of  # noqa: E402
 
 A, B, C = (torch.zeros(16, 16, dtype=torch.float16) for _ in range(3))
@@ -53,7 +53,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setattr(Arguments, "launch", launch)
     monkeypatch.setattr(Arguments, "_waits_for", lambda *_: None)
     monkeypatch.setattr(Arguments, "sync", lambda self: None)
-    for module in (known, rows):
+    for module in (known, recording):
         monkeypatch.setattr(module, "current_stream_of_torch", lambda: lambda device: 7)
     return made
 
@@ -169,11 +169,12 @@ def test_plans_of_several_launches(
 X = torch.zeros(4, 16, dtype=torch.float16)
 
 
-@pytest.mark.parametrize(("other", "count"), [(X, 0), (X[0], 0), (X.clone(), 1)])
-def test_rows_of_one_tensor_twice(other: Any, count: int) -> None:
-    """Of one address nobody knows whose it is at the next call, also where it is one of another shape."""
-    one = RowCall("rms_norm", {"x": X, "residual": other}, "cpu")
-    one.cpu, calls, result = False, KnownRows(), X.clone()
-    one._launches = [(Kernel(), tuple(RowCall("", {"x": t}, "cpu").x for t in (X, other, result)))]
-    one.remember(calls, (X, other), (), [result])
-    assert len(calls) == count
+def test_rows_of_one_tensor_twice(kernel: Kernel) -> None:
+    """A call of tensors that share memory is replayed where they share it in the same way."""
+    one = RowCall("rms_norm", {"x": X, "residual": X}, "cpu")
+    one.cpu, calls, result = False, KnownCalls(), one.result(X.shape)
+    one._steps = [(kernel, tuple(view_of(t) for t in (X, X, result)), {})]
+    one.remember(calls, "how", (X, X), result)
+    y, z = X.clone(), X.clone()
+    assert calls.again("how", y, y) is not None and kernel.launched.pop()[1:3] == (y.data_ptr(), y.data_ptr())
+    assert calls.again("how", y, z) is None and kernel.launched == []

@@ -1,0 +1,310 @@
+"""Gradients of attention, computed by torch: its flash-attention kernel where that serves, else matrix products.
+
+The kernel of torch aligns windows and causal masks with the last key and knows no gradient of ``lse``.  A mask that is
+aligned otherwise becomes one of its own after rows that see no key, and keys that no row sees, are cut off::
+
+    8 queries, 5 keys, causal="bottom_right": query i sees keys 0 … i - 3
+    queries 3 … 7 are given to the kernel, which sees 5 queries and 5 keys; the gradient of queries 0 … 2 is zero
+
+Everything else goes through :func:`by_products`, in f32 and in pieces of bounded size.
+"""
+
+# torch is not there where the types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cute_dialect.op.attending.form import LAYOUTS
+
+__all__ = ["Mask", "Saved", "attention_of", "by_products", "empty_gradients", "gradients"]
+
+_MOST = 1 << 25
+"""Scores that are in memory at a time, in f32."""
+
+
+class Mask(NamedTuple):
+    """Which keys a query sees, and how scores are scaled: the arguments of ``torch.ops.cute.attention``."""
+
+    causal: str
+    left: int
+    """Keys before a query's own; -1 for all."""
+    right: int
+    """Keys after it; -1 for all."""
+    scale: float | None
+    layout: str
+    longest: int | None
+    """Rows of the longest packed sequence, if known."""
+
+    @property
+    def after(self) -> int:
+        """Keys after a query's own that it sees; -1 for all."""
+        return 0 if self.causal else self.right
+
+    @property
+    def is_full(self) -> bool:
+        """True if every query sees every key."""
+        return self.left < 0 and self.after < 0
+
+    def factor(self, size: int) -> float:
+        """Return the scale of scores of heads of ``size`` elements."""
+        return 1 / math.sqrt(size) if self.scale is None else self.scale
+
+    def shift(self, queries: int, keys: int) -> int:
+        """Return the key that is query 0's own."""
+        return keys - queries if self.causal == "bottom_right" else 0
+
+    def hidden(self, first: int, rows: int, queries: int, keys: int, device: Any) -> Tensor | None:
+        """Return the keys (rows, keys) that the queries from ``first`` on do not see; None if they see all."""
+        if self.is_full:
+            return None
+        own = torch.arange(first, first + rows, device=device)[:, None] + self.shift(queries, keys)
+        at = torch.arange(keys, device=device)[None]
+        before = at < own - self.left if self.left >= 0 else None
+        behind = at > own + self.after if self.after >= 0 else None
+        return behind if before is None else before if behind is None else before | behind
+
+
+class Saved(NamedTuple):
+    """The tensors of a forward call; the sequences' offsets are None if none are packed."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    begins_q: Tensor | None
+    begins_k: Tensor | None
+    out: Tensor
+    lse: Tensor
+    """Empty where it was not computed."""
+
+
+def gradients(
+    saved: Saved, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return the gradients of q, k and v, in their types, from those of the result and of ``lse`` (None for zero)."""
+    q, k, v, begins_q, begins_k, out, lse = saved
+    if grad is not None and grad_lse is None and 0 not in (q.numel(), k.numel(), lse.numel()) and _has_flash(q):
+        if begins_q is None:
+            return _turned_back(_flash(*_rows_first(mask, q, k, v, out, grad), lse, mask), mask)
+        # Sequences of different lengths: the kernel aligns each mask with the last key of its sequence.
+        if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
+            return _flash_packed(saved, grad, mask)
+    found = [x.zero_() for x in empty_gradients(q, k, v, mask.layout)]
+    for part in _sequences(saved, (*found, *(() if grad is None else (grad,))), grad_lse, mask):
+        dq, dk, dv, *given = part.others
+        by_products(part.q, part.k, part.v, given[0] if given else None, part.grad_lse, mask, (dq, dk, dv))
+    return found[0], found[1], found[2]
+
+
+def empty_gradients(q: Tensor, k: Tensor, v: Tensor, layout: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Return memory for gradients: (B, S, H, D) in order, whatever the layout is."""
+    turn = q.dim() == 4 and LAYOUTS[layout] == LAYOUTS["bhsd"]
+    made = [x.transpose(1, 2) if turn else x for x in (q, k, v)]
+    made = [x.new_empty(x.shape) for x in made]
+    dq, dk, dv = [x.transpose(1, 2) if turn else x for x in made]
+    return dq, dk, dv
+
+
+# ------------------------------------------------------------------------------------------------- torch's own kernel
+
+
+@cache
+def _flash_is_built() -> bool:
+    return torch.backends.cuda.is_flash_attention_available()
+
+
+def _has_flash(q: Tensor) -> bool:
+    """Return True if torch's kernel takes these heads."""
+    return q.is_cuda and q.shape[-1] <= 256 and _flash_is_built()
+
+
+def _rows_first(mask: Mask, *arrays: Tensor) -> tuple[Tensor, ...]:
+    """Return arrays as (B, S, H, D)."""
+    return arrays if mask.layout == "bshd" else tuple([x.transpose(1, 2) for x in arrays])
+
+
+def _turned_back(found: tuple[Tensor, ...], mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
+    """Return gradients in the layout of the call."""
+    dq, dk, dv = found if mask.layout == "bshd" else [x.transpose(1, 2) for x in found]
+    return dq, dk, dv
+
+
+def _readable(x: Tensor) -> Tensor:
+    """Return a tensor whose heads are contiguous and begin at multiples of 16 bytes, perhaps a copy."""
+    *steps, last = x.stride()
+    if last == 1 and x.data_ptr() % 16 == 0 and all([step % 8 == 0 for step in steps]):
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+def _call_flash(
+    arrays: tuple[Tensor, ...], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
+    left: int, right: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Call torch's kernel; ``arrays``: q, k, v, the result, its gradient; -1: no bound of the window."""
+    q, k, v, out, grad = [_readable(x) for x in arrays]
+    causal = left < 0 and right == 0
+    window = {} if causal else {"window_size_left": left, "window_size_right": right}
+    return torch.ops.aten._flash_attention_backward.default(
+        grad, q, k, v, out, lse, *begins, *most, 0.0, causal, None, None, scale=scale, **window
+    )
+
+
+def _flash(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, grad: Tensor, lse: Tensor, mask: Mask
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return gradients of (B, S, H, D) by torch's kernel."""
+    queries, keys, scale = q.shape[1], k.shape[1], mask.factor(q.shape[-1])
+    if mask.is_full:
+        return _call_flash((q, k, v, out, grad), lse, scale, (None, None), (queries, keys), -1, -1)
+    left, right, shift = mask.left, mask.after, mask.shift(queries, keys)
+    # Rows i0 … i1 see a key each, and keys j0 … j1 are seen.
+    i0 = max(0, -shift - right) if right >= 0 else 0
+    i1 = min(queries, keys - shift + left) if left >= 0 else queries
+    j0 = max(0, i0 + shift - left) if left >= 0 else 0
+    j1 = min(keys, i1 + shift + right) if right >= 0 else keys
+    whole = (i0, i1, j0, j1) == (0, queries, 0, keys)
+    found = () if whole else tuple([torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v)])
+    if i0 < i1 and j0 < j1:
+        # How far a row's own key is from the one that the kernel takes for it.
+        more = i0 + shift - j0 - ((j1 - j0) - (i1 - i0))
+        rows, seen = slice(i0, i1), slice(j0, j1)
+        arrays = (q, k, v, out, grad) if whole else (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
+        logs = lse if whole else lse[:, :, rows].contiguous()
+        window = (left - more if left >= 0 else -1, right + more if right >= 0 else -1)
+        made = _call_flash(arrays, logs, scale, (None, None), (i1 - i0, j1 - j0), *window)
+        if whole:
+            return made
+        for to, at, x in zip(found, (rows, seen, seen), made):
+            to[:, at] = x
+    return found  # pyright: ignore[reportReturnType]
+
+
+def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
+    """Return gradients of packed sequences by torch's kernel."""
+    q, k, v, begins_q, begins_k, out, lse = saved
+    assert begins_q is not None and begins_k is not None
+    most_q = q.shape[0] if mask.longest is None else min(mask.longest, q.shape[0])
+    most_k = most_q if begins_q is begins_k else k.shape[0]
+    logs = lse.masked_fill(lse == -math.inf, math.inf)  # rows without keys, as the kernel marks them
+    made = _call_flash(
+        (q, k, v, out, grad), logs, mask.factor(q.shape[-1]), (begins_q, begins_k), (most_q, most_k), mask.left,
+        mask.after,
+    )  # fmt: skip
+    # The kernel leaves rows after the last sequence as they are.
+    ends = (begins_q, begins_k, begins_k)
+    dq, dk, dv = [
+        torch.where((torch.arange(x.shape[0], device=x.device) < end[-1])[:, None, None], x, 0)
+        for x, end in zip(made, ends)
+    ]
+    return dq, dk, dv
+
+
+# --------------------------------------------------------------------------------------------------- matrix products
+
+
+class _Part(NamedTuple):
+    """A sequence, or a batch of sequences of one length: arrays as (B, H, S, D)."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    grad_lse: Tensor | None
+    others: tuple[Tensor, ...]
+
+
+def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None, mask: Mask) -> Iterator[_Part]:
+    """Yield the sequences of a call; ``others``: gradients of q, k and v, and one like q.  Waits for packed offsets."""
+    q, k, v, begins_q, begins_k, *_ = saved
+    if begins_q is None or begins_k is None:
+        turn = LAYOUTS[mask.layout] != LAYOUTS["bhsd"]
+        a, b, c, *rest = [x.transpose(1, 2) if turn else x for x in (q, k, v, *others)]
+        yield _Part(a, b, c, grad_lse, tuple(rest))
+        return
+    for (i, j), (m, n) in zip(pairwise(begins_q.tolist()), pairwise(begins_k.tolist())):
+        rows, keys = slice(i, j), slice(m, n)
+        a, b, c = q[rows], k[keys], v[keys]
+        rest = [x[at] for x, at in zip(others, (rows, keys, keys, rows))]
+        a, b, c, *rest = [x.transpose(0, 1)[None] for x in (a, b, c, *rest)]
+        yield _Part(a, b, c, None if grad_lse is None else grad_lse[None, :, rows], tuple(rest))
+
+
+def _weights(q: Tensor, k: Tensor, hidden: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
+    """Return the weights (B, H', G, S, S') of keys, and scores, of queries (B, H', G, S, D) in f32."""
+    scores = (q @ k[:, :, None].mT) * scale
+    if hidden is None:
+        return scores.softmax(-1), scores
+    scores = scores.masked_fill(hidden, -math.inf)
+    return scores.softmax(-1).masked_fill(hidden, 0.0), scores  # also where a row's maximum is minus infinity
+
+
+def by_products(
+    q: Tensor, k: Tensor, v: Tensor, grad: Tensor | None, grad_lse: Tensor | None, mask: Mask,
+    results: tuple[Tensor, Tensor, Tensor],
+) -> None:  # fmt: skip
+    """Compute gradients of arrays (B, H, S, D), in f32, some queries and sequences at a time."""
+    batch, heads, queries, size = q.shape
+    shared, keys = k.shape[1:3]
+    if 0 in (q.numel(), k.numel()):
+        return
+    scale = mask.factor(size)
+    some = max(1, min(batch, _MOST // (heads * keys)))
+    rows = max(1, min(queries, _MOST // (some * heads * keys)))
+    group = (shared, heads // shared)
+    for b in range(0, batch, some):
+        at = slice(b, b + some)
+        kf, vf = k[at].float(), v[at].float()
+        dk, dv = torch.zeros_like(kf), torch.zeros_like(vf)
+        for i in range(0, queries, rows):
+            end = min(queries, i + rows)
+            hidden = mask.hidden(i, end - i, queries, keys, q.device)
+            x = q[at, :, i:end].float().unflatten(1, group)
+            weights, _ = _weights(x, kf, hidden, scale)
+            ds = torch.zeros_like(weights)
+            if grad is not None:
+                g = grad[at, :, i:end].float().unflatten(1, group)
+                dp = g @ vf[:, :, None].mT
+                dp = dp if hidden is None else dp.masked_fill_(hidden, 0.0)
+                ds = weights * (dp - (weights * dp).sum(-1, keepdim=True))
+                dv += (weights.mT @ g).sum(2)
+            if grad_lse is not None:
+                ds += weights * grad_lse[at, :, i:end].float().unflatten(1, group)[..., None]
+            if hidden is not None:
+                ds.masked_fill_(hidden, 0.0)
+            results[0][at, :, i:end] = (ds @ kf[:, :, None] * scale).flatten(1, 2)
+            dk += (ds.mT @ x).sum(2) * scale
+        results[1][at], results[2][at] = dk, dv
+
+
+def attention_of(saved: Saved, mask: Mask) -> tuple[Tensor, Tensor]:
+    """Return the result and ``lse`` of a call by products that torch differentiates any number of times.
+
+    All scores are in memory at once.
+    """
+    q = saved.q
+    results: list[Tensor] = []
+    logs: list[Tensor] = []
+    for part in _sequences(saved, (), None, mask):
+        queries, keys, size = part.q.shape[2], part.k.shape[2], q.shape[-1]
+        group = (part.k.shape[1], part.q.shape[1] // part.k.shape[1])
+        hidden = mask.hidden(0, queries, queries, keys, q.device)
+        weights, scores = _weights(part.q.float().unflatten(1, group), part.k.float(), hidden, mask.factor(size))
+        results.append((weights @ part.v.float()[:, :, None]).flatten(1, 2).to(q.dtype))
+        logs.append(scores.logsumexp(-1).flatten(1, 2))
+    if saved.begins_q is None:
+        out = results[0]
+        return (out.transpose(1, 2) if LAYOUTS[mask.layout] != LAYOUTS["bhsd"] else out), logs[0]
+    # Rows after the last sequence depend on nothing.
+    missing = q.shape[0] - sum(x.shape[2] for x in results)
+    heads, size = q.shape[1:]
+    out = torch.cat([*[x[0].transpose(0, 1) for x in results], q.new_zeros(missing, heads, size)])
+    return out, torch.cat([*[x[0] for x in logs], logs[0].new_full((heads, missing), -math.inf)], 1)
