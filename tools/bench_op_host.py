@@ -1,32 +1,27 @@
-"""Host time of calls of ``cute_dialect.op`` compared with torch: how long Python and the driver take before they return.
+"""Host time of calls of ``cute_dialect.op`` compared with torch: the time until Python gets the result back.
 
-Every function is called with small arrays in three ways: under ``torch.no_grad()``, with inputs that need gradients, and
-forward and backward.  The GPU is idle before each call, so the time is the host's.  A ratio above 1 means that ours is
-faster::
+Every function is called with small arrays in three ways: without gradients, with inputs that need them, and forward and
+backward.  The GPU is idle before each call, so the time is the host's.  A ratio above 1 means that ours is faster::
 
-    rows = measure(print)      # [{"name": "linear forward", "us": 14.1, "torch": 12.9, "ratio": 0.91, …}, …]
+    rows = measure(print)      # [{"name": "linear forward", "ours": 14.1, "peer": 12.9, "ratio": 0.91, …}, …]
 """
 
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
+# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from cute_dialect import op
 
-if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.tools.bench_op import Case
-
-__all__ = ["CASES", "HostCase", "host_cases", "host_time", "measure"]
-
-CASES: Sequence[Case] = ()
-"""None of these is timed by the GPU's clock; :func:`measure` times them."""
+__all__ = ["HostCase", "host_cases", "host_time", "measure", "random_rows"]
 
 
 class HostCase(NamedTuple):
@@ -148,23 +143,43 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
 
 def measure(say: Callable[[str], None], names: Sequence[str] = (), calls: int = 40) -> list[dict[str, object]]:
     """Measure cases, all by default, and report each; a case that fails has ``error`` in place of times."""
-    rows: list[dict[str, object]] = []
-    for case in host_cases():
-        if names and case.name not in names:
-            continue
-        for way, ours, torchs in _ways(case):
-            name = f"{case.name} {way}"
-            row: dict[str, object] = {"name": name, "group": "host", "operation": way}
-            try:
-                pairs = [(host_time(ours, calls), host_time(torchs, calls)) for _ in range(2)]
-                mine, peer = (min(x) for x in zip(*pairs))
-                row |= {"us": mine, "torch": peer, "ratio": peer / mine, "unit": "us"}
-                say(f"  {name:40} {mine:8.1f} us, torch {peer:8.1f} us, ratio {peer / mine:.2f}")
-            except Exception as e:  # the other cases are measured all the same
-                row["error"] = f"{type(e).__name__}: {e}"
-                say(f"  {name:40} FAILED {row['error']}")
-            rows.append(row)
+    cases = [case for case in host_cases() if not names or case.name in names]
+    return [_row(case, *way, calls, say) for case in cases for way in _ways(case)]
+
+
+def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[str, object]]:
+    """Measure ``count`` calls in the order of a seed, so that cached calls alternate as they do in a program.
+
+    Raises BenchError where calls failed, after the others are measured.
+    """
+    from cute_dialect.tools.bench_add import BenchError
+
+    random, drawn, rows = Random(seed), list[Any](), list[dict[str, object]]()
+    ways = [(case, way) for case in host_cases() for way in _ways(case)]
+    while len(drawn) < count:
+        drawn += random.sample(ways, len(ways))
+    rows = [_row(case, *way, 40, say) for case, way in drawn[:count]]
+    failed = [f"{r['name']}: {r['error']}" for r in rows if "error" in r]
+    if failed:
+        raise BenchError("\n".join(failed))
     return rows
+
+
+def _row(
+    case: HostCase, way: str, ours: Callable[[], object], torchs: Callable[[], object], calls: int,
+    say: Callable[[str], None],
+) -> dict[str, object]:  # fmt: skip
+    """Measure one call."""
+    name = f"{case.name} {way}"
+    row: dict[str, object] = {"name": name, "group": "host", "operation": way}
+    try:
+        pairs = [(host_time(ours, calls), host_time(torchs, calls)) for _ in range(2)]
+    except Exception as e:  # the other calls are measured all the same
+        say(f"  {name:40} FAILED {type(e).__name__}: {e}")
+        return {**row, "error": f"{type(e).__name__}: {e}"}
+    mine, peer = (min(x) for x in zip(*pairs))
+    say(f"  {name:40} {mine:8.1f} us, torch {peer:8.1f} us, ratio {peer / mine:.2f}")
+    return {**row, "ours": mine, "peer": peer, "ratio": peer / mine, "unit": "us"}
 
 
 def _ways(case: HostCase) -> list[tuple[str, Callable[[], object], Callable[[], object]]]:

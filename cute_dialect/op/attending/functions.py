@@ -73,8 +73,8 @@ def attention(
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
-    window = tuple(window) if isinstance(window, list) else window
-    numbers = (causal, scale, window, lse, layout, max_seqlen_q, kernel, split_keys)
+    bounds: object = tuple(window) if isinstance(window, list) else window
+    numbers = (causal, scale, bounds, lse, layout, max_seqlen_q, kernel, split_keys)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, (cu_seqlens_q, cu_seqlens_k), out, numbers)
         done = _KNOWN.again(how, *tensors)

@@ -94,7 +94,7 @@ def gradients(
     q, k, v, begins_q, begins_k, out, lse = saved
     if grad is not None and grad_lse is None and 0 not in (q.numel(), k.numel(), lse.numel()) and _has_flash(q):
         if begins_q is None:
-            return _turned_back(_flash(*_rows_first(mask, q, k, v, out, grad), lse, mask), mask)
+            return _turned_back(_flash(_rows_first(mask, q, k, v, out, grad), lse, mask), mask)
         # Sequences of different lengths: the kernel aligns each mask with the last key of its sequence.
         if mask.is_full or mask.causal == "bottom_right" or begins_q is begins_k:
             return _flash_packed(saved, grad, mask)
@@ -159,13 +159,12 @@ def _call_flash(
     )
 
 
-def _flash(
-    q: Tensor, k: Tensor, v: Tensor, out: Tensor, grad: Tensor, lse: Tensor, mask: Mask
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return gradients of (B, S, H, D) by torch's kernel."""
+def _flash(arrays: tuple[Tensor, ...], lse: Tensor, mask: Mask) -> tuple[Tensor, ...]:
+    """Return gradients of (B, S, H, D) by torch's kernel; ``arrays``: q, k, v, the result, its gradient."""
+    q, k, v, out, grad = arrays
     queries, keys, scale = q.shape[1], k.shape[1], mask.factor(q.shape[-1])
     if mask.is_full:
-        return _call_flash((q, k, v, out, grad), lse, scale, (None, None), (queries, keys), -1, -1)
+        return _call_flash(arrays, lse, scale, (None, None), (queries, keys), -1, -1)
     left, right, shift = mask.left, mask.after, mask.shift(queries, keys)
     # Rows i0 … i1 see a key each, and keys j0 … j1 are seen.
     i0 = max(0, -shift - right) if right >= 0 else 0
@@ -178,7 +177,7 @@ def _flash(
         # How far a row's own key is from the one that the kernel takes for it.
         more = i0 + shift - j0 - ((j1 - j0) - (i1 - i0))
         rows, seen = slice(i0, i1), slice(j0, j1)
-        arrays = (q, k, v, out, grad) if whole else (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
+        arrays = arrays if whole else (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
         logs = lse if whole else lse[:, :, rows].contiguous()
         window = (left - more if left >= 0 else -1, right + more if right >= 0 else -1)
         made = _call_flash(arrays, logs, scale, (None, None), (i1 - i0, j1 - j0), *window)
@@ -186,7 +185,7 @@ def _flash(
             return made
         for to, at, x in zip(found, (rows, seen, seen), made):
             to[:, at] = x
-    return found  # pyright: ignore[reportReturnType]
+    return found
 
 
 def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:

@@ -61,9 +61,10 @@ def _backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[A
         return (None,) * 12
     if torch.is_grad_enabled():  # create_graph=True: gradients that have gradients
         of = [i for i in range(3) if ctx.needs_input_grad[i]]
-        pairs = zip(attention_of(saved, Mask(*ctx.mask)), (grad, grad_lse))
-        results, given = zip(*[(x, g) for x, g in pairs if g is not None])
-        again = dict(zip(of, torch.autograd.grad(results, [saved[i] for i in of], given, create_graph=True)))
+        pairs = [(x, g) for x, g in zip(attention_of(saved, Mask(*ctx.mask)), (grad, grad_lse)) if g is not None]
+        results, given = [x for x, _ in pairs], [g for _, g in pairs]
+        inputs = [(saved.q, saved.k, saved.v)[i] for i in of]
+        again = dict(zip(of, torch.autograd.grad(results, inputs, given, create_graph=True)))
         return (*[again.get(i) for i in range(3)], *(None,) * 9)
     return (*attention_backward(*saved, grad, grad_lse, *ctx.mask), *(None,) * 9)
 
