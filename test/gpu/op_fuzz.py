@@ -7,7 +7,7 @@
 Calls are forward only or with gradients, on contiguous, padded, transposed, misaligned and strided views, some without
 elements, in every element type; see ``test/support/random_calls.py``.  Calls of a family, which share kernels, are
 made by one process.  Prints each call that is wrong with the command that repeats it, and how many calls were refused,
-by error; exits with 1 if one was wrong.
+by error.  All calls are documented, so a refusal is a fault as well: exits with 1 if one was wrong or refused.
 """
 
 # pyright: basic
@@ -151,7 +151,7 @@ def run(jobs: list[tuple[str, int, int]], seed: int, device: str, processes: int
     for text, count in refused.most_common():
         print(f"refused {count} times: {text}")
     print(f"{made} calls, {wrong} wrong, {sum(refused.values())} refused, {time.monotonic() - begin:.0f} s")
-    return int(wrong > 0 or made == 0)
+    return int(wrong > 0 or refused.total() > 0 or made == 0)
 
 
 if __name__ == "__main__":

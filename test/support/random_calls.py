@@ -389,9 +389,11 @@ def _mm_array(d: Draw) -> Call:
     m, n, k = _mnk(d)
     run = {"device": "cpu"} if d.device == "cpu" else {}
     count = d.rng.choice((1, 2, 4))
-    tensors = {f"a{i}": d.memory((m, k), F16, layouts=("contiguous", "padded", "transposed")) for i in range(count)}
-    layouts = ("contiguous", "padded", "transposed")
-    tensors |= {f"b{i}": d.memory((k, n), F16, layouts=layouts) for i in range(count)}
+    # All of one major, and rows of all at whole 16 bytes, or of all at any.
+    kinds = (("contiguous", "padded"), ("odd rows",), ("misaligned",), ("transposed",))
+    of_a, of_b = (d.rng.choice(kinds) for _ in "ab")
+    tensors = {f"a{i}": d.memory((m, k), F16, layouts=of_a) for i in range(count)}
+    tensors |= {f"b{i}": d.memory((k, n), F16, layouts=of_b) for i in range(count)}
 
     def halves(t: dict[str, Any]) -> tuple[list[Any], list[Any]]:
         return [t[f"a{i}"] for i in range(count)], [t[f"b{i}"] for i in range(count)]
@@ -539,7 +541,7 @@ ROW_EXACT: dict[str, Callable[..., torch.Tensor]] = {
 
 
 def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
-    n = d.size(*COLUMNS, zero=name == "sum")
+    n = d.size(*COLUMNS, zero=False)
     shape = d.rng.choice([(d.size(1, 3, 65, 300),), (2, d.size(1, 5, 33)), ()])
     run = {"device": "cpu"} if d.device == "cpu" else {}
     tensors = {"x": d.memory((*shape, n), dtype, d.values((*shape, n), dtype, scale=1.001))}  # normal numbers
@@ -558,7 +560,12 @@ def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
         if name in ("sum", "mean"):
             return unit * x.abs().sum(-1) / (1 if name == "sum" else max(n, 1))
         if "norm" in name:  # of one column a norm is the quotient of numbers that cancel
-            large = 1 + x.abs().amax(-1, keepdim=True) * (x.var(-1, correction=0, keepdim=True) + 1e-5).rsqrt() / 8
+            large = (
+                1
+                + x.abs().amax(-1, keepdim=True)
+                * ((x - x.mean(-1, keepdim=True)).square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+                / 8
+            )
             return unit * large * (1 + abs(t.get("w", torch.ones((), dtype=F64, device=x.device))) * 4)
         return unit * (1 + x.abs().amax(-1) if name == "logsumexp" else 8.0)
 
@@ -573,7 +580,7 @@ def _rows(d: Draw, name: str, dtype: torch.dtype) -> Call:
 
         call.gradient_floor = floor
     if name in ("softmax", "log_softmax", "rms_norm", "layer_norm"):
-        _out(call, d, (*shape, n), dtype)
+        _out(call, d, (*shape, n), dtype, ("contiguous", "padded", "odd rows", "misaligned"))  # rows without gaps
     return call
 
 
@@ -624,7 +631,7 @@ def _transpose(d: Draw) -> Call:
     call = _simple(
         d, "op.transpose", tensors, lambda x, out=None: op.transpose(x, out=out, **run), lambda x: x.mT
     )  # fmt: skip
-    _out(call, d, shape[::-1], dtype)
+    _out(call, d, shape[::-1], dtype, ("contiguous", "padded", "odd rows", "misaligned"))
     return call
 
 
@@ -662,7 +669,8 @@ def _elements(d: Draw) -> Call:
 
     call = _simple(d, f"op.{name}", tensors, function, lambda x, y: exact[name](x, y), slack)
     _learn(call, d, ("x", "y"))
-    _out(call, d, torch.broadcast_shapes(shape, other), dtype)
+    result = torch.broadcast_shapes(shape, other)
+    _out(call, d, result, dtype, [x for x in VIEWS if len(result) > 1 or x != "strided"])
     return call
 
 
