@@ -69,7 +69,7 @@ class Case(Protocol):
 
 
 def groups() -> list[str]:
-    """Return the names of the groups; host time (``bench_op_host``) is none of them, as the GPU's clock has no part in it.
+    """Return the names of the groups of cases; host time (``bench_op_host``) has none.
 
     >>> "products" in groups(), "host" in groups()
     (True, False)

@@ -17,11 +17,15 @@ from collections.abc import Callable, Sequence
 from random import Random
 from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cute_dialect import op
 
 __all__ = ["HostCase", "host_cases", "host_time", "measure", "random_rows"]
+
+
+_Way: TypeAlias = "tuple[str, Callable[[], object], Callable[[], object]]"
+"""A way of calling: its name, our call, torch's."""
 
 
 class HostCase(NamedTuple):
@@ -144,7 +148,7 @@ def host_time(call: Callable[[], object], calls: int = 40) -> float:
 def measure(say: Callable[[str], None], names: Sequence[str] = (), calls: int = 40) -> list[dict[str, object]]:
     """Measure cases, all by default, and report each; a case that fails has ``error`` in place of times."""
     cases = [case for case in host_cases() if not names or case.name in names]
-    return [_row(case, *way, calls, say) for case in cases for way in _ways(case)]
+    return [_row(case, way, calls, say) for case in cases for way in _ways(case)]
 
 
 def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[str, object]]:
@@ -154,22 +158,20 @@ def random_rows(count: int, seed: int, say: Callable[[str], None]) -> list[dict[
     """
     from cute_dialect.tools.bench_add import BenchError
 
-    random, drawn, rows = Random(seed), list[Any](), list[dict[str, object]]()
+    random, drawn = Random(seed), list[tuple[HostCase, _Way]]()
     ways = [(case, way) for case in host_cases() for way in _ways(case)]
     while len(drawn) < count:
         drawn += random.sample(ways, len(ways))
-    rows = [_row(case, *way, 40, say) for case, way in drawn[:count]]
+    rows = [_row(case, way, 40, say) for case, way in drawn[:count]]
     failed = [f"{r['name']}: {r['error']}" for r in rows if "error" in r]
     if failed:
         raise BenchError("\n".join(failed))
     return rows
 
 
-def _row(
-    case: HostCase, way: str, ours: Callable[[], object], torchs: Callable[[], object], calls: int,
-    say: Callable[[str], None],
-) -> dict[str, object]:  # fmt: skip
+def _row(case: HostCase, of: _Way, calls: int, say: Callable[[str], None]) -> dict[str, object]:
     """Measure one call."""
+    way, ours, torchs = of
     name = f"{case.name} {way}"
     row: dict[str, object] = {"name": name, "group": "host", "operation": way}
     try:
@@ -182,7 +184,7 @@ def _row(
     return {**row, "ours": mine, "peer": peer, "ratio": peer / mine, "unit": "us"}
 
 
-def _ways(case: HostCase) -> list[tuple[str, Callable[[], object], Callable[[], object]]]:
+def _ways(case: HostCase) -> list[_Way]:
     """Return the ways a case is called: a name, our call and torch's."""
     import torch
 

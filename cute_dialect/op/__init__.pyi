@@ -64,6 +64,7 @@ from cute_dialect.op.maps.calls import (
 )
 from cute_dialect.op.errors import (
     AlignmentError as AlignmentError,
+    ArgumentError as ArgumentError,
     DeviceError as DeviceError,
     DtypeError as DtypeError,
     EpilogueError as EpilogueError,

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 __all__ = [
     "AlignmentError",
+    "ArgumentError",
     "DeviceError",
     "DtypeError",
     "EpilogueError",
@@ -28,6 +29,10 @@ __all__ = [
 
 class OpError(ValueError):
     """Report what an operation cannot compute; the base of all of them."""
+
+
+class ArgumentError(OpError, TypeError):
+    """Report a keyword argument that a function does not have."""
 
 
 class ShapeError(OpError):

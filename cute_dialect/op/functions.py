@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import bmm, mm
+from cute_dialect.op.keywords import check_keywords
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -36,6 +37,8 @@ def addmm(
     """Return ``beta * c + alpha * a @ b``: (M, K) (K, N) -> (M, N), to which ``c`` expands; ``more``: as of
     :func:`~cute_dialect.op.gemm.mm`.
     """
+    if more:
+        check_keywords("addmm", addmm, more, also=mm)
     return mm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
@@ -52,6 +55,8 @@ def baddbmm(
     """Return ``beta * c + alpha * a @ b`` of each matrix of a batch: (L, M, K) (L, K, N) -> (L, M, N), to which ``c``
     expands; ``more``: as of :func:`~cute_dialect.op.gemm.bmm`.
     """
+    if more:
+        check_keywords("baddbmm", baddbmm, more, also=bmm)
     return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
 
 
@@ -59,6 +64,8 @@ def int_mm(a: Any, b: Any, **more: Any) -> Any:
     """Return the product of matrices of 8-bit integers, signed or not, as int32 (or ``dtype``), (M, K) (K, N) ->
     (M, N); ``more``: as of :func:`~cute_dialect.op.gemm.mm`.  Raises DtypeError for other elements.
     """
+    if more:
+        check_keywords("int_mm", int_mm, more, also=mm)
     for name, x in (("a", a), ("b", b)):
         if element_name(getattr(x, "dtype", type(x))) not in ("i8", "ui8"):
             raise DtypeError(f"int_mm: expected {name} of i8 or ui8, got {element_name(getattr(x, 'dtype', type(x)))}")
@@ -72,6 +79,8 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **mo
     for name in ("out", "c"):
         if name in more:
             raise UnsupportedError(f"linear: expected no {name}: mm and addmm take it")
+    if more:
+        check_keywords("linear", linear, more, also=mm, without=("a", "b", "out", "c"))
     _check_arrays("linear", x=x, weight=weight)
     if len(weight.shape) != 2 or len(x.shape) < 1 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
@@ -99,6 +108,8 @@ def matmul(
     ``device``, ``stream`` and ``run`` are those of :func:`~cute_dialect.op.gemm.mm`.  Raises ShapeError for shapes that
     do not fit.
     """
+    if run:
+        check_keywords("matmul", matmul, run)
     _check_arrays("matmul", a=a, b=b)
     if 0 in (len(a.shape), len(b.shape)):
         raise ShapeError(f"matmul: expected vectors, matrices or batches, got {tuple(a.shape)} and {tuple(b.shape)}")

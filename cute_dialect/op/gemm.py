@@ -16,6 +16,7 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls, number
 from cute_dialect.op.product import Interpreted, product
 
@@ -77,6 +78,8 @@ def mm(
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of OpError before anything is compiled or written.
     """
+    if run:
+        check_keywords("mm", mm, run)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
@@ -129,6 +132,8 @@ def bmm(
     matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
+    if run:
+        check_keywords("bmm", bmm, run)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:

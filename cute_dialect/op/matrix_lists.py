@@ -17,6 +17,7 @@ from cute_dialect.op.epilogue.bound import alone, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import mm
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.arrays_of import as_batch, explained_products, products_of, with_epilogue
@@ -97,6 +98,8 @@ def mm_array(
 
     Raises subclasses of OpError before anything is compiled or written.
     """
+    if run:
+        check_keywords("mm_array", mm_array, run)
     applied, tell = spelled(activation), run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     given = _listed(As, Bs, outs, Cs)

@@ -28,6 +28,7 @@ from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, trace
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.fused import Matrix
 from cute_dialect.op.gemm import graph_key, mm
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls
 from cute_dialect.op.product import Interpreted, product
 
@@ -60,6 +61,8 @@ def scaled_mm(
     ``fast`` leaves all to the tensor cores, which keep 14 bits of them. ``device``, ``stream``, ``run``: as of
     :func:`cute_dialect.op.gemm.mm`. Raises subclasses of OpError.
     """
+    if run:
+        check_keywords("scaled_mm", scaled_mm, run)
     how, tensors = None, list[Any]()
     if device is None and stream is None and not run and not KNOWN.is_traced():
         given = {"out": out, "bias": bias, "scale_out": scale_out}

@@ -28,6 +28,7 @@ from cute_dialect.op.attending.form import (
 )
 from cute_dialect.op.attending.ways import Way, way_of
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall
@@ -73,6 +74,8 @@ def attention(
     GPU's number, for numpy arrays.  ``stream``: of torch, cupy or cuda-python, by default the library's current one.
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
+    if run:
+        check_keywords("attention", attention, run)
     bounds: object = tuple(window) if isinstance(window, list) else window
     numbers = (causal, scale, bounds, lse, layout, max_seqlen_q, kernel, split_keys)
     if device is None and stream is None and not run and not _KNOWN.is_traced():

@@ -6,7 +6,7 @@ attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
   tiles     2048 of 128 queries, 128 keys a step, 132 blocks of 384 threads
   taken     one head after the other, in pairs of as many keys
   memory    2 stages of K and V, 2 of Q: 196608 bytes of shared memory
-  bound     277.9 us: 275 GFLOP (tensor cores, an H200)
+  bound     277.9 us: 275 GFLOP on tensor cores, 168 MB of memory (an H200)
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -30,21 +30,25 @@ __all__ = ["AttentionExplanation", "explained_attention", "multiplications"]
 
 _PEAK = 989.5
 """TFLOP/s of 16-bit products (NVIDIA H100 and H200 data sheets)."""
+_BANDWIDTH = 4.8
+"""TB/s of an H200's memory (data sheet)."""
 
 
 class AttentionExplanation(NamedTuple):
-    """How attention is computed; printed, it says all of this.
-
-    ``form``: what is asked for; ``way``: how, with the kernel's configuration; ``copied``: arrays that are copied
-    first; ``flops``: of the products of queries with the keys that they see, and of their weights with values, 0 where
-    only the GPU knows how long sequences are; ``bound``: microseconds that these take at the least.
-    """
+    """The kernels that compute a call of attention and its least time; ``print`` shows all of it."""
 
     form: Form
+    """The call, checked."""
     way: Way
+    """The kernels and their configurations."""
     copied: tuple[str, ...]
+    """Arrays that are copied first."""
     flops: int
+    """Operations of ``q k^T`` and of weights times ``v``; 0 if only the GPU knows how long packed sequences are."""
+    bytes: int
+    """Bytes of q, of the keys and values that some query sees, and of the results."""
     bound: float
+    """The least time in microseconds, of tensor cores or of memory."""
 
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
@@ -77,8 +81,8 @@ class AttentionExplanation(NamedTuple):
             f"  taken     {order}",
             f"  memory    {c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory",
         ]
-        if self.flops:
-            lines.append(f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP (tensor cores, an H200)")
+        work = f"{self.flops / 1e9:.3g} GFLOP on tensor cores, " if self.flops else ""
+        lines.append(f"  bound     {self.bound:.1f} us: {work}{self.bytes / 1e6:.3g} MB of memory (an H200)")
         if self.way.parts > 1:
             lines.append(f"  split     keys in {self.way.parts} parts, which {self.kernels[1].name} combines")
         if self.way.form.heads != f.heads:
@@ -106,7 +110,28 @@ def explained_attention(
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype)
     flops = 4 * form.size * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
-    return AttentionExplanation(form, way_of(form, kernel, split_keys), copied, flops, flops / _PEAK / 1e6)
+    moved = _bytes(form, views)
+    bound = max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6)
+    return AttentionExplanation(form, way_of(form, kernel, split_keys), copied, flops, moved, bound)
+
+
+def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
+    """Return the bytes that a call has to read and write; of packed sequences all rows, as nothing says fewer."""
+    heads = form.heads // form.sharing
+    keys = form.keys if form.packed else _seen(form)
+    each = 1 if form.packed else form.batch
+    elements = each * form.size * 2 * (form.queries * form.heads + keys * heads)
+    logs = each * form.heads * form.queries * 4 if form.lse else 0
+    return elements * 2 + logs
+
+
+def _seen(form: Form) -> int:
+    """Return how many keys of a sequence some query sees."""
+    shift = form.keys - form.queries if form.from_end else 0
+    left, right = form.mask in ("left", "both"), form.mask in ("right", "both")
+    first = max(0, shift - form.left) if left else 0
+    last = min(form.keys, form.queries + shift + form.right) if right else form.keys
+    return max(0, last - first)
 
 
 def _multiplied(form: Form, views: Mapping[str, ArrayView]) -> int:

@@ -16,6 +16,7 @@ from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.gemm import graph_key
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -226,6 +227,9 @@ def _computed(
     """Compute a convolution of some rank as one that was before, or the long way, or let torch's dispatcher do it."""
     if args and epilogue is None:
         raise UnsupportedError(f"{name_of(rank, kind)}: expected args with an epilogue only, got {', '.join(args)}")
+    if run:
+        of_two: Any = {FPROP: conv2d, DGRAD: conv2d_input, WGRAD: conv2d_weight}[kind]
+        check_keywords(name_of(rank, kind), of_two, run)
     first, second = NAMES[kind]
     image, other, out = arrays[first], arrays[second], arrays["out"]
     key = None

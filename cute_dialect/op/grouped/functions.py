@@ -13,6 +13,7 @@ from cute_dialect.kernels.activations import Spelled, spelled
 from cute_dialect.op.gemm import bmm
 from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
 from cute_dialect.op.grouped.known import KnownGroups
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.runtime.settings import flag
 
 __all__ = ["grouped_mm"]
@@ -70,6 +71,8 @@ def grouped_mm(
     that do not rise or reach beyond the operands are reported; else what they give is not defined.  Raises subclasses
     of OpError.
     """
+    if run:
+        check_keywords("grouped_mm", grouped_mm, run)
     applied = spelled(activation)
     plain = (
         out is None and c is None and epilogue is None and gather is None and kernel is None and device is None

@@ -11,6 +11,7 @@ from cute_dialect.op.dtypes import element_name, listed
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.call import SCHEDULES, Given, computed
 from cute_dialect.op.grouped.shapes import Shapes, shapes_of
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.scaled import RECIPES, refuse_finer
 
 __all__ = ["scaled_grouped_mm"]
@@ -34,6 +35,8 @@ def scaled_grouped_mm(
     subclasses of OpError.
     """
     name = "scaled_grouped_mm"
+    if run:
+        check_keywords(name, scaled_grouped_mm, run)
     if schedule not in SCHEDULES:  # the interpreter's
         schedule, run = "auto", {**run, "schedule": schedule}
     for what, x in (("a", a), ("b", b), ("scale_a", scale_a), ("scale_b", scale_b)):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text
 from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Output
@@ -23,10 +23,14 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.proxy import Needed, Proxy
 from cute_dialect.op.epilogue.tracing import name_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Never
 
 __all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
 
@@ -56,8 +60,12 @@ class Elementwise:
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
-    def __call__(self, *arrays: Any, out: Any = None, dtype: object = None, device: object = None) -> Any:
+    def __call__(
+        self, *arrays: Any, out: Any = None, dtype: object = None, device: object = None, **unknown: Never
+    ) -> Any:  # fmt: skip
         """Compute the function of elements; arguments as of :func:`elementwise`."""
+        if unknown:
+            check_keywords(self.name, self.__call__, unknown, interpreted=False)
         tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
         numbers = (dtype, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
         plain = out is None and device is None
@@ -257,8 +265,9 @@ class Elementwise:
 
 
 def elementwise(
-    function: Callable[..., Any], *arrays: Any, out: Any = None, dtype: object = None, device: object = None
-) -> Any:
+    function: Callable[..., Any], *arrays: Any, out: Any = None, dtype: object = None, device: object = None,
+    **unknown: Never,
+) -> Any:  # fmt: skip
     """Return a function of elements of arrays, which expand to one shape, and of numbers; computed in f32 and rounded
     once.  A function that returns a tuple gives several results.
 
@@ -268,6 +277,8 @@ def elementwise(
     arrays of several types f32, but that 8 bits give way to 16.  ``device="cpu"``: run it on the interpreter.
     Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
+    if unknown:
+        check_keywords("elementwise", elementwise, unknown, interpreted=False)
     made = Elementwise(function)
     if not arrays and out is None and dtype is None and device is None:
         return made

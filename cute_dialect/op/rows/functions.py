@@ -12,17 +12,21 @@ distance from each other, is copied first.  A kernel is compiled for a class of 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.row_config import longest, row_class
 from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
+from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
+
+if TYPE_CHECKING:  # pragma: no cover
+    from typing import Never
 
 __all__ = [
     "cross_entropy", "cross_entropy_with_lse", "layer_norm", "log_softmax", "logsumexp", "loss_kernel", "mapped", "max",
@@ -98,20 +102,24 @@ def _is_last(x: Any, dim: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- row to row
 
 
-def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
+def softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
     """Return ``e^x / sum(e^x)`` along the last dimension, as ``torch.softmax``.
 
     ``out``: where the result goes, may be ``x``; ``device="cpu"``: run it on the interpreter, on arrays of numpy or of
     torch on the CPU.  Raises subclasses of :class:`cute_dialect.op.OpError`.
     """
+    if unknown:
+        check_keywords("softmax", softmax, unknown, interpreted=False)
     return _mapped("softmax", x, dim, out, device)
 
 
-def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None) -> Any:
+def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
     """Return ``x - logsumexp(x)`` along the last dimension, as ``torch.log_softmax``.
 
     Arguments are those of :func:`softmax`.
     """
+    if unknown:
+        check_keywords("log_softmax", log_softmax, unknown, interpreted=False)
     return _mapped("log_softmax", x, dim, out, device)
 
 
@@ -146,7 +154,7 @@ def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = N
 
 def rms_norm(
     x: Any, weight: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
-    device: object = None,
+    device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
     """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, as ``torch.nn.functional.rms_norm``.
 
@@ -154,6 +162,8 @@ def rms_norm(
     ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
     :func:`softmax`.
     """
+    if unknown:
+        check_keywords("rms_norm", rms_norm, unknown, interpreted=False)
     if out is None and device is None:
         done = _normed_again("rms_norm", x, weight, None, eps, residual)
         if done is not None:
@@ -169,7 +179,7 @@ def rms_norm(
 
 def layer_norm(
     x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *, residual: Any = None, out: Any = None,
-    device: object = None,
+    device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
     """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension, as
     ``torch.nn.functional.layer_norm``.
@@ -177,6 +187,8 @@ def layer_norm(
     ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
     a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
     """
+    if unknown:
+        check_keywords("layer_norm", layer_norm, unknown, interpreted=False)
     if out is None and device is None:
         done = _normed_again("layer_norm", x, weight, bias, eps, residual)
         if done is not None:
@@ -238,11 +250,13 @@ def normed(
     return y if residual is None else (y, results[1])
 
 
-def transpose(x: Any, *, out: Any = None, device: object = None) -> Any:
+def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Never) -> Any:
     """Return a matrix with its rows and columns exchanged, in memory of its own: (M, N) -> (N, M).
 
     Elements are of 1, 2, 4 or 8 bytes; strides are any.  Other arguments as of :func:`softmax`; no gradient.
     """
+    if unknown:
+        check_keywords("transpose", transpose, unknown, interpreted=False)
     if out is None and device is None:
         done = _KNOWN["transpose"].again((), x)
         if done is not None:
@@ -264,25 +278,33 @@ def transpose(x: Any, *, out: Any = None, device: object = None) -> Any:
 # ---------------------------------------------------------------------------------------------------- row to number
 
 
-def sum(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+def sum(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
     """Return the sums along the last dimension, as ``torch.sum``, in ``f32`` and rounded once; arguments as of
     :func:`softmax`.
     """
+    if unknown:
+        check_keywords("sum", sum, unknown, interpreted=False)
     return _summed("sum", x, dim, keepdim, device)
 
 
-def mean(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+def mean(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
     """Return the means along the last dimension, as ``torch.mean``; arguments as of :func:`sum`."""
+    if unknown:
+        check_keywords("mean", mean, unknown, interpreted=False)
     return _summed("mean", x, dim, keepdim, device)
 
 
-def max(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+def max(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
     """Return the largest elements along the last dimension, as ``torch.amax``: NaN of a row that has one."""
+    if unknown:
+        check_keywords("max", max, unknown, interpreted=False)
     return _summed("max", x, dim, keepdim, device)
 
 
-def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None) -> Any:
+def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
     """Return ``log(sum(e^x))`` along the last dimension, as ``torch.logsumexp``; arguments as of :func:`sum`."""
+    if unknown:
+        check_keywords("logsumexp", logsumexp, unknown, interpreted=False)
     return _summed("logsumexp", x, dim, keepdim, device)
 
 
@@ -319,7 +341,7 @@ def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: obje
 
 def cross_entropy(
     x: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean",
-    label_smoothing: float = 0.0, device: object = None,
+    label_smoothing: float = 0.0, device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
     """Return the losses of classes ``target``, (…) of i64, by logits ``x``, (…, classes): ``logsumexp(x) - x[target]``,
     as ``torch.nn.functional.cross_entropy``; but classes are the last dimension of ``x`` for any rank.
@@ -328,6 +350,8 @@ def cross_entropy(
     f32.  A target that is no class is undefined on a GPU; the interpreter reports it.  ``weight``: (classes,), what a
     row of a class counts; ``label_smoothing``: the share of a row's loss that is the mean over all classes.
     """
+    if unknown:
+        check_keywords("cross_entropy", cross_entropy, unknown, interpreted=False)
     if weight is not None or label_smoothing:
         check_classes(x, weight, label_smoothing)
         if reduction not in _REDUCTIONS:

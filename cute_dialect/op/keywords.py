@@ -1,0 +1,50 @@
+"""Keyword arguments that a function does not have.
+
+>>> def scale(x, factor=1.0, **unknown): ...
+>>> check_keywords("scale", scale, {"facter": 2.0}, interpreted=False)
+Traceback (most recent call last):
+    ...
+cute_dialect.op.errors.ArgumentError: scale() has no argument 'facter'; did you mean 'factor'? Arguments: x, factor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import Parameter, signature
+from typing import Any
+
+from cute_dialect.op.errors import ArgumentError
+from cute_dialect.op.product import Interpreted
+
+__all__ = ["check_keywords"]
+
+
+def check_keywords(
+    call: str, function: Callable[..., Any], given: Mapping[str, object], *, also: Callable[..., Any] | None = None,
+    without: Sequence[str] = (), interpreted: bool = True,
+) -> None:  # fmt: skip
+    """Raise ArgumentError if ``given`` has a name that is no argument of a function.
+
+    Args:
+        call: the function's public name.
+        given: what its ``**`` parameter got.
+        also: a function whose arguments it takes, too, but those in ``without``.
+        interpreted: it takes the interpreter's options.
+    """
+    names = _names(function) + ([] if also is None else [n for n in _names(also) if n not in without])
+    options = list(Interpreted.__annotations__) if interpreted else []
+    for name in given:
+        if name in names or name in options:
+            continue
+        names = list(dict.fromkeys(names))
+        near = get_close_matches(name, names + options, 1)
+        guess = f"; did you mean '{near[0]}'?" if near else ";"
+        more = f'; with device="cpu" also {", ".join(sorted(options))}' if options else ""
+        raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's arguments."""
+    kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    return [n for n, p in signature(function).parameters.items() if p.kind not in kinds]
