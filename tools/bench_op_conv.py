@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.conv import conv_text
-from cute_dialect.kernels.conv.depthwise import depthwise_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import text_of
 from cute_dialect.op.conv.choice import Asked, chosen
-from cute_dialect.op.conv.depthwise import depthwise_config
+from cute_dialect.op.conv.compiled import kernel_text
+from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry, geometry
 from cute_dialect.op.conv.narrow import narrow
+from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.tools.bench_add import BenchError
 from cute_dialect.tools.bench_op import Trial
 
@@ -72,14 +73,16 @@ class Conv(NamedTuple):
         g = self.geometry
         if g.is_product:
             return self._product(g)
-        alone = depthwise_config(g, "f16", "f16")
-        if alone is not None and self.fused:
+        asked = Asked(g, "f16", "f16")
+        few = few_channels(asked)
+        if isinstance(few, PartialWeights):
+            return {few.name: partial(kernel_text, few.config)}
+        if few is not None and self.fused:
             added: Any = True  # there is a residual
             made = epilogue_of("conv2d", Extras(c=added, activation="relu"), *g.matrix, (self.k,), "f16", "f16")
-            alone = alone._replace(epilogue=made)
-        if alone is not None:
-            return {alone.name: partial(depthwise_text, alone)}
-        asked = Asked(g, "f16", "f16")
+            few = few._replace(epilogue=made)
+        if few is not None:
+            return {few.name: partial(kernel_text, few)}
         if self.fused:
             added: Any = True  # there is a residual
             forward = self.kind == "fprop"

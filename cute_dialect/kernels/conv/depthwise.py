@@ -1,10 +1,10 @@
 """Depthwise convolution: each channel has a filter of its own; memory-bound, without tensor cores.
 
-A thread computes four channels of a tile of pixels.  It walks down the lines of the image that the tile sees: a line is
-loaded while the one before is used, made f32 once, and added to all sums that it belongs to, so that an element is read
-from L1 as often as tiles overlap, not once a tap.  It does so in a loop whose turns have as many lines as a row is
-under way: long code, without a loop, is fetched more slowly than it is executed.  The filters of a block's channels lie
-in shared memory; those of few taps stay in registers.
+A thread computes a vector of channels of a tile of pixels and walks down the lines of the image under the tile. Each
+line is loaded while the one before is used, converted to f32 once, and added to every sum it belongs to. An element is
+read from L1 once per tile that overlaps it, not once per tap. The walk is a loop of as many lines as a row of results
+spans, because long code without a loop is fetched more slowly than it is executed. The filters of a block's channels
+lie in shared memory; those of few taps stay in registers.
 
     launch(x, f, y, config=DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))))
 
@@ -26,10 +26,6 @@ from cute_dialect.kernels.printed import printed
 
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
-CHANNELS = 4
-"""Channels of a thread."""
-HELD = 16
-"""Taps of filters that stay in registers."""
 AT_ONCE = 6
 """Elements of filters that a thread has on the way to shared memory."""
 SHARED = 32768
@@ -51,7 +47,8 @@ class DepthwiseConfig(NamedTuple):
     ``gradient``: of an image, of a result's gradient; ``tile``: rows and columns of pixels that a thread computes, of a
     gradient multiples of the strides, all of them by one piece of code, or (``rolled``) up to so many rows by a loop,
     of which a turn is as long as a row is under way; ``ahead``: lines that are loaded before they are used;
-    ``threads``, ``blocks``: threads of a block, and blocks that fit a multiprocessor.
+    ``threads``, ``blocks``: threads of a block, and blocks that fit a multiprocessor; ``channels``: of a thread, 1, 2
+    or 4; ``held``: filters of at most as many taps stay in registers.
     """
 
     element: str
@@ -64,24 +61,26 @@ class DepthwiseConfig(NamedTuple):
     rolled: bool = False
     threads: int = 256
     blocks: int = 2
+    channels: int = 4
+    held: int = 16
 
     @property
     def lanes(self) -> int:
         """Threads that lie beside each other along the channels, the most that a block has."""
         rows, columns = self.window.taps
-        return max(1, min(64, SHARED // (rows * columns * CHANNELS * number(self.element).width // 8)))
+        return max(1, min(64, SHARED // (rows * columns * self.channels * number(self.element).width // 8)))
 
     @property
     def registers(self) -> int:
         """Registers of lines, of sums that are not done, and of taps."""
         taps, (rows, columns) = self.window.taps, self.tile
-        line = len({hit.at for hit in self.hits(1)}) * CHANNELS * number(self.element).width // 32
+        line = len({hit.at for hit in self.hits(1)}) * self.channels * number(self.element).width // 32
         rows = self.turn[0] if self.rolled else rows
         places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
         ats = {at for of_row in places for at in of_row}
         begun = [sum(min(of_row) <= at <= max(of_row) for of_row in places if of_row) for at in ats]
-        held = taps[0] * taps[1] if taps[0] * taps[1] <= HELD else taps[1]
-        return line * (self.ahead + 1) + CHANNELS * (columns * max(begun, default=0) + held)
+        held = taps[0] * taps[1] if taps[0] * taps[1] <= self.held else taps[1]
+        return line * (self.ahead + 1) + self.channels * (columns * max(begun, default=0) + held)
 
     @property
     def name(self) -> str:
@@ -89,6 +88,7 @@ class DepthwiseConfig(NamedTuple):
         kind = "dgrad-" * self.gradient
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
         tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
+        tile += f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
@@ -135,6 +135,8 @@ class DepthwiseConfig(NamedTuple):
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         self.epilogue.check()
+        if self.channels not in (1, 2, 4):
+            raise ValueError(f"depthwise: {self.channels} channels of a thread; 1, 2 or 4 are allowed")
         if not of_elements(self.epilogue):
             raise ValueError("expected an epilogue of single elements, got one of rows or columns")
         if self.gradient and any(n % u for n, u in zip(self.tile, self.window.strides)):
@@ -153,12 +155,12 @@ def launch(
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
     channels, _, _, images = image.shape
-    assert channels % CHANNELS == 0, "channels must be whole vectors"
+    assert channels % config.channels == 0, "channels must be whole vectors"
     assert filter.shape == (channels, *config.window.taps[::-1]), "the filter must have as many channels and taps"
     assert result.shape[0] == channels, "the result must have as many channels"
     assert result.shape[3] == images, "the result must have as many images"
     _, q, p, _ = result.shape
-    vectors = channels // CHANNELS
+    vectors = channels // config.channels
     chunks = cute.ceil_div(vectors, config.lanes)
     lanes = cute.ceil_div(vectors, cute.max(chunks, 1))
     at_once = config.threads // cute.max(lanes, 1)
@@ -179,12 +181,12 @@ class _Elements:
     pixels that there are not.
     """
 
-    def __init__(self, row: Any, column: Any, pixels: Any):
-        self.row, self.column, self.pixels = row, column, pixels
+    def __init__(self, row: Any, column: Any, pixels: Any, channels: int):
+        self.row, self.column, self.pixels, self.channels = row, column, pixels, channels
 
     def __getitem__(self, i: Any) -> tuple[Any, Any]:
-        pixel = i // CHANNELS
-        return _row(self.row, pixel, self.pixels), self.column + i % CHANNELS
+        pixel = i // self.channels
+        return _row(self.row, pixel, self.pixels), self.column + i % self.channels
 
 
 @cute.jit
@@ -200,20 +202,20 @@ def depthwise(
     lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     group, lane = divmod(thread, lanes)
-    tile, first = block * at_once + group, chunk * lanes * CHANNELS
+    tile, first = block * at_once + group, chunk * lanes * config.channels
     rest, strip = divmod(tile, strips)
     n, band = divmod(rest, bands)
-    c = first + lane * CHANNELS
+    c = first + lane * config.channels
     there = (group < at_once) & (c < image.shape[0]) & (tile < tiles)
     walk = _Walk(config, image, result, (c, strip, band * rows, n), rows)
     if there:
         for i in cute.range_constexpr(config.ahead):
             walk.load(i, 0)
-    filters = _shared(filter, first, lanes * CHANNELS, config)
+    filters = _shared(filter, first, lanes * config.channels, config)
     cute.arch.sync_threads()
     if there:
         fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
-        filters = cute.make_tensor(filters.iterator + lane * CHANNELS, filters.layout)
+        filters = cute.make_tensor(filters.iterator + lane * config.channels, filters.layout)
         factors = _Factors(config, filters)
         if config.rolled:
             for turn in range(walk.turns()):
@@ -226,7 +228,7 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
     """Copy filters of some channels to shared memory, (C, S, R): by all threads, some elements of each on the way."""
     rows, columns = config.window.taps
     # A line of a tap behind the other, a vector apart: neighbouring taps of a channel lie in different banks.
-    line, taps = config.lanes * CHANNELS + CHANNELS, rows * columns
+    line, taps = config.lanes * config.channels + config.channels, rows * columns
     filters = cute.smem_tensor(
         filter.element_type, cute.make_layout((line, columns, rows), stride=(1, line, line * columns)), 16
     )
@@ -253,10 +255,10 @@ class _Factors:
     """The filters of a thread's channels, (C, S, R); those of few taps stay in registers."""
 
     def __init__(self, config: DepthwiseConfig, filter: Any):
-        self.filter = filter
+        self.filter, self.channels = filter, config.channels
         rows, columns = config.window.taps
         self.held = {}
-        if rows * columns <= HELD:
+        if rows * columns <= config.held:
             self.held = {(r, s): self._loaded(r, s) for r in range(rows) for s in range(columns)}
 
     def of_tap(self, r: int, s: int) -> list[Any]:
@@ -264,11 +266,11 @@ class _Factors:
         return self.held.get((r, s)) or self._loaded(r, s)
 
     def _loaded(self, r: int, s: int) -> list[Any]:
-        kind, vector = self.filter.element_type, cute.make_layout(CHANNELS)
+        kind, vector = self.filter.element_type, cute.make_layout(self.channels)
         values = cute.make_rmem_tensor(vector, kind)
-        at = self.filter[None, s, r].iterator.align(CHANNELS * kind.width // 8)
+        at = self.filter[None, s, r].iterator.align(self.channels * kind.width // 8)
         cute.autovec_copy(cute.make_tensor(at, vector), values)
-        return [values[j].to(cute.Float32) for j in range(CHANNELS)]
+        return [values[j].to(cute.Float32) for j in range(self.channels)]
 
 
 class _Walk:
@@ -280,7 +282,7 @@ class _Walk:
         self.config, self.image, self.result = config, image, result
         self.c, self.strip, self.row, self.n = place
         self.rows = cute.min(rows, result.shape[2] - self.row)
-        self.kind, width = image.element_type, CHANNELS * image.element_type.width
+        self.kind, width = image.element_type, config.channels * image.element_type.width
         self.across = config.hits(1)
         self.columns = sorted({hit.at for hit in self.across})
         self.x, self.y = config.lines(1, self.strip * config.tile[1]), config.lines(0, self.row)
@@ -298,14 +300,15 @@ class _Walk:
             self.lines = sorted({hit.at for hit in self.down})
         self.slots = len(self.lines) if config.rolled else config.ahead + 1
         self.start = image[None, self.x, self.y, self.n].iterator + self.c
-        self.words = cute.make_layout(width // 32)
-        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Int32, num_bits_per_copy=width)
-        self.ring = cute.make_rmem_tensor((width // 32, len(self.columns), self.slots), cute.Int32)
+        self.width, self.word = width, cute.Int16 if width == 16 else cute.Int32
+        self.words = cute.make_layout(max(1, width // 32))
+        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.word, num_bits_per_copy=width)
+        self.ring = cute.make_rmem_tensor((max(1, width // 32), len(self.columns), self.slots), self.word)
         self.ring.fill(0)
         self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
         for i, at in enumerate(self.columns):
             self.inside[0, i] = (self.x + at >= 0) & (self.x + at < image.shape[1])
-        self.sums = cute.make_rmem_tensor((CHANNELS, config.tile[1], self.count), cute.Float32)
+        self.sums = cute.make_rmem_tensor((self.config.channels, config.tile[1], self.count), cute.Float32)
         self.sums.fill(0.0)
 
     def turns(self) -> Any:
@@ -343,7 +346,7 @@ class _Walk:
         seen = dict[int, list[Any]]()
         for k, column in enumerate(self.columns):
             values = held[None, k].load().bitcast(self.kind)
-            seen[column] = [values[j].to(cute.Float32) for j in range(CHANNELS)]
+            seen[column] = [values[j].to(cute.Float32) for j in range(self.config.channels)]
         for hit in self.down:
             for s in sorted({x.tap for x in self.across}) if hit.at == self.lines[i] else ():
                 factor = factors.of_tap(hit.tap, s)
@@ -362,8 +365,8 @@ def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
     """Load a line that there is."""
     if (y >= 0) & (y < walk.end):
         for k in cute.range_constexpr(len(walk.columns)):
-            at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.words.shape * 4)
-            source = cute.make_tensor(cute.recast_ptr(at, dtype=cute.Int32), walk.words)
+            at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.width // 8)
+            source = cute.make_tensor(cute.recast_ptr(at, dtype=walk.word), walk.words)
             cute.copy(walk.atom, source, walk.ring[None, k, slot], pred=walk.inside[None, k])
 
 
@@ -380,11 +383,12 @@ def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
     if (row >= 0) & (row < walk.rows):
         row = walk.row + row
         if fused is not None:
-            places = _Elements((walk.n * p + row) * q + first, walk.c, q - first)
+            places = _Elements((walk.n * p + row) * q + first, walk.c, q - first, walk.config.channels)
             fused.apply_each(sums, places)
-        width = CHANNELS * result.element_type.width
+        channels = walk.config.channels
+        width = channels * result.element_type.width
         atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), result.element_type, num_bits_per_copy=width)
-        line, vector = result[None, first, row, walk.n].iterator + walk.c, cute.make_layout(CHANNELS)
+        line, vector = result[None, first, row, walk.n].iterator + walk.c, cute.make_layout(channels)
         for i in cute.range_constexpr(walk.config.tile[1]):
             out, flag = cute.make_rmem_tensor(vector, result.element_type), cute.make_rmem_tensor(1, cute.Boolean)
             out.store(sums[None, i].load().to(result.element_type))
@@ -396,10 +400,11 @@ def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
 def depthwise_text(config: DepthwiseConfig) -> cute.Compiled:
     """Return the kernel ``@depthwise`` and its host function ``@launch`` as text."""
     kind, out = number(config.element), number(config.output)
-    tensors = [
-        cute.Tensor[kind, f"(?,?,?,?):(1,?{{div={CHANNELS}}},?{{div={CHANNELS}}},?{{div={CHANNELS}}})", "align<16>"],
-        cute.Tensor[kind, "(?,?,?):(?,?,?)"],
-        cute.Tensor[out, f"(?,?,?,?):(1,?{{div={CHANNELS}}},?{{div={CHANNELS}}},?{{div={CHANNELS}}})", "align<16>"],
-    ]
+    step = f"?{{div={config.channels}}}" if config.channels > 1 else "?"
+    image, result = (
+        cute.Tensor[x, f"(?,?,?,?):(1,{step},{step},{step})", f"align<{config.channels * x.width // 8}>"]
+        for x in (kind, out)
+    )
+    tensors = [image, cute.Tensor[kind, "(?,?,?):(?,?,?)"], result]
     behind = config.epilogue.arguments(config.output)
     return cute.trace(launch, *tensors, **behind, config=config)

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_dialect.kernels.conv.config import WGRAD, ConvConfig
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig, depthwise_text
+from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig, depthwise_weights_text
+from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
+from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig, direct_weights_text
 from cute_dialect.kernels.conv.hopper import conv_text
 from cute_dialect.kernels.conv.unfold import UnfoldConfig, unfold_text
 from cute_dialect.op.compiled import Libraries, Runner, by_name
@@ -16,24 +19,40 @@ from cute_dialect.op.conv.choice import choice_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule, Kernel
 
-__all__ = ["ConvKernel", "ConvRunner", "conv_runner", "kernel_library", "kernel_of"]
+__all__ = ["ConvKernel", "ConvRunner", "PlainKernel", "conv_runner", "kernel_library", "kernel_of", "kernel_text"]
 
 _LIBRARIES = Libraries()
 
 
-ConvKernel: TypeAlias = ConvConfig | DepthwiseConfig | UnfoldConfig
-"""A kernel of convolutions: with im2col loads, of one channel each, what writes out what the taps see."""
+PlainKernel: TypeAlias = DepthwiseConfig | DepthwiseWeightsConfig | DirectConfig | DirectWeightsConfig | UnfoldConfig
+"""A kernel whose blocks share no memory: depthwise, its gradient of the filters, one on tiles of the image, or one that
+writes columns.
+"""
+
+ConvKernel: TypeAlias = ConvConfig | PlainKernel
+"""A kernel of convolutions: a GEMM with im2col loads, or one without."""
+
+
+def kernel_text(kernel: ConvKernel) -> str:
+    """Return a kernel and its host function as text."""
+    match kernel:
+        case ConvConfig():
+            return conv_text(kernel)
+        case DepthwiseConfig():
+            return depthwise_text(kernel)
+        case DepthwiseWeightsConfig():
+            return depthwise_weights_text(kernel)
+        case DirectConfig():
+            return direct_text(kernel)
+        case DirectWeightsConfig():
+            return direct_weights_text(kernel)
+        case UnfoldConfig():
+            return unfold_text(kernel)
 
 
 def kernel_library(kernel: ConvKernel, *, elsewhere: bool = False, cpu: bool = False) -> CompiledModule:
     """Return the compiled kernel; ``elsewhere``: compiled in another process; ``cpu``: for the interpreter."""
-    match kernel:
-        case ConvConfig():
-            text = partial(conv_text, kernel)
-        case DepthwiseConfig():
-            text = partial(depthwise_text, kernel)
-        case UnfoldConfig():
-            text = partial(unfold_text, kernel)
+    text = partial(kernel_text, kernel)
     return _LIBRARIES.get((kernel, cpu), lambda: by_name(kernel.name, text, elsewhere, cpu))
 
 
@@ -59,6 +78,6 @@ def conv_runner(config: ConvConfig, cpu: bool = False) -> ConvRunner:
 
 
 @cache
-def kernel_of(kernel: DepthwiseConfig | UnfoldConfig, cpu: bool = False) -> Kernel:
+def kernel_of(kernel: PlainKernel, cpu: bool = False) -> Kernel:
     """Return a compiled kernel whose blocks share no memory."""
     return kernel_library(kernel, cpu=cpu).kernel("launch")

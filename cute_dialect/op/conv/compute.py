@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.conv.config import WGRAD, of_elements
+from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.arrays import Library, read_all
 from cute_dialect.op.choosing.ways import epilogue_of, gpu_of, here
@@ -19,11 +20,14 @@ from cute_dialect.op.compiled import combiner
 from cute_dialect.op.conv.arguments import NAMES, Call, Given, Prepared, prepared
 from cute_dialect.op.conv.choice import Asked, choice_of, chosen, has_epilogue
 from cute_dialect.op.conv.compiled import conv_runner
-from cute_dialect.op.conv.depthwise import depthwise, depthwise_config
+from cute_dialect.op.conv.depthwise import depthwise
+from cute_dialect.op.conv.direct import direct
+from cute_dialect.op.conv.few_channels import FewChannels, few_channels
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.narrow import narrow, narrowed, of_taps
 from cute_dialect.op.conv.operands import as_taken, read, rows_of, stored
-from cute_dialect.op.conv.order import dense, first, last, strides_of, turned, views_last
+from cute_dialect.op.conv.order import aligned_vector, dense, first, last, strides_of, turned, views_last
+from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
 from cute_dialect.op.conv.wanted import config_for
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
@@ -188,23 +192,18 @@ def _launch(
         finish(library, ready, sums, rows, extras, found)
         return
     config, epilogue = None, _epilogue(call, ready, extras, found)
-    alone = None if extras.alpha == 0.0 else depthwise_config(g, ready.element, ready.output)
-    if alone is not None and matrix(rows).suits_tma():
-        if of_elements(epilogue):
-            operands, _ = _operands(library, ready, extras, found, epilogue, 0, rows)
-            depthwise(call, ready, rows, alone._replace(epilogue=epilogue), operands)
+    if extras.alpha != 0.0 and given.kernel is None and ready.arithmetic != "3xtf32":
+        _, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+        few = few_channels(Asked(g, ready.element, ready.output, parts=given.parts), sms)
+        if few is not None and _few_channels(call, ready, rows, extras, found, few, epilogue):
             return
-        sums = sums_for(library, ready, rows)
-        depthwise(call, ready, sums, alone._replace(output=sums.dtype))
-        finish(library, ready, sums, rows, extras, found)
-        return
     if extras.alpha != 0.0 and not g.is_product:
         gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
         apart = epilogue.active and not has_epilogue(g, epilogue)
         asked = Asked(g, ready.element, ready.output, _sums(ready.arithmetic), epilogue, given.parts)
         left = None if ready.arithmetic == "3xtf32" else narrow(asked, gpu, sms)
         if left is not None:
-            _few_channels(call, ready, rows, given, extras, found, left)
+            _narrow(call, ready, rows, given, extras, found, left)
             return None
         if apart:
             asked = asked._replace(output=sums_for(library, ready, rows).dtype, epilogue=Epilogue())
@@ -238,9 +237,39 @@ def _launch(
 
 
 def _few_channels(
+    call: Call, ready: Prepared, rows: ArrayView, extras: Extras, found: Bound | None, few: FewChannels,
+    epilogue: Epilogue,
+) -> bool:  # fmt: skip
+    """Launch a kernel of few channels per group; return False if the result does not lie as the kernel stores it.
+
+    An epilogue that the kernel cannot have is computed by the arrays' library, from sums in f32.
+    """
+    library, aligned = call.where.library, aligned_vector(rows)
+    if isinstance(few, PartialWeights):
+        sums = sums_for(library, ready, rows) if epilogue.active else rows
+        partial_weights(call, ready, sums, few)
+        if epilogue.active:
+            finish(library, ready, sums, rows, extras, found)
+        return True
+    if aligned == 0 or (isinstance(few, DepthwiseConfig) and aligned < few.channels):
+        return False
+    apart = not of_elements(epilogue)
+    operands = [] if apart else _operands(library, ready, extras, found, epilogue, 0, rows)[0]
+    sums = sums_for(library, ready, rows) if apart else rows
+    output, made = (sums.dtype, Epilogue()) if apart else (few.output, epilogue)
+    if isinstance(few, DepthwiseConfig):
+        depthwise(call, ready, sums, few._replace(output=output, epilogue=made), operands)
+    else:
+        direct(call, ready, sums, few._replace(output=output, epilogue=made), operands)
+    if apart:
+        finish(library, ready, sums, rows, extras, found)
+    return True
+
+
+def _narrow(
     call: Call, ready: Prepared, rows: ArrayView, given: Given, extras: Extras, found: Bound | None, left: Geometry
 ) -> None:  # fmt: skip
-    """Launch the kernels of a convolution of few channels."""
+    """Launch the kernels of a convolution whose taps of a row become channels."""
     library, g = call.where.library, ready.geometry
     narrower = narrowed(call, ready, left)
     if g.kind != WGRAD:

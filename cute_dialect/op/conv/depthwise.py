@@ -10,7 +10,7 @@ from cute_dialect.kernels.conv.config import DGRAD, FPROP
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.op.conv.compiled import kernel_of
 from cute_dialect.op.conv.geometry import Geometry
-from cute_dialect.op.conv.order import dense, lines_suit, strides_of
+from cute_dialect.op.conv.order import aligned_vector, dense, padded_view, strides_of
 from cute_dialect.op.recording import launched
 from cute_dialect.runtime.arrays import ArrayView
 
@@ -22,19 +22,21 @@ __all__ = ["depthwise", "depthwise_config"]
 _TYPES = ("f16", "bf16", "f32")
 _ROWS, _COLUMNS = (32, 16, 8), 2
 _AHEAD = (4, 3, 2)
-_MULTIPLICATIONS = 700
-"""Of a channel, in a piece of code: those of a turn of a loop, or of all rows of a tile."""
+_MULTIPLICATIONS = 2800
+"""Most multiplications of a piece of code: an iteration of a loop, or all rows of a tile."""
+_FEW_TAPS, _HELD = 16, 49
+"""Taps up to which a thread has four channels; taps whose filters stay in registers for two channels or one."""
 _THREADS = 132 * 400
 """Threads that are to run: tiles have fewer rows where there are not as many."""
-_REGISTERS, _FEW_REGISTERS = 125, 100
+_REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS = 125, 100, 140, 190
 """With as many, lines are loaded two ahead of their use, else one; with fewer, more may be on the way, and blocks have
-256 threads, else 192.
+256 threads, else 192, or 128. More than the last number would be spilled.
 """
 
 
 def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig | None:
     """Return the kernel of a depthwise convolution of two dimensions, or of its gradient of the image; None for other
-    convolutions, and where channels are no whole 16 bytes.
+    convolutions.
 
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> depthwise_config(geometry("conv2d", "fprop", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96), "f16", "f16").name
@@ -42,21 +44,35 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
     """
     w, element = g.window, "f32" if element == "tf32" else element
     one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
-    if not one or g.groups % 8 or g.kind not in (FPROP, DGRAD) or element not in _TYPES or output not in _TYPES:
+    if not one or g.kind not in (FPROP, DGRAD) or element not in _TYPES or output not in _TYPES:
         return None
-    units = w.strides if g.kind == DGRAD else (1, 1)
-    columns = -(-_COLUMNS // units[1]) * units[1]
-    at_once = prod(g.output) // (columns * 4)  # threads, if each had one row
+    if g.groups % 8 == 0 and g.taps <= _FEW_TAPS:
+        return _shaped(g, element, output, 4, _COLUMNS, 16)
+    few = 2 if g.groups % 2 == 0 else 1
+    found = _shaped(g, element, output, few, 4, min(g.taps, _HELD))
+    return found if found.registers <= _MANY_REGISTERS or g.groups % 8 else _shaped(g, element, output, 4, _COLUMNS, 16)
+
+
+def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int, held: int) -> DepthwiseConfig:
+    """Return the kernel for a number of channels and columns of a thread, with rows, depth and threads that fit."""
+    w, units = g.window, g.window.strides if g.kind == DGRAD else (1, 1)
+    columns = -(-columns // units[1]) * units[1]
+    at_once = prod(g.output) // (columns * channels)  # threads, if each had one row
     most = next((rows for rows in _ROWS if at_once // rows >= _THREADS), _ROWS[-1])
     tile = -(-most // units[0]) * units[0], columns
-    config = DepthwiseConfig(element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True)
-    if config.turn[0] * g.taps * columns > _MULTIPLICATIONS:  # a turn would be too long
-        rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns)))
+    config = DepthwiseConfig(
+        element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True, channels=channels,
+        held=held,
+    )  # fmt: skip
+    if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # a turn would be too long
+        rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns * channels)))
         config = config._replace(rolled=False, tile=(-(-rows // units[0]) * units[0], columns))
     deeper = [config._replace(ahead=n) for n in _AHEAD if config.rolled]
     config = next((c for c in deeper if c.registers <= _FEW_REGISTERS), config)
     if config.registers > _REGISTERS:
         config = config._replace(ahead=1)
+    if config.registers > _MOST_REGISTERS:
+        return config._replace(threads=128)
     return config if config.registers <= _FEW_REGISTERS else config._replace(threads=192)
 
 
@@ -65,20 +81,15 @@ def depthwise(
 ) -> None:  # fmt: skip
     """Compute a depthwise convolution to a matrix of rows; ``operands``: what its epilogue takes."""
     g, library = ready.geometry, call.where.library
-    image = ready.image if lines_suit(ready.image) else dense(library, ready.image)
+    image = ready.image if aligned_vector(ready.image) >= config.channels else dense(library, ready.image)
     steps = strides_of(g.output)
     step = rows.strides[0]
     result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
-    given = image._replace(shape=image.shape[::-1], strides=(1, *_whole(image, 16)))
+    given = padded_view(image)
+    given = given._replace(shape=image.shape[::-1], strides=(1, *given.strides[-2::-1]))
     axes = (0, 2, 1)  # channels, then the taps of a row
     filters = ready.other._replace(
         shape=tuple([ready.other.shape[i] for i in axes]), strides=tuple([ready.other.strides[i] for i in axes])
     )
     kernel = kernel_of(config, call.where.cpu)
     call.told(launched(kernel, given, filters, result, *operands, **call.options))
-
-
-def _whole(x: ArrayView, unit: int) -> list[int]:
-    """Return the strides of an image's W, H and N, those of one element too in whole vectors."""
-    dense_ones = strides_of(x.shape)
-    return [step if n > 1 else prod((unit, whole)) for n, step, whole in zip(x.shape, x.strides, dense_ones)][-2::-1]

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeVar
 
 from cute_dialect.op.arrays import Library
@@ -18,6 +18,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 __all__ = [
+    "aligned_vector",
     "as_rows",
     "channels_first",
     "dense",
@@ -25,6 +26,7 @@ __all__ = [
     "last",
     "lines_suit",
     "merged",
+    "padded_view",
     "strides_of",
     "turned",
     "views_last",
@@ -110,3 +112,25 @@ def lines_suit(x: ArrayView) -> bool:
     steps = [step for n, step in zip(x.shape[:-1], x.strides[:-1]) if n != 1]
     inner = x.strides[-1] == 1 or x.shape[-1] == 1
     return x.pointer % 16 == 0 and inner and all(step > 0 and step * item % 16 == 0 for step in steps)
+
+
+def padded_view(x: ArrayView) -> ArrayView:
+    """Return an array whose dimensions of one element have the strides of an array without gaps.
+
+    A stride of such a dimension is arbitrary, but a kernel may require it to be a multiple of its vectors.
+    """
+    usual = strides_of(x.shape)
+    return x._replace(strides=tuple([step if n > 1 else one for n, step, one in zip(x.shape, x.strides, usual)]))
+
+
+def aligned_vector(x: ArrayView) -> int:
+    """Return how many elements along the last dimension are aligned at once: 8, 4, 2 or 1; 0 where they have a stride.
+
+    >>> aligned_vector(ArrayView(16, (2, 3, 12), (36, 12, 1), "f16", -1, "numpy", None))
+    4
+    """
+    item = numpy_dtype(x.dtype).itemsize
+    steps = [step for n, step in zip(x.shape[:-1], x.strides[:-1]) if n != 1]
+    if (x.strides[-1] != 1 and x.shape[-1] != 1) or x.pointer % item or any(step < 0 for step in steps):
+        return 0
+    return gcd(8, x.pointer // item, *steps)

@@ -18,17 +18,19 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, of_elements
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
-from cute_dialect.kernels.conv.unfold import UnfoldConfig
+from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing.choice import tuned
 from cute_dialect.op.choosing.ways import epilogue_of, here
 from cute_dialect.op.conv.arguments import NAMES, Given, prepared
 from cute_dialect.op.conv.choice import Asked, chosen_with_time, has_epilogue, problem_of
-from cute_dialect.op.conv.compiled import ConvKernel
-from cute_dialect.op.conv.depthwise import depthwise_config
+from cute_dialect.op.conv.compiled import ConvKernel, PlainKernel
+from cute_dialect.op.conv.few_channels import few_channels
 from cute_dialect.op.conv.geometry import Geometry
 from cute_dialect.op.conv.narrow import narrow, written
-from cute_dialect.op.conv.order import lines_suit, strides_of, views_last
+from cute_dialect.op.conv.order import aligned_vector, lines_suit, strides_of, views_last
+from cute_dialect.op.conv.partial_weights import PartialWeights
 from cute_dialect.op.conv.unfolded import extents_of, writing
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import UnsupportedError
@@ -61,8 +63,8 @@ class ConvExplanation(NamedTuple):
     apart: bool
     flops: int
     bytes: int
-    other: DepthwiseConfig | UnfoldConfig | None = None
-    """The kernel without im2col loads: of one channel each, or what writes columns."""
+    other: PlainKernel | None = None
+    """The kernel without im2col loads: depthwise, of few channels per group, or what writes columns."""
 
     @property
     def kernels(self) -> tuple[ConvKernel, ...]:
@@ -140,13 +142,21 @@ def explained(
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize
     moved = sum(sizes[n] for n in NAMES[kind]) + prod(g.output) * item
-    other: DepthwiseConfig | UnfoldConfig | None = None
-    alone = depthwise_config(g, ready.element, ready.output)
-    if alone is not None:
-        apart = not of_elements(made)
-        alone = alone._replace(epilogue=Epilogue() if apart else made)
-        other = alone
-        time, config, kernel, why = 0.0, None, alone.name, "each channel has a filter of its own"
+    other: PlainKernel | None = None
+    few = None if ready.arithmetic == "3xtf32" else few_channels(asked._replace(geometry=g), sms)
+    if few is not None:
+        in_kernel = of_elements(made) and not isinstance(few, PartialWeights)
+        apart = made.active and not in_kernel
+        other = few.config if isinstance(few, PartialWeights) else few
+        if not isinstance(other, DepthwiseWeightsConfig | DirectWeightsConfig):
+            other = other._replace(epilogue=Epilogue() if apart else made)
+        depthwise = isinstance(other, DepthwiseConfig | DepthwiseWeightsConfig)
+        time, config, kernel = 0.0, None, other.name
+        why = "each channel has a filter of its own" if depthwise else "a group has few channels"
+        if isinstance(few, PartialWeights):
+            why += f"; a second kernel adds {few.rows} rows of partial sums"
+        least = getattr(other, "channels", 1) if depthwise else 1
+        copied = [n for n in NAMES[kind][: 1 if kind != WGRAD else 2] if not _is_read(views, n, turn, least)]
     elif found is not None:
         time, config = found
         kernel, why = config.name, "predicted to be the fastest"
@@ -172,6 +182,11 @@ def explained(
         name, gpu, g, ready.element, ready.output, config, kernel, why, time, tuple([(n, sizes[n]) for n in copied]),
         apart, g.flops, moved, other,
     )  # fmt: skip
+
+
+def _is_read(views: Mapping[str, ArrayView], name: str, turn: bool, least: int) -> bool:
+    """Return True if a kernel that loads ``least`` channels at once reads an array without a copy."""
+    return name not in views or aligned_vector(views_last(views[name], turn)) >= least
 
 
 def _view(value: Any, element: str) -> ArrayView:

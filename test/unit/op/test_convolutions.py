@@ -131,7 +131,7 @@ def test_what_becomes_of_sums_that_lie_elsewhere(launched: list[str]) -> None:
     exact = gradients(x, f, y, h)[1]
     d, aux = op.conv2d_weight(x, f.shape, y, **h.arguments, epilogue=beside, args={"c": c}, **CHECKS)
     assert (d == 2 * exact + c).all() and (aux == exact + 1).all()
-    x, f, h = small(rng, 1, 4, 3, 32), small(rng, 48, 3, 3, 16), how(groups=2)
+    x, f, h = small(rng, 1, 4, 3, 80), small(rng, 48, 3, 3, 40), how(groups=2)
     exact, bias = forward(x, f, h), np.arange(48, dtype=np.float32) - 20
     c = small(rng, *exact.shape)
     got = op.conv2d(x, f, bias, **h.arguments, c=c, activation="relu", **CHECKS)
@@ -186,7 +186,7 @@ def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(7)
-    x, f = small(rng, 1, 4, 4, 16), small(rng, 8, 3, 3, 16)
+    x, f = small(rng, 1, 4, 4, 24), small(rng, 8, 3, 3, 24)
     want = forward(x, f, how())
     given = [torch.from_numpy(t).permute(0, 3, 1, 2) for t in (x, f)]
     for tensors in (given, [t.contiguous() for t in given]):
@@ -208,8 +208,12 @@ def test_explained() -> None:
     few = op.explain(op.conv2d_weight, half(2, 7, 7, 3), (8, 3, 3, 3), half(2, 5, 5, 8))
     assert few.config is None and few.copies == (("columns", 2 * 5 * 5 * 27 * 2),)
     assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a product of matrices"
-    few = op.explain(op.conv2d, (8, 9, 9, 32), (24, 3, 3, 16), groups=2)  # 12 filters are no whole 16 bytes
-    assert few.config is None and op.explain(op.conv2d, (8, 9, 9, 32), (32, 3, 3, 16), groups=2).config is not None
+    few = op.explain(op.conv2d, (8, 9, 9, 32), (24, 3, 3, 16), groups=2)
+    assert few.kernel.startswith("direct-fprop-f16-f16-3x3-c16k12-") and few.why == "a group has few channels"
+    wide = op.explain(op.conv2d, (8, 9, 9, 96), (96, 3, 3, 48), groups=2)
+    assert wide.config is not None and wide.kernel == wide.config.name
+    few = op.explain(op.conv2d_weight, (8, 9, 9, 32), (32, 3, 3, 1), (8, 7, 7, 32), groups=32)
+    assert few.kernel.startswith("depthwise-wgrad-f16-3x3-") and "rows of partial sums" in few.why
     parts = op.explain(op.conv2d_weight, (8, 28, 28, 64), (64, 3, 3, 64), (8, 26, 26, 64), split_k=7)
     assert parts.config.parts == 6  # there is no kernel of 7
     assert op.explain(op.conv2d, (1, 9, 9, 64), (64, 3, 3, 1), groups=64).kernel == "depthwise-f16-f16-3x3-8x2ra4"

@@ -1,0 +1,319 @@
+"""Gradient of the filters of a depthwise convolution: a memory-bound reduction over pixels, without tensor cores.
+
+A thread owns one or two channels and some rows of filter taps, whose accumulators stay in registers. It walks down
+strips of the image, a line at a time. A line of pixels is loaded once and multiplied with each row of the result's
+gradient that reaches it, so the loads per multiplication fall with the number of taps. The threads of a block that own
+the same accumulators are summed in shared memory, and each block writes one row of partial sums.
+:mod:`cute_dialect.kernels.combine_parts` adds the rows in a fixed order, so results do not depend on scheduling.
+
+    launch(x, grad_y, parts, rows, config=DepthwiseWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1))))
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.conv.config import Window
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
+
+__all__ = ["DepthwiseWeightsConfig", "depthwise_weights_text"]
+
+_SHARED = 40960
+"""Bytes of shared memory for the block's reduction."""
+
+
+class DepthwiseWeightsConfig(NamedTuple):
+    """The configuration of a kernel."""
+
+    element: str
+    """Type of the image and of the result's gradient: f16, bf16 or f32."""
+    window: Window
+    channels: int = 2
+    """Channels of a thread, 1 or 2."""
+    columns: int = 4
+    """Width in pixels of the strips of the result's gradient."""
+    taps: int = 3
+    """Rows of taps of a thread."""
+    ahead: int = 1
+    """Lines that are loaded before they are used."""
+    whole: bool = False
+    """True if the width of the result is a multiple of ``columns``."""
+    lanes: int = 32
+    """Most threads that lie next to each other along the channels."""
+    threads: int = 256
+    blocks: int = 1
+    """Blocks that must fit on a multiprocessor."""
+
+    @property
+    def slices(self) -> int:
+        """Number of threads that share the rows of taps of a channel."""
+        return -(-self.window.taps[0] // self.taps)
+
+    @property
+    def span(self) -> int:
+        """Lines from the first to the last that one row of the result reaches, minus one."""
+        return (self.taps - 1) * self.window.dilations[0]
+
+    @property
+    def unit(self) -> int:
+        """Lines between neighbouring rows of the result."""
+        return self.window.strides[0]
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result per iteration of the loop. Its lines exceed the span and the lines loaded ahead."""
+        rows = 1
+        while rows * self.unit <= max(self.span, self.ahead):
+            rows += 1
+        return rows
+
+    @property
+    def registers(self) -> int:
+        """Estimate of the registers for accumulators, the result's rows in use, and lines."""
+        s, u, d = self.window.taps[1], self.window.strides[1], self.window.dilations[1]
+        line = len({q * u + tap * d for q in range(self.columns) for tap in range(s)})
+        words = self.channels * number(self.element).width / 32
+        open_rows = self.span // self.unit + 1
+        f32 = self.channels * (self.taps * s + open_rows * self.columns + line)
+        return int(f32 + words * ((self.ahead + 1) * line + self.ahead * self.columns))
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole
+        return (
+            f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-l{self.lanes}t{self.threads}x{self.blocks}"
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raise ValueError unless the kernel exists."""
+        if self.channels not in (1, 2) or self.lanes * self.slices > self.threads:
+            raise ValueError(f"depthwise wgrad: {self.channels} channels and {self.lanes} lanes do not fit the block")
+
+
+@cute.jit
+def launch(
+    image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, rows: cute.Int32, config: cute.Constexpr[Any] = None
+):  # fmt: skip
+    """Launch the kernel: ``image`` (C, W, H, N), ``grads`` (C, Q, P, N), ``parts`` (blocks, C * taps), ``rows`` of the
+    result per tile.
+    """
+    config.check()
+    channels, _, _, images = image.shape
+    assert grads.shape[0] == channels, "the result's gradient must have as many channels as the image"
+    assert grads.shape[3] == images, "the result's gradient must have as many images"
+    taps = config.window.taps[0] * config.window.taps[1]
+    assert parts.shape[1] == channels * taps, "parts must have a column for each tap of each channel"
+    _, q, p, _ = grads.shape
+    vectors = cute.ceil_div(channels, config.channels)
+    chunks = cute.ceil_div(vectors, config.lanes)
+    lanes = cute.ceil_div(vectors, cute.max(chunks, 1))
+    at_once = config.threads // cute.max(lanes * config.slices, 1)
+    strips, bands = cute.ceil_div(q, config.columns), cute.ceil_div(p, cute.max(rows, 1))
+    tiles = cute.assume(strips * bands * images, range=(0, None))
+    kernel = depthwise_weights(image, grads, parts, (lanes, at_once, strips, bands, tiles, rows), config)
+    kernel.launch(grid=(parts.shape[0], chunks, 1), block=config.threads, min_blocks_per_mp=config.blocks)
+
+
+@cute.kernel
+def depthwise_weights(
+    image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]
+):  # fmt: skip
+    """Add up the products of a thread's channels and taps over some tiles, then over the block."""
+    lanes, at_once, strips, bands, tiles, rows = sizes
+    thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
+    rest, lane = divmod(thread, lanes)
+    group, slice_ = divmod(rest, config.slices)
+    first = chunk * lanes * config.channels
+    c = first + lane * config.channels
+    acc = cute.make_rmem_tensor((config.channels, config.window.taps[1], config.taps), cute.Float32)
+    acc.fill(0.0)
+    if (group < at_once) & (c < image.shape[0]):
+        for tile in range(block * at_once + group, tiles, parts.shape[0] * at_once):
+            rest, strip = divmod(tile, strips)
+            n, band = divmod(rest, bands)
+            walk = _Walk(config, image, grads, (c, slice_, strip, band * rows, n), rows, acc)
+            for i in cute.range_constexpr(config.ahead):
+                walk.load(i, 0)
+            for turn in range(walk.turns()):
+                walk.turn(turn)
+    _reduce(config, acc, parts, block, first, image.shape[0], (lanes, at_once))
+
+
+class _Walk:
+    """The walk of a thread down one tile: a strip of columns and a band of rows of the result's gradient."""
+
+    def __init__(self, config: Any, image: Any, grads: Any, place: Any, rows: Any, acc: Any):
+        self.config, self.image, self.grads, self.acc = config, image, grads, acc
+        c, slice_, strip, row, n = place
+        w, (down, across) = config.window, config.window.strides
+        self.unit, self.count = down, config.rows
+        self.rows = cute.min(rows, grads.shape[2] - row)
+        self.steps = w.dilations
+        self.columns = sorted(
+            {q * across + s * w.dilations[1] for q in range(config.columns) for s in range(w.taps[1])}
+        )
+        self.lines = self.count * down
+        self.length = (self.rows - 1) * down + config.span + 1
+        self.y = row * down - w.before[0] + slice_ * config.taps * w.dilations[0]
+        x, q = strip * config.columns * across - w.before[1], strip * config.columns
+        self.start = image[None, x, self.y, n].iterator + c
+        self.result = grads[None, q, row, n].iterator + c
+        width = config.channels * image.element_type.width
+        word = cute.Int16 if width == 16 else cute.Int32
+        self.words, self.word, self.width = cute.make_layout(max(1, width // 32)), word, width
+        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), word, num_bits_per_copy=width)
+        self.ring = cute.make_rmem_tensor((max(1, width // 32), len(self.columns), self.lines), word)
+        self.given = cute.make_rmem_tensor((max(1, width // 32), config.columns, self.count), word)
+        self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
+        self.there = cute.make_rmem_tensor((1, config.columns), cute.Boolean)
+        for i, at in enumerate(self.columns):
+            self.inside[0, i] = (x + at >= 0) & (x + at < image.shape[1])
+        for i in range(config.columns):
+            self.there[0, i] = q + i < grads.shape[1]
+        # Rows of the result's gradient in use, as f32. A row is converted when the walk reaches its first line.
+        self.held = cute.make_rmem_tensor((config.channels, config.columns, self.count), cute.Float32)
+        self.held.fill(0.0)
+
+    def turns(self) -> Any:
+        """Return the number of iterations of the loop over lines."""
+        return cute.ceil_div(self.length, self.lines)
+
+    def hits(self, i: int) -> list[tuple[int, int]]:
+        """Return the rows of the result, and their taps, that reach line ``i`` of an iteration."""
+        found = list[tuple[int, int]]()
+        for r in range(self.config.taps):
+            row, left = divmod(i - r * self.steps[0], self.unit)
+            if left == 0:
+                found.append((row, r))
+        return found
+
+    def load(self, i: int, turn: Any) -> None:
+        """Load line ``i`` of an iteration, and the row of the result's gradient that begins there."""
+        slot = i % self.lines
+        if self.hits(slot):
+            self.ring[None, None, slot].fill(0)
+            at = i + turn * self.lines
+            _load_line(self, self.y + at, self.start + at * self.image.stride[2], slot)
+        if slot % self.unit == 0:
+            row, slot = i // self.unit, slot // self.unit
+            self.given[None, None, slot].fill(0)
+            row = row + turn * self.count
+            _load_row(self, row, self.result + row * self.grads.stride[2], slot)
+
+    def turn(self, turn: Any) -> None:
+        """Multiply the lines of one iteration."""
+        for i in range(self.lines):
+            self.load(i + self.config.ahead, turn)
+            if i % self.unit == 0:
+                row = i // self.unit
+                for q in range(self.config.columns):
+                    for j, value in enumerate(self.floats(self.given[None, q, row])):
+                        self.held[j, q, row] = value
+            if self.hits(i):
+                _multiply_line(self, self.y + i + turn * self.lines, i, turn)
+
+    def floats(self, words: Any) -> list[Any]:
+        """Return the channels of a pixel as f32."""
+        values = words.load().bitcast(self.image.element_type)
+        return [values[j].to(cute.Float32) for j in range(self.config.channels)]
+
+    def multiply(self, i: int, turn: Any) -> None:
+        """Multiply line ``i`` with the rows that reach it."""
+        seen = {at: self.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
+        for row, r in self.hits(i):
+            _multiply_row(self, row + turn * self.count, row % self.count, r, seen)
+
+    def products(self, slot: int, r: int, q: int, seen: Any) -> None:
+        """Add the products of one pixel of the result's gradient."""
+        for s in range(self.config.window.taps[1]):
+            values = seen[q * self.config.window.strides[1] + s * self.steps[1]]
+            for j, value in enumerate(values):
+                self.acc[j, s, r] = cute.math.fma(value, self.held[j, q, slot], self.acc[j, s, r])
+
+
+def _load_line(walk: Any, y: Any, start: Any, slot: int) -> None:
+    if (y >= 0) & (y < walk.image.shape[2]):
+        for k in cute.range_constexpr(len(walk.columns)):
+            at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.width // 8)
+            source = cute.make_tensor(cute.recast_ptr(at, dtype=walk.word), walk.words)
+            cute.copy(walk.atom, source, walk.ring[None, k, slot], pred=walk.inside[None, k])
+
+
+def _load_row(walk: Any, row: Any, start: Any, slot: int) -> None:
+    if row < walk.rows:
+        for q in cute.range_constexpr(walk.config.columns):
+            at = (start + q * walk.grads.stride[1]).align(walk.width // 8)
+            source = cute.make_tensor(cute.recast_ptr(at, dtype=walk.word), walk.words)
+            cute.copy(walk.atom, source, walk.given[None, q, slot], pred=walk.there[None, q])
+
+
+def _multiply_line(walk: Any, y: Any, i: int, turn: Any) -> None:
+    if (y >= 0) & (y < walk.image.shape[2]):
+        walk.multiply(i, turn)
+
+
+def _multiply_row(walk: Any, row: Any, slot: int, r: int, seen: Any) -> None:
+    # Rows of other tiles are skipped rather than multiplied as zeros, which would turn an infinity into a NaN.
+    if (row >= 0) & (row < walk.rows):
+        for q in cute.range_constexpr(walk.config.columns):
+            if cute.const_expr(walk.config.whole):
+                walk.products(slot, r, q, seen)
+            else:
+                _multiply_pixel(walk, slot, r, q, seen)
+
+
+def _multiply_pixel(walk: Any, slot: int, r: int, q: int, seen: Any) -> None:
+    if walk.there[0, q]:
+        walk.products(slot, r, q, seen)
+
+
+def _reduce(config: Any, acc: Any, parts: Any, block: Any, first: Any, channels: Any, sizes: Any) -> None:
+    """Sum the accumulators of a block, some taps at a time, and store them as a row of ``parts``."""
+    lanes, groups = sizes
+    thread, (rows, columns) = cute.arch.thread_idx().x, config.window.taps
+    taps = [(r, s) for r in range(config.taps) for s in range(columns)]
+    line = config.threads + 1  # neighbouring taps lie in different banks
+    at_once = min(len(taps), _SHARED // (4 * line * config.channels))
+    held = cute.smem_tensor(cute.Float32, cute.make_layout((line, config.channels, at_once)), 16)
+    total = rows * columns
+    for begin in range(0, len(taps), at_once):
+        some = taps[begin : begin + at_once]
+        if begin:
+            cute.arch.sync_threads()
+        for k, (r, s) in enumerate(some):
+            for j in range(config.channels):
+                held[thread, j, k] = acc[j, s, r]
+        cute.arch.sync_threads()
+        _store_sums(config, held, parts, (block, first, channels, lanes, groups, begin, len(some), total))
+
+
+def _store_sums(config: Any, held: Any, parts: Any, sizes: Any) -> None:
+    block, first, channels, lanes, groups, begin, count, total = sizes
+    columns = config.window.taps[1]
+    apart = lanes * config.slices
+    for i in range(cute.arch.thread_idx().x, count * config.channels * apart, config.threads):
+        rest, k = divmod(i, count)
+        rest, slice_ = divmod(rest, config.slices)
+        lane, j = divmod(rest, config.channels)
+        tap, c = slice_ * config.taps * columns + begin + k, first + lane * config.channels + j
+        if (tap < total) & (c < channels):
+            found = cute.Float32(0.0)
+            for g in range(groups):
+                found = found + held[lane + lanes * slice_ + apart * g, j, k]
+            at = total - 1 - tap if config.window.flip else tap
+            parts[block, c * total + at] = found
+
+
+@printed
+def depthwise_weights_text(config: DepthwiseWeightsConfig) -> cute.Compiled:
+    """Return the kernel ``@depthwise_weights`` and its host function ``@launch`` as text."""
+    kind, n = number(config.element), config.channels
+    steps = f"?{{div={n}}}" if n > 1 else "?"
+    align = f"align<{n * kind.width // 8}>"
+    tensors = [cute.Tensor[kind, f"({steps},?,?,?):(1,{steps},{steps},{steps})", align] for _ in range(2)]
+    parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
+    return cute.trace(launch, *tensors, parts, cute.Int32(0), config=config)

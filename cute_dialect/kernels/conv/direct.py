@@ -1,0 +1,598 @@
+"""Convolutions of few channels, in one group or in many, with mma.sync on tiles of the image in shared memory.
+
+An im2col GEMM multiplies tiles of 64 channels and more. A group of 8 channels would fill an eighth of one. Here a block
+loads a tile of pixels, with the halo that the filter sees, once. ``ldmatrix`` takes the rows of A, 8 channels of a
+pixel under a tap, from anywhere in the tile, so no column is ever written out, and each group multiplies its own
+channels only. A step of K is two vectors of 8 channels, of one tap or of two.
+
+    launch(x, f, y, config=DirectConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
+
+The gradient of an image is the same kernel on the result's gradient, with filters transposed by ``ldmatrix``. With
+strides, pixels whose coordinates leave the same remainder use the same taps: they are a class, with blocks of its own.
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.conv.config import Window, of_elements
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue
+from cute_dialect.kernels.gemm.fused import Fused
+from cute_dialect.kernels.printed import printed
+from cute_dialect.lang.nvgpu import cpasync, warp
+
+__all__ = ["DirectConfig", "copy_vectors", "direct_text", "image_type", "odd_vectors", "padded"]
+
+VECTOR = 8
+"""Elements that are copied at once, and channels of a row of ``ldmatrix``."""
+_OUTSIDE = 1 << 30
+_AT_ONCE = 8
+"""Single elements that a thread has on the way to shared memory."""
+
+
+def padded(channels: int) -> int:
+    """Return channels padded to whole vectors of 8."""
+    return -(-channels // VECTOR) * VECTOR
+
+
+def odd_vectors(elements: int) -> int:
+    """Return a line's length padded to an odd number of 16-byte vectors, so 8 neighbouring lines hit all banks.
+
+    >>> odd_vectors(64), odd_vectors(8)
+    (72, 8)
+    """
+    vectors = -(-elements // VECTOR)
+    return (vectors | 1) * VECTOR
+
+
+class Class(NamedTuple):
+    """Pixels that the same taps reach: the remainder of their coordinates, and the taps with what each reads."""
+
+    first: tuple[int, int]
+    taps: tuple[tuple[int, int, int], ...]
+    """(tap of the filter in memory, line, column), relative to the first pixel that any class reads."""
+
+
+class DirectConfig(NamedTuple):
+    """The configuration of a kernel."""
+
+    element: str
+    output: str
+    window: Window
+    channels: int
+    """Channels of a group."""
+    filters: int
+    """Filters of a group."""
+    gradient: bool = False
+    """True for the gradient of an image."""
+    vectors: tuple[int, int, int] = (8, 8, 8)
+    """Elements of image, filter and result that are copied at once: 1, 2, 4 or 8; they divide a group's channels."""
+    groups: int = 8
+    """Groups of a block."""
+    parts: int = 1
+    """Blocks that share the results of a group."""
+    split: int = 1
+    """Parts of a group's results in a block, one after the other or of a warp each."""
+    tile: tuple[int, int] = (4, 28)
+    """Rows and columns of a block's pixels, of one class."""
+    warps: tuple[int, int] = (8, 1)
+    """Warps along the groups and along the pixels."""
+    held: bool = True
+    """True if a warp keeps the filters of its group in registers."""
+    atoms: int = 2
+    """Rows of 16 pixels that a warp computes at once."""
+    blocks: int = 2
+    """Blocks that must fit on a multiprocessor."""
+    epilogue: Epilogue = Epilogue()
+
+    @property
+    def depth(self) -> int:
+        """Channels of a group that are read."""
+        return self.filters if self.gradient else self.channels
+
+    @property
+    def width(self) -> int:
+        """Channels of a group that are computed."""
+        return self.channels if self.gradient else self.filters
+
+    @property
+    def deep(self) -> int:
+        """Channels of a group that are read, padded to whole vectors of 8."""
+        return padded(self.depth)
+
+    @property
+    def narrow(self) -> int:
+        """Results that a warp computes at once, padded likewise."""
+        return padded(-(-self.width // (self.parts * self.split)))
+
+    @property
+    def wide(self) -> int:
+        """Results of a group in a block."""
+        return self.narrow * self.split
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """Lines and columns of a tap of a group's filters in shared memory."""
+        return (self.deep, self.wide) if self.gradient else (self.wide, self.deep)
+
+    @property
+    def units(self) -> int:
+        """Parts of groups in a block."""
+        return self.groups * self.split
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps[0] * self.warps[1]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Pixels that are read between neighbours of the tile."""
+        return (1, 1) if self.gradient else (self.window.strides[0], self.window.strides[1])
+
+    def _reads(self, i: int, remainder: int) -> list[tuple[int, int]]:
+        """Return the taps along dimension ``i`` that reach pixels of a class, with the pixel that each reads."""
+        w = self.window
+        before, u, d, taps = w.before[i], w.strides[i], w.dilations[i], w.taps[i]
+        found = list[tuple[int, int]]()
+        for t in range(taps):
+            tap = taps - 1 - t if w.flip else t
+            if not self.gradient:
+                found.append((tap, t * d - before))
+            elif (remainder + before - t * d) % u == 0:
+                found.append((tap, (remainder + before - t * d) // u))
+        return found
+
+    @property
+    def remainders(self) -> tuple[int, int]:
+        """Number of remainders along each dimension."""
+        return (self.window.strides[0], self.window.strides[1]) if self.gradient else (1, 1)
+
+    @property
+    def box(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The first and the last pixel, along each dimension, that the first pixel of the classes reads."""
+        reads = [[at for a in range(self.remainders[i]) for _, at in self._reads(i, a)] for i in range(2)]
+        return (min(reads[0]), max(reads[0])), (min(reads[1]), max(reads[1]))
+
+    @property
+    def halo(self) -> tuple[int, int]:
+        """Rows and columns of pixels that a block reads."""
+        (top, bottom), (left, right) = self.box
+        rows, columns = ((n - 1) * u + 1 for n, u in zip(self.tile, self.steps))
+        return rows + bottom - top, columns + right - left
+
+    @property
+    def classes(self) -> tuple[Class, ...]:
+        """The classes of pixels.
+
+        >>> w = Window((3, 3), (1, 1), (1, 1), (2, 2))
+        >>> [len(c.taps) for c in DirectConfig("f16", "f16", w, 8, 8, gradient=True).classes]
+        [1, 2, 2, 4]
+        """
+        (y, _), (x, _) = self.box
+        found = list[Class]()
+        for a in range(self.remainders[0]):
+            for b in range(self.remainders[1]):
+                pairs = [
+                    (r * self.window.taps[1] + s, line - y, column - x)
+                    for r, line in self._reads(0, a) for s, column in self._reads(1, b)
+                ]  # fmt: skip
+                found.append(Class((a, b), tuple(pairs)))
+        return tuple(found)
+
+    @property
+    def memory(self) -> tuple[int, int, int]:
+        """Elements of shared memory: a pixel, a filter's tap, a pixel of the result."""
+        return odd_vectors(self.groups * self.deep), odd_vectors(self.lines[1]), odd_vectors(self.groups * self.wide)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of shared memory."""
+        pixel, tap, out = self.memory
+        taps, (rows, columns), (h, w) = self.window.taps, self.halo, self.tile
+        item = number(self.output).width // 8
+        return 2 * (rows * columns * pixel + taps[0] * taps[1] * self.groups * self.lines[0] * tap) + h * w * out * item
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        more = f"-{self.epilogue.name}" if self.epilogue.active else ""
+        shape = (
+            f"{self.groups}p{self.parts}s{self.split}v{'_'.join(map(str, self.vectors))}x{self.tile[0]}x{self.tile[1]}"
+        )
+        shape += f"-w{self.warps[0]}x{self.warps[1]}m{self.atoms}"
+        kind = "dgrad" if self.gradient else "fprop"
+        return (
+            f"direct-{kind}-{self.element}-{self.output}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
+            + "h" * self.held + f"x{self.blocks}{more}"
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Raise ValueError unless the kernel exists."""
+        self.epilogue.check()
+        if not of_elements(self.epilogue):
+            raise ValueError("direct convolution: an epilogue of rows or columns; only one of elements is allowed")
+        if self.units % self.warps[0] or (self.parts > 1 and self.groups > 1):
+            raise ValueError(
+                f"direct convolution: {self.units} parts of groups for {self.warps[0]} warps, {self.parts} blocks for "
+                f"{self.groups} groups; parts must be a multiple of the warps, and one group may have several blocks"
+            )
+        for n, of in zip(self.vectors, (self.depth, self.channels, self.width)):
+            if n not in (1, 2, 4, 8) or of % n:
+                raise ValueError(f"direct convolution: vectors of {n} for {of} channels; they must divide the channels")
+        if self.bytes > 227 * 1024:
+            raise ValueError(f"direct convolution: a tile needs {self.bytes} bytes of shared memory; use a smaller one")
+
+
+@cute.jit
+def launch(
+    image: cute.Tensor, filter: cute.Tensor, result: cute.Tensor, source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
+    operands: Any = None, config: cute.Constexpr[Any] = None,
+):  # fmt: skip
+    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C / groups, taps, K), ``result`` (C, Q, P, N), then the
+    arguments of the epilogue, matrices with a row for each pixel.
+    """
+    config.check()
+    addends = Addends(source, bias, alpha, beta, operands)
+    channels, q, p, images = result.shape
+    assert image.shape[3] == images, "the result must have as many images"
+    assert image.shape[0] * config.width == channels * config.depth, "the groups of image and result must be the same"
+    assert filter.shape[0] == config.channels, "the filters must have the channels of a group"
+    assert filter.shape[1] == config.window.taps[0] * config.window.taps[1], "the filters must have the window's taps"
+    assert filter.shape[2] * config.width == channels * config.filters, "there must be filters for each group"
+    strips = cute.ceil_div(q, config.tile[1] * config.remainders[1])
+    bands = cute.ceil_div(p, config.tile[0] * config.remainders[0])
+    tiles = cute.assume(strips * bands * images, range=(0, None))
+    config.epilogue.check_extents(q * p * images, channels, addends)
+    kernel = direct(image, filter, result, (strips, bands), addends, config)
+    slabs = cute.ceil_div(channels, config.groups * config.width) * config.parts
+    grid = tiles, slabs, len(config.classes)
+    kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
+
+
+class _Elements:
+    """Places of a thread's accumulators in the result as a matrix: two rows, and columns of neighbouring pairs."""
+
+    def __init__(self, rows: list[Any], first: Any, column: Any, width: Any):
+        self.rows, self.first, self.column, self.width = rows, first, column, width
+
+    def __getitem__(self, i: Any) -> tuple[Any, Any]:
+        column = self.column + i // 4 * 8 + i % 2
+        return self.rows[i // 2 % 2], cute.where(column < self.width, self.first + column, _OUTSIDE)
+
+
+@cute.kernel
+def direct(
+    image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
+):  # fmt: skip
+    """Compute a tile of pixels of some groups."""
+    strips, bands = sizes
+    tile, slab, number_of_class = cute.arch.block_idx()
+    rest, strip = divmod(tile, strips)
+    n, band = divmod(rest, bands)
+    row, column = band * config.tile[0], strip * config.tile[1]
+    kind, out = image.element_type, result.element_type
+    pixel, tap, line = config.memory
+    rows, columns = config.halo
+    taps = config.window.taps[0] * config.window.taps[1]
+    pixels = cute.smem_tensor(kind, cute.make_layout(rows * columns * pixel), 128)
+    filters = cute.smem_tensor(kind, cute.make_layout(taps * config.groups * config.lines[0] * tap), 128)
+    staged = cute.smem_tensor(out, cute.make_layout(config.tile[0] * config.tile[1] * line), 128)
+    _load_filters(config, filter, filters, slab)
+    _load_pixels(config, image, pixels, (row, column, n, slab))
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+    cute.arch.sync_threads()
+    fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
+    place = row, column, n, slab
+    if len(config.classes) == 1:
+        _Warp(config, pixels, filters, staged, result, place, config.classes[0]).compute(fused)
+    else:
+        for i, one in enumerate(config.classes):
+            _compute_class(config, (pixels, filters, staged, result, place), number_of_class, i, one, fused)
+    cute.arch.sync_threads()
+    _, v = config.remainders
+    first = number_of_class // v, number_of_class % v
+    _store(config, staged, result, place, first)
+
+
+def _compute_class(config: Any, given: Any, wanted: Any, i: int, one: Class, fused: Any) -> None:
+    if wanted == i:
+        pixels, filters, staged, result, place = given
+        _Warp(config, pixels, filters, staged, result, place, one).compute(fused)
+
+
+def copy_vectors(kind: Any, size: int, total: Any, threads: int, place: Any) -> None:
+    """Copy vectors of ``size`` elements to shared memory by all threads.
+
+    ``place(i)`` gives source, target and a flag of a vector. Zeros are written where the flag is false.
+    """
+    thread, vector = cute.arch.thread_idx().x, cute.make_layout(size)
+    size_in_bytes = size * kind.width // 8
+    if size_in_bytes >= 4:
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), kind, num_bits_per_copy=8 * size_in_bytes)
+        _copy_async(atom, vector, (thread, total, threads), place, size_in_bytes)
+    else:
+        _copy_elements(kind, (thread, total, threads), place)
+
+
+def _copy_async(atom: Any, vector: Any, sizes: Any, place: Any, align: int) -> None:
+    thread, total, threads = sizes
+    flag = cute.make_rmem_tensor(1, cute.Boolean)
+    for i in range(thread, total, threads):
+        source, target, flag[0] = place(i)
+        source, target = (cute.make_tensor(x.align(align), vector) for x in (source, target))
+        cute.copy(atom, source, target, pred=flag)
+
+
+def _copy_elements(kind: Any, sizes: Any, place: Any) -> None:
+    """Copy single elements, some loads before their stores."""
+    thread, total, threads = sizes
+    atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind), cute.make_layout(1)
+    for start in range(thread, total, threads * _AT_ONCE):
+        held = cute.make_rmem_tensor((1, _AT_ONCE), kind)
+        flags = cute.make_rmem_tensor((1, _AT_ONCE), cute.Boolean)
+        there = cute.make_rmem_tensor((1, _AT_ONCE), cute.Boolean)
+        held.fill(0)
+        targets = list[Any]()
+        for k in cute.range_constexpr(_AT_ONCE):
+            i = start + k * threads
+            source, target, flag = place(cute.min(i, total - 1))
+            there[0, k] = i < total
+            flags[0, k] = flag & there[0, k]
+            targets.append(target)
+            cute.copy(atom, cute.make_tensor(source, one), held[None, k], pred=flags[None, k])
+        for k in cute.range_constexpr(_AT_ONCE):
+            cute.copy(atom, held[None, k], cute.make_tensor(targets[k], one), pred=there[None, k])
+
+
+def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) -> None:
+    """Copy the filters of a block's groups to shared memory: (tap, filter) lines of channels."""
+    _, tap, _ = config.memory
+    size = config.vectors[1]
+    lines, width = config.lines
+    vectors, taps = width // size, config.window.taps[0] * config.window.taps[1]
+    count, (slab, part) = config.groups * lines, divmod(slab, config.parts)
+
+    def place(i: Any) -> Any:
+        rest, c = divmod(i, vectors)
+        rest, at = divmod(rest, taps)
+        group, k = divmod(rest, lines)
+        line, channel = k, c * size
+        if config.gradient:
+            channel = channel + part * config.wide
+        else:
+            line = line + part * config.wide
+        whole = (slab * config.groups + group) * config.filters + line
+        flag = (line < config.filters) & (channel < config.channels) & (whole < filter.shape[2])
+        source = filter[None, at, whole].iterator + channel
+        return source, filters.iterator + (at * count + rest) * tap + c * size, flag
+
+    copy_vectors(filter.element_type, size, count * taps * vectors, config.threads, place)
+
+
+def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> None:
+    """Copy the pixels that a block reads to shared memory, zeros for those outside of the image."""
+    row, column, n, slab = origin
+    pixel, _, _ = config.memory
+    rows, columns = config.halo
+    (y0, _), (x0, _) = config.box
+    y0, x0 = row * config.steps[0] + y0, column * config.steps[1] + x0
+    size = config.vectors[0]
+    of_group = config.deep // size
+    vectors = config.groups * of_group
+    first = slab // config.parts * config.groups
+
+    def place(i: Any) -> Any:
+        at, c = divmod(i, vectors)
+        y, x = divmod(at, columns)
+        group, of = divmod(c, of_group)
+        channel = (first + group) * config.depth + of * size
+        inside = ((y0 + y) >= 0) & ((y0 + y) < image.shape[2]) & ((x0 + x) >= 0) & ((x0 + x) < image.shape[1])
+        flag = inside & (of * size < config.depth) & (channel < image.shape[0])
+        source = image[None, x0 + x, y0 + y, n].iterator + channel
+        return source, pixels.iterator + at * pixel + c * size, flag
+
+    copy_vectors(image.element_type, size, rows * columns * vectors, config.threads, place)
+
+
+class _Warp:
+    """The part of a warp: rows of 16 pixels, and some groups one after the other."""
+
+    def __init__(
+        self, config: Any, pixels: Any, filters: Any, staged: Any, result: Any, place: Any, pixels_class: Class
+    ):
+        self.config, self.pixels, self.filters, self.staged, self.result = config, pixels, filters, staged, result
+        self.row, self.column, self.n, self.slab = place
+        self.of = pixels_class
+        self.kind = pixels.element_type
+        thread = cute.arch.thread_idx().x
+        self.lane = thread % 32
+        self.group, self.first = thread // 32 % config.warps[0], thread // 32 // config.warps[0]
+        vectors = config.deep // VECTOR
+        self.chunks = [(tap, line, column, c) for tap, line, column in pixels_class.taps for c in range(vectors)]
+        self.tiles = config.narrow // 8
+        self.vector = cute.make_layout(VECTOR)
+
+    def steps(self) -> list[tuple[int, ...]]:
+        """Return the steps of K: two chunks each, and one where their number is odd."""
+        return [tuple(range(i, min(i + 2, len(self.chunks)))) for i in range(0, len(self.chunks), 2)]
+
+    def mma(self, depth: int) -> Any:
+        """Return the instruction of a step."""
+        return cute.make_tiled_mma(warp.MmaF16BF16Op(self.kind, cute.Float32, (16, 8, depth)), (1, 1, 1))
+
+    def compute(self, fused: Any) -> None:
+        """Compute the pixels of this warp, group after group."""
+        for j in range(self.config.units // self.config.warps[0]):
+            _compute_group(self, divmod(self.group + j * self.config.warps[0], self.config.split), fused)
+
+    def loaded(self, base: Any, offset: Any, matrices: int, transpose: bool) -> Any:
+        """Return matrices of 8 rows of 16 bytes, a row at ``base + offset`` of each lane."""
+        atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(transpose, matrices), self.kind)
+        found = cute.make_rmem_tensor(2 * matrices, self.kind)
+        source = cute.make_tensor((base + offset).align(16), self.vector)
+        cute.copy(atom, source, found)
+        return found
+
+    def factor(self, unit: Any, step: tuple[int, ...]) -> list[Any]:
+        """Return the filters of a step of K, a fragment for each 8 results."""
+        c, (group, part) = self.config, unit
+        _, tap, _ = c.memory
+        count = c.groups * c.lines[0]
+
+        def place(chunk: int) -> int:
+            """Return where the line of the first filter or channel of a chunk begins."""
+            at, _, _, vector = self.chunks[chunk]
+            return at * count * tap + (vector * VECTOR * tap if c.gradient else vector * VECTOR)
+
+        apart = 8 if c.gradient else 8 * tap  # between the fragments of neighbouring results
+        found = list[Any]()
+        base = self.filters.iterator + (group * c.lines[0] + self.lane % 8) * tap
+        base = base + part * c.narrow * (1 if c.gradient else tap)
+        offset = place(step[0])
+        if len(step) == 2:
+            offset = cute.where(self.lane // 8 % 2 == 0, offset, place(step[1]))
+        at_once = 2 if len(step) == 2 and self.tiles % 2 == 0 else 1
+        for n in range(0, self.tiles, at_once):
+            more = (n + self.lane // 16 * (at_once - 1)) * apart
+            both = self.loaded(base, offset + more, len(step) * at_once, c.gradient)
+            size = 2 * len(step)
+            found += [cute.make_tensor(both.iterator + i * size, self.of_factor(len(step))) for i in range(at_once)]
+        return found
+
+    def of_factor(self, chunks: int) -> Any:
+        """Return the layout of a fragment of the filters."""
+        mma = self.mma(8 * chunks)
+        return mma.make_fragment_B(mma.partition_shape_B((8, 8 * chunks))).layout
+
+
+def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
+    """Compute all pixels of one group, or of a part of its results, that are this warp's."""
+    c, lane, (group, _) = walk.config, walk.lane, unit
+    pixel, _, _ = c.memory
+    _, columns = c.halo
+    steps = walk.steps()
+    factors = [walk.factor(unit, step) for step in steps] if c.held else None
+    upper = lane // 16  # whether this lane's row of A is of the second chunk
+    offsets = list[Any]()
+    for step in steps:
+        places = [(walk.chunks[i][1] * columns + walk.chunks[i][2]) * pixel + walk.chunks[i][3] * VECTOR for i in step]
+        offsets.append(places[0] if len(places) == 1 else cute.where(upper == 0, places[0], places[1]))
+    total = c.tile[0] * c.tile[1]
+    stride = 16 * c.atoms
+    for m in range(walk.first * stride, total, stride * c.warps[1]):
+        bases = list[Any]()
+        for i in range(c.atoms):
+            at = cute.min(m + i * 16 + lane % 16, total - 1)
+            y, x = divmod(at, c.tile[1])
+            place = (y * c.steps[0] * columns + x * c.steps[1]) * pixel + group * c.deep
+            bases.append(walk.pixels.iterator + place)
+        sums = [cute.make_rmem_tensor(4 * walk.tiles, cute.Float32) for _ in range(c.atoms)]
+        for x in sums:
+            x.fill(0.0)
+        for k, step in enumerate(steps):
+            found = walk.factor(unit, step) if factors is None else factors[k]
+            mma = walk.mma(8 * len(step))
+            of_a = mma.make_fragment_A(mma.partition_shape_A((16, 8 * len(step)))).layout
+            of_c = mma.make_fragment_C(mma.partition_shape_C((16, 8))).layout
+            for i in range(c.atoms):
+                a = walk.loaded(bases[i], offsets[k], 2 * len(step), False)
+                a = cute.make_tensor(a.iterator, of_a)
+                for j, b in enumerate(found):
+                    acc = cute.make_tensor(sums[i].iterator + 4 * j, of_c)
+                    cute.gemm(mma, acc, a, b, acc)
+        for i in range(c.atoms):
+            _stage(walk, sums[i], m + i * 16, unit, fused)
+
+
+def _stage(walk: _Warp, sums: Any, first: Any, unit: Any, fused: Any) -> None:
+    """Write the accumulators of 16 pixels to shared memory, after the epilogue."""
+    c, lane, (group, part) = walk.config, walk.lane, unit
+    _, _, line = c.memory
+    total = c.tile[0] * c.tile[1]
+    result = walk.result
+    if fused is not None:
+        _, q, p, _ = result.shape
+        rows = list[Any]()
+        for h in range(2):
+            at = first + h * 8 + lane // 4
+            y, x = divmod(at, c.tile[1])
+            y, x = (
+                (walk.row + y) * c.remainders[0] + walk.of.first[0],
+                (walk.column + x) * c.remainders[1] + walk.of.first[1],
+            )
+            there = (at < total) & (y < p) & (x < q)
+            rows.append(cute.where(there, (walk.n * p + y) * q + x, _OUTSIDE))
+        slab, block_part = divmod(walk.slab, c.parts)
+        group_column, column = (slab * c.groups + group) * c.width, block_part * c.wide + part * c.narrow + lane % 4 * 2
+        width = cute.where(group_column < result.shape[0], c.width, 0)
+        fused.apply_each(sums, _Elements(rows, group_column, column, width))
+    pair = cute.make_layout(2)
+    kind = result.element_type
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=2 * kind.width)
+    for h in range(2):
+        at = first + h * 8 + lane // 4
+        if at < total:
+            for j in range(walk.tiles):
+                held = cute.make_rmem_tensor(2, kind)
+                for e in range(2):
+                    held[e] = sums[4 * j + 2 * h + e].to(kind)
+                place = at * line + group * c.wide + part * c.narrow + j * 8 + lane % 4 * 2
+                cute.copy(atom, held, cute.make_tensor((walk.staged.iterator + place).align(kind.width // 4), pair))
+
+
+def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: Any) -> None:
+    """Copy the tile from shared memory to the result."""
+    row, column, n, slab = place
+    _, _, line = config.memory
+    _, q, p, _ = result.shape
+    kind = result.element_type
+    size = min(config.vectors[2], 128 // kind.width)
+    of_group, (h, w) = config.wide // size, config.tile
+    vectors = config.groups * of_group
+    atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=size * kind.width)
+    vector, align = cute.make_layout(size), size * kind.width // 8
+    slab, part = divmod(slab, config.parts)
+    for i in range(cute.arch.thread_idx().x, h * w * vectors, config.threads):
+        at, c = divmod(i, vectors)
+        y, x = divmod(at, w)
+        y, x = (row + y) * config.remainders[0] + first[0], (column + x) * config.remainders[1] + first[1]
+        group, of = divmod(c, of_group)
+        of = part * config.wide + of * size
+        channel = (slab * config.groups + group) * config.width + of
+        if (y < p) & (x < q) & (of < config.width) & (channel < result.shape[0]):
+            held = cute.make_rmem_tensor(size, kind)
+            cute.copy(atom, cute.make_tensor((staged.iterator + at * line + c * size).align(align), vector), held)
+            target = (result[None, x, y, n].iterator + channel).align(align)
+            cute.copy(atom, held, cute.make_tensor(target, vector))
+
+
+@printed
+def direct_text(config: DirectConfig) -> cute.Compiled:
+    """Return the kernel ``@direct`` and its host function ``@launch`` as text."""
+    kind, out = number(config.element), number(config.output)
+    a, b, c = config.vectors
+    c = min(c, 128 // out.width)
+    tensors = [
+        image_type(kind, a),
+        cute.Tensor[kind, f"({config.channels},?,?):(1,{config.channels},{_step(b)})", f"align<{b * kind.width // 8}>"],
+        image_type(out, c),
+    ]
+    behind = config.epilogue.arguments(config.output)
+    return cute.trace(launch, *tensors, **behind, config=config)
+
+
+def _step(size: int) -> str:
+    """Return the text of a number that is a multiple of a vector."""
+    return f"?{{div={size}}}" if size > 1 else "?"
+
+
+def image_type(kind: Any, size: int) -> Any:
+    """Return the type of an image (C, W, H, N) whose lines are whole vectors."""
+    step = _step(size)
+    return cute.Tensor[kind, f"({step},?,?,?):(1,{step},{step},{step})", f"align<{size * kind.width // 8}>"]

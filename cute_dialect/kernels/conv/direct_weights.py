@@ -1,0 +1,302 @@
+"""Gradient of filters of few channels, in one group or in many, with mma.sync on tiles in shared memory.
+
+It is :mod:`cute_dialect.kernels.conv.direct` with pixels as K. A block loads a tile of the result's gradient and the
+pixels that the filter sees under it. ``ldmatrix`` transposes both: A has a row for each channel of two taps, B a column
+for each filter, and a step of K is 16 pixels. Accumulators stay in registers while a block takes one tile after the
+other. At the end each row of warps writes a row of partial sums, and :mod:`cute_dialect.kernels.combine_parts` adds the
+rows in a fixed order.
+
+    launch(x, grad_y, parts, config=DirectWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
+"""
+
+# Operators and attributes are those of values in a trace.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.kernels.conv.config import Window
+from cute_dialect.kernels.conv.direct import VECTOR, copy_vectors, image_type, odd_vectors, padded
+from cute_dialect.kernels.gemm.elements import number
+from cute_dialect.kernels.printed import printed
+from cute_dialect.lang.nvgpu import warp
+
+__all__ = ["DirectWeightsConfig", "direct_weights_text"]
+
+
+class DirectWeightsConfig(NamedTuple):
+    """The configuration of a kernel."""
+
+    element: str
+    window: Window
+    channels: int
+    """Channels of a group."""
+    filters: int
+    """Filters of a group."""
+    vectors: tuple[int, int] = (8, 8)
+    """Elements of the image and of the result's gradient that are copied at once: 1, 2, 4 or 8 that divide the channels
+    or filters of a group.
+    """
+    parts: tuple[int, int] = (1, 1)
+    """Blocks that share the channels and the filters of a group."""
+    tile: tuple[int, int] = (8, 28)
+    """Rows and columns of the result's pixels that are loaded at once."""
+    warps: tuple[int, int, int] = (8, 1, 1)
+    """Warps along the groups of a block, along the taps, and along the pixels."""
+    blocks: int = 2
+    """Blocks that must fit on a multiprocessor."""
+
+    @property
+    def groups(self) -> int:
+        """Groups of a block."""
+        return self.warps[0]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps[0] * self.warps[1] * self.warps[2]
+
+    @property
+    def deep(self) -> int:
+        """Channels of a group in a block, padded to whole vectors of 8."""
+        return padded(-(-self.channels // self.parts[0]))
+
+    @property
+    def wide(self) -> int:
+        """Filters of a group in a block, padded likewise."""
+        return padded(-(-self.filters // self.parts[1]))
+
+    @property
+    def chunks(self) -> int:
+        """Vectors of 8 channels of all taps."""
+        return self.window.taps[0] * self.window.taps[1] * self.deep // VECTOR
+
+    @property
+    def pairs(self) -> int:
+        """Rows of 16 accumulators of a warp: two vectors of channels each."""
+        return -(-self.chunks // (2 * self.warps[1]))
+
+    @property
+    def halo(self) -> tuple[int, int]:
+        """Rows and columns of pixels of the image that are loaded at once."""
+        w = self.window
+        of_each = zip(self.tile, w.strides, w.taps, w.dilations)
+        rows, columns = ((n - 1) * u + (t - 1) * d + 1 for n, u, t, d in of_each)
+        return rows, columns
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Elements of shared memory of a pixel of the image and of the result's gradient."""
+        return odd_vectors(self.groups * self.deep), odd_vectors(self.groups * self.wide)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of shared memory."""
+        (pixel, line), (rows, columns), (h, w) = self.memory, self.halo, self.tile
+        return 2 * (rows * columns * pixel + h * w * line + VECTOR)
+
+    @property
+    def registers(self) -> int:
+        """Accumulators and offsets of a thread."""
+        return self.pairs * (self.wide // 8 * 4 + 1)
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        shape = "_".join(map(str, (*self.parts, *self.vectors)))
+        shape += f"-{self.tile[0]}x{self.tile[1]}-w{'x'.join(map(str, self.warps))}x{self.blocks}"
+        return f"direct-wgrad-{self.element}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
+
+    def check(self) -> None:
+        """Raise ValueError unless the kernel exists."""
+        if self.groups > 1 and self.parts != (1, 1):
+            raise ValueError(
+                f"direct convolution: {self.groups} groups of a block in parts; only one group may have parts"
+            )
+        for n, of in zip(self.vectors, (self.channels, self.filters)):
+            if n not in (1, 2, 4, 8) or of % n:
+                raise ValueError(f"direct convolution: vectors of {n} for {of} channels; they must divide the channels")
+        if self.bytes > 227 * 1024:
+            raise ValueError(f"direct convolution: a tile needs {self.bytes} bytes of shared memory; use a smaller one")
+
+
+@cute.jit
+def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: cute.Constexpr[Any] = None):
+    """Launch the kernel: ``image`` (C, W, H, N), ``grads`` (K, Q, P, N), ``parts`` (rows, K * taps * C / groups)."""
+    config.check()
+    channels, q, p, images = grads.shape
+    assert image.shape[3] == images, "the result's gradient must have as many images"
+    assert image.shape[0] * config.filters == channels * config.channels, "both must have the same groups"
+    taps = config.window.taps[0] * config.window.taps[1]
+    assert parts.shape[1] == channels * taps * config.channels, "parts must have a column for each filter's elements"
+    strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
+    tiles = cute.assume(strips * bands * images, range=(0, None))
+    slabs = cute.ceil_div(channels, config.groups * config.filters) * config.parts[0] * config.parts[1]
+    kernel = direct_weights(image, grads, parts, (strips, bands, tiles), config)
+    grid = parts.shape[0] // config.warps[2], slabs, 1
+    kernel.launch(grid=grid, block=config.threads, min_blocks_per_mp=config.blocks)
+
+
+@cute.kernel
+def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
+    """Add up the products of some groups over some tiles."""
+    strips, bands, tiles = sizes
+    block, slab, _ = cute.arch.block_idx()
+    slab, part = divmod(slab, config.parts[0] * config.parts[1])
+    of_k, of_c = divmod(part, config.parts[0])
+    group = slab * config.groups
+    kind = image.element_type
+    pixel, line = config.memory
+    rows, columns = config.halo
+    count = rows * columns * pixel
+    # One array, so that a lane selects a line of zeros by its offset.
+    memory = cute.smem_tensor(
+        kind, cute.make_layout(count + config.tile[0] * config.tile[1] * line + VECTOR), 128
+    )  # fmt: skip
+    zeros = count + config.tile[0] * config.tile[1] * line
+    if cute.arch.thread_idx().x < VECTOR:
+        memory[zeros + cute.arch.thread_idx().x] = kind(0.0)
+    warp_ = _Warp(config, memory, (count, zeros))
+    blocks = parts.shape[0] // config.warps[2]
+    for tile in range(block, tiles, blocks):
+        rest, strip = divmod(tile, strips)
+        n, band = divmod(rest, bands)
+        row, column = band * config.tile[0], strip * config.tile[1]
+        w = config.window
+        first = row * w.strides[0] - w.before[0], column * w.strides[1] - w.before[1]
+        of_image = config.halo, pixel, config.deep, config.channels, config.vectors[0], of_c
+        of_grads = config.tile, line, config.wide, config.filters, config.vectors[1], of_k
+        _load(config, image, memory.iterator, (*first, n, group), of_image)
+        _load(config, grads, memory.iterator + count, (row, column, n, group), of_grads)
+        cute.arch.cp_async_commit_group()
+        cute.arch.cp_async_wait_group(0)
+        cute.arch.sync_threads()
+        warp_.add(grads.shape[2] - row, grads.shape[1] - column)
+        cute.arch.sync_threads()
+    warp_.store(parts, block, (group, of_c, of_k), grads.shape[0])
+
+
+def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: Any) -> None:
+    """Copy a box of pixels to shared memory, zeros for those outside of the image."""
+    (rows, columns), line, deep, channels, size, part = sizes
+    y0, x0, n, first = origin
+    of_group = deep // size
+    vectors = config.groups * of_group
+
+    def place(i: Any) -> Any:
+        at, c = divmod(i, vectors)
+        y, at_x = divmod(at, columns)
+        group, of = divmod(c, of_group)
+        of = part * deep + of * size
+        channel = (first + group) * channels + of
+        flag = ((y0 + y) >= 0) & ((y0 + y) < x.shape[2]) & ((x0 + at_x) >= 0) & ((x0 + at_x) < x.shape[1])
+        flag = flag & (of < channels) & (channel < x.shape[0])
+        return x[None, x0 + at_x, y0 + y, n].iterator + channel, target + at * line + c * size, flag
+
+    copy_vectors(x.element_type, size, rows * columns * vectors, config.threads, place)
+
+
+class _Warp:
+    """The accumulators of a warp: some taps of one group, over some of the pixels."""
+
+    def __init__(self, config: Any, memory: Any, places: Any):
+        self.config, self.memory = config, memory
+        self.grads, self.zeros = places
+        thread = cute.arch.thread_idx().x
+        self.lane = thread % 32
+        number_of_warp = thread // 32
+        groups, taps, _ = config.warps
+        self.group, rest = number_of_warp % groups, number_of_warp // groups
+        self.part, self.pixels = rest % taps, rest // taps
+        self.tiles = config.wide // 8
+        self.vector = cute.make_layout(VECTOR)
+        kind = memory.element_type
+        self.mma = cute.make_tiled_mma(warp.MmaF16BF16Op(kind, cute.Float32, (16, 8, 16)), (1, 1, 1))
+        self.of_a = self.mma.make_fragment_A(self.mma.partition_shape_A((16, 16))).layout
+        self.of_b = self.mma.make_fragment_B(self.mma.partition_shape_B((8, 16))).layout
+        self.of_c = self.mma.make_fragment_C(self.mma.partition_shape_C((16, 8))).layout
+        self.sums = cute.make_rmem_tensor((4, self.tiles, config.pairs), cute.Float32)
+        self.sums.fill(0.0)
+        # Where the tap and the channels of each of this lane's rows of A begin, from a pixel on.
+        w, (pixel, _), (_, columns) = config.window, config.memory, config.halo
+        vectors = config.deep // VECTOR
+        self.offsets = list[Any]()
+        for i in range(config.pairs):
+            chunk = (self.part * config.pairs + i) * 2 + self.lane // 8 % 2
+            tap, c = divmod(cute.min(chunk, config.chunks - 1), vectors)
+            r, s = divmod(tap, w.taps[1])
+            if w.flip:
+                r, s = w.taps[0] - 1 - r, w.taps[1] - 1 - s
+            at = (r * w.dilations[0] * columns + s * w.dilations[1]) * pixel
+            self.offsets.append(at + self.group * config.deep + c * VECTOR)
+
+    def loaded(self, at: Any, matrices: int) -> Any:
+        """Return transposed matrices of 8 rows of 16 bytes, a row of each lane."""
+        kind = self.memory.element_type
+        atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, matrices), kind)
+        found = cute.make_rmem_tensor(2 * matrices, kind)
+        cute.copy(atom, cute.make_tensor((self.memory.iterator + at).align(16), self.vector), found)
+        return found
+
+    def add(self, rows: Any, columns: Any) -> None:
+        """Add the products of a tile, of which so many rows and columns are pixels of the result."""
+        _add(self, rows, columns)
+
+    def store(self, parts: Any, block: Any, place: Any, filters: Any) -> None:
+        """Store the accumulators as a part of a row."""
+        c, (first, of_c, of_k) = self.config, place
+        vectors = c.deep // VECTOR
+        total = c.window.taps[0] * c.window.taps[1] * c.channels
+        row, group = block * c.warps[2] + self.pixels, first + self.group
+        for i in range(c.pairs):
+            for h in range(2):
+                chunk = (self.part * c.pairs + i) * 2 + h
+                tap, vector = divmod(chunk, vectors)
+                channel = of_c * c.deep + vector * VECTOR + self.lane // 4
+                there = (chunk < c.chunks) & (channel < c.channels)
+                for j in range(self.tiles):
+                    for e in range(2):
+                        k = of_k * c.wide + j * 8 + self.lane % 4 * 2 + e
+                        whole = group * c.filters + k
+                        at = whole * total + tap * c.channels + channel
+                        flag = there & (k < c.filters) & (whole < filters)
+                        _store_one(parts, row, at, flag, self.sums[2 * h + e, j, i])
+
+
+def _store_one(parts: Any, row: Any, at: Any, there: Any, value: Any) -> None:
+    if there:
+        parts[row, at] = value
+
+
+def _add(walk: _Warp, rows: Any, columns: Any) -> None:
+    """Add the products of a tile, 16 pixels at a time."""
+    c, lane = walk.config, walk.lane
+    (pixel, line), (_, width), (h, w) = c.memory, c.halo, c.tile
+    u, v = c.window.strides
+    for m in range(walk.pixels * 16, h * w, 16 * c.warps[2]):
+        at = m + lane % 8 + lane // 16 * 8
+        y, x = divmod(at, w)
+        # Pixels outside of the result read zeros: those of the image may be infinite.
+        there = (at < h * w) & (y < rows) & (x < columns)
+        base = (y * u * width + x * v) * pixel
+        at = m + lane % 16
+        factors = list[Any]()
+        at_once = 2 if walk.tiles % 2 == 0 else 1
+        for j in range(0, walk.tiles, at_once):
+            place = walk.grads + at * line + walk.group * c.wide + (j + lane // 16 * (at_once - 1)) * 8
+            both = walk.loaded(cute.where(at < h * w, place, walk.zeros), 2 * at_once)
+            factors += [cute.make_tensor(both.iterator + 4 * i, walk.of_b) for i in range(at_once)]
+        for i in range(c.pairs):
+            a = walk.loaded(cute.where(there, base + walk.offsets[i], walk.zeros), 4)
+            a = cute.make_tensor(a.iterator, walk.of_a)
+            for j, b in enumerate(factors):
+                acc = cute.make_tensor(walk.sums[None, j, i].iterator, walk.of_c)
+                cute.gemm(walk.mma, acc, a, b, acc)
+
+
+@printed
+def direct_weights_text(config: DirectWeightsConfig) -> cute.Compiled:
+    """Return the kernel ``@direct_weights`` and its host function ``@launch`` as text."""
+    tensors = [image_type(number(config.element), size) for size in config.vectors]
+    parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
+    return cute.trace(launch, *tensors, parts, config=config)

@@ -1,0 +1,77 @@
+"""Gradients of the filters of depthwise convolutions: a filter for each channel."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cute_dialect.kernels.conv.config import WGRAD
+from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+from cute_dialect.op.conv.geometry import Geometry
+
+__all__ = ["DepthwiseWeights", "depthwise_weights_of", "launch_of"]
+
+_TYPES = ("f16", "bf16", "f32")
+_LANES = 32
+_REGISTERS = 160
+"""Registers of a thread beyond which the rows of taps are shared between more threads."""
+_ACCUMULATORS = 160
+"""Accumulators of a thread: wider filters are left to other kernels."""
+
+
+class DepthwiseWeights(NamedTuple):
+    """A kernel and its launch: ``blocks`` along the pixels, ``rows`` of the result per tile."""
+
+    config: DepthwiseWeightsConfig
+    blocks: int
+    rows: int
+
+
+def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> DepthwiseWeights | None:
+    """Return the kernel of the gradient of depthwise filters of two dimensions; None for other convolutions.
+
+    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> g = geometry("conv2d_weight", "wgrad", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96)
+    >>> depthwise_weights_of(g, "f16").config.name
+    'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a1w-l24t256x2'
+    """
+    element = "f32" if element == "tf32" else element
+    w = g.window
+    one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
+    if not one or g.kind != WGRAD or element not in _TYPES or 0 in g.result or 0 in g.image:
+        return None
+    channels = 2 if g.groups % 2 == 0 else 1
+    columns = _columns(g.result[2])
+    config = DepthwiseWeightsConfig(element, w._replace(left=()), channels, columns, w.taps[0])
+    config = config._replace(whole=g.result[2] % columns == 0)
+    vectors = g.groups // channels
+    chunks = -(-vectors // _LANES)
+    config = config._replace(lanes=-(-vectors // chunks))
+    slices = 1
+    while config.registers > _REGISTERS and config.taps > 1:
+        slices += 1
+        config = config._replace(taps=-(-w.taps[0] // slices))
+    if config.channels * config.taps * w.taps[1] > _ACCUMULATORS or config.lanes * config.slices > config.threads:
+        return None
+    config = config._replace(blocks=3 if config.registers <= 64 else 2 if config.registers <= 100 else 1)
+    return launch_of(g, config, sms)
+
+
+def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> DepthwiseWeights:
+    """Return the launch of a kernel: as many blocks as the chip holds, and tiles that give each thread work."""
+    vectors = -(-g.groups // config.channels)
+    chunks = -(-vectors // config.lanes)
+    lanes = -(-vectors // chunks)
+    groups = config.threads // (lanes * config.slices)
+    blocks = max(1, sms * config.blocks // chunks)
+    n, p, q, _ = g.result
+    strips = n * -(-q // config.columns)
+    # A band reads the span of the window again, so bands are as high as the number of threads permits.
+    bands = max(1, min(-(-p // (2 * max(1, config.span // config.unit + 1))), -(-blocks * groups // strips)))
+    rows = -(-p // bands)
+    tiles = strips * -(-p // rows)
+    return DepthwiseWeights(config, min(blocks, -(-tiles // groups)), rows)
+
+
+def _columns(q: int) -> int:
+    """Return the width of strips: one that divides the width of the result, if there is one near four."""
+    return next((n for n in (4, 5, 3) if q % n == 0), 4 if q > 2 else q)

@@ -1,0 +1,120 @@
+"""Convolutions of few channels per group on tiles of the image: forward and the gradient of the image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD
+from cute_dialect.kernels.conv.direct import DirectConfig, padded
+from cute_dialect.op.conv.compiled import kernel_of
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.order import aligned_vector, dense, merged, padded_view, strides_of
+from cute_dialect.op.recording import launched
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.conv.arguments import Call, Prepared
+
+__all__ = ["MEMORY", "direct", "direct_config", "direct_configs", "direct_tiles", "is_narrow", "vector_of"]
+
+MEMORY = 227 * 1024
+"""Bytes of shared memory of a multiprocessor that its blocks can use."""
+
+
+_TYPES = ("f16", "bf16")
+_GROUPED, _ALONE = 64, 16
+"""Most channels and filters of a group that tiles of the image serve, in groups and without."""
+_HELD = 100
+"""Registers of filters that a warp may keep."""
+_STEPS = 400
+"""Multiplications of 16 pixels, 8 results and 16 channels in the code of a warp."""
+
+
+def is_narrow(g: Geometry, element: str) -> bool:
+    """Return True if a group's channels and filters are too few for an im2col GEMM.
+
+    >>> from cute_dialect.op.conv.geometry import geometry
+    >>> is_narrow(geometry("conv2d", "fprop", (32, 56, 56, 256), (256, 3, 3, 8), 1, 1, 1, 32), "f16")
+    True
+    """
+    c, k = g.filter[-1], g.filter[0] // g.groups
+    if element not in _TYPES or len(g.window.taps) != 2 or 0 in g.result or 0 in g.image:
+        return False
+    if g.groups == 1:
+        return max(c, k) <= _ALONE and c % 8 == 0 and k % 8 == 0 and g.taps > 1
+    return min(c, k) <= _GROUPED
+
+
+def vector_of(channels: int) -> int:
+    """Return the elements that are copied at once of some channels: at most 8, and a divisor."""
+    return gcd(8, channels)
+
+
+def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectConfig]:
+    """Yield kernels of a convolution that differ in the tile and in what is computed at once."""
+    if g.kind == WGRAD or not is_narrow(g, element) or output not in (*_TYPES, "f32"):
+        return
+    w, c, k = g.window._replace(left=()), g.filter[-1], g.filter[0] // g.groups
+    base = DirectConfig(element, output, w, c, k, g.kind == DGRAD)
+    base = base._replace(vectors=(vector_of(base.depth), vector_of(c), vector_of(base.width)))
+    extents = [-(-n // u) for n, u in zip(g.output[1:-1], base.remainders)]
+    most = max(1, min(g.groups, 64 // max(base.deep, padded(base.width))))
+    slabs = dict.fromkeys((next(n for n in (8, 4, 2, 1) if n <= most), 1))
+    parts = dict.fromkeys((-(-base.width // 64), -(-base.width // 32), -(-base.width // 8)))
+    for slab, part, (rows, columns) in product(slabs, parts, direct_tiles(extents)):
+        if slab > 1 and part > 1:
+            continue
+        config = base._replace(groups=slab, parts=part, tile=(rows, columns))
+        for held in (True, False):
+            found = config._replace(held=held, split=1 if config.wide <= 64 else 2)
+            registers = -(-g.taps * found.deep // 16) * found.narrow // 8 * 2
+            steps = registers // 2 * found.atoms * len(found.classes)
+            if found.bytes > MEMORY or (held and registers > _HELD) or steps > _STEPS * 2 * len(found.classes):
+                continue
+            across = next(n for n in (8, 4, 2, 1) if found.units % n == 0)
+            fit = min(4 if registers <= 40 or not held else 2, MEMORY // (found.bytes + 1024))
+            yield found._replace(warps=(across, 8 // across), blocks=max(1, fit))
+
+
+def direct_tiles(extents: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield tiles of rows and columns, the preferred one first."""
+    for columns in dict.fromkeys(_even(extents[1], n) for n in (28, 16, 56)):
+        for rows in dict.fromkeys(_even(extents[0], n) for n in (8, 4, 16, 2)):
+            yield rows, columns
+
+
+def _even(extent: int, most: int) -> int:
+    """Return the extent of tiles of at most ``most`` that divide an extent as evenly as possible."""
+    return -(-extent // -(-extent // most))
+
+
+def direct_config(g: Geometry, element: str, output: str) -> DirectConfig | None:
+    """Return the kernel of a convolution of few channels per group; None for others."""
+    return next(direct_configs(g, element, output), None)
+
+
+def direct(
+    call: Call, ready: Prepared, rows: ArrayView, config: DirectConfig, operands: Sequence[Any] = ()
+) -> None:  # fmt: skip
+    """Compute a convolution to a matrix of rows; ``operands``: the arguments of its epilogue."""
+    g, library = ready.geometry, call.where.library
+    image, filters, out = (aligned_vector(x) for x in (ready.image, ready.other, rows))
+    of_image, of_filters, of_rows = config.vectors
+    taken = padded_view(ready.image if image else dense(library, ready.image))
+    other, inner = ready.other, prod(ready.other.shape[1:])
+    if not filters or merged(other, 1, len(other.shape)) != 1 or other.strides[0] != inner:
+        other = dense(library, other)
+        filters = 8
+    config = config._replace(
+        vectors=(min(of_image, image or 8), min(of_filters, filters), min(of_rows, out))
+    )  # fmt: skip
+    channels, step = g.output[-1], rows.strides[0]
+    steps = strides_of(g.output)
+    result = rows._replace(shape=g.output[::-1], strides=(1, *[n // channels * step for n in steps[-2::-1]]))
+    taken = taken._replace(shape=taken.shape[::-1], strides=(1, *taken.strides[-2::-1]))
+    other = other._replace(shape=(other.shape[-1], g.taps, other.shape[0]), strides=(1, other.shape[-1], inner))
+    kernel = kernel_of(config, call.where.cpu)
+    call.told(launched(kernel, taken, other, result, *operands, **call.options))

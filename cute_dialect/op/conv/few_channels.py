@@ -1,0 +1,48 @@
+"""Kernels of convolutions with few channels per group, which an im2col GEMM would pad: one choice for all callers.
+
+>>> from cute_dialect.op.conv.geometry import geometry
+>>> g = geometry("conv2d", "fprop", (32, 56, 56, 256), (256, 3, 3, 8), 1, 1, 1, 32)
+>>> few_channels(Asked(g, "f16", "f16")).name
+'direct-fprop-f16-f16-3x3-p1x1-c8k8-8p1s1v8_8_8x8x28-w8x1m2hx2'
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeAlias
+
+from cute_dialect.kernels.conv.config import WGRAD
+from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
+from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+from cute_dialect.kernels.conv.direct import DirectConfig
+from cute_dialect.op.conv.choice import Asked, served
+from cute_dialect.op.conv.depthwise import depthwise_config
+from cute_dialect.op.conv.direct import direct_config
+from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
+
+__all__ = ["FewChannels", "few_channels"]
+
+FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
+
+_WIDE = 32
+"""Channels of a group above which an im2col GEMM is faster, where it serves the problem."""
+
+
+@lru_cache(maxsize=4096)
+def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
+    """Return the kernel of a convolution of few channels per group; None where an im2col GEMM is the better choice, and
+    where a caller selects the GEMM's split of K.
+    """
+    g = asked.geometry
+    if asked.parts:
+        return None
+    found: FewChannels | None = (
+        partial_weights_of(g, asked.element, sms)
+        if g.kind == WGRAD
+        else depthwise_config(g, asked.element, asked.output) or direct_config(g, asked.element, asked.output)
+    )
+    alone = isinstance(found, DepthwiseConfig) or (
+        isinstance(found, PartialWeights) and isinstance(found.config, DepthwiseWeightsConfig)
+    )
+    wide = max(g.filter[-1], g.filter[0] // g.groups) > _WIDE
+    return None if found is not None and not alone and wide and served(asked) and not g.is_product else found

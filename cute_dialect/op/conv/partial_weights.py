@@ -1,0 +1,74 @@
+"""Gradients of filters as partial sums: a kernel writes a row per block, and a second kernel adds the rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from cute_dialect.kernels.combine_parts import CombineConfig
+from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
+from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
+from cute_dialect.op.compiled import combiner
+from cute_dialect.op.conv.compiled import kernel_of
+from cute_dialect.op.conv.depthwise_weights import depthwise_weights_of
+from cute_dialect.op.conv.direct_weights import direct_weights_of
+from cute_dialect.op.conv.geometry import Geometry
+from cute_dialect.op.conv.order import aligned_vector, dense, padded_view
+from cute_dialect.op.recording import launched
+from cute_dialect.runtime.arrays import ArrayView
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.conv.arguments import Call, Prepared
+
+__all__ = ["PartialWeights", "partial_weights", "partial_weights_of"]
+
+
+class PartialWeights(NamedTuple):
+    """A kernel, the rows of partial sums that it writes, and further numbers that its launch takes."""
+
+    config: DepthwiseWeightsConfig | DirectWeightsConfig
+    rows: int
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return self.config.name
+
+
+def partial_weights_of(g: Geometry, element: str, sms: int = 132) -> PartialWeights | None:
+    """Return the kernel of a gradient of filters that are depthwise or of few channels; None for others."""
+    alone = depthwise_weights_of(g, element, sms)
+    if alone is not None:
+        return PartialWeights(alone.config, alone.blocks, (alone.rows,))
+    few = direct_weights_of(g, element, sms)
+    return None if few is None else PartialWeights(few.config, few.rows)
+
+
+def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: PartialWeights) -> None:
+    """Compute the gradient of filters to a matrix with a row for each filter."""
+    g, library = ready.geometry, call.where.library
+    image, grads, config = padded_view(ready.image), padded_view(ready.other), found.config
+    of_image, of_grads = aligned_vector(ready.image), aligned_vector(ready.other)
+    if isinstance(config, DirectWeightsConfig):
+        vectors = min(config.vectors[0], of_image or 8), min(config.vectors[1], of_grads or 8)
+        config = config._replace(vectors=vectors)
+        least_of_image, least_of_grads = vectors
+    else:
+        least_of_image = least_of_grads = config.channels
+    if of_image < least_of_image:
+        image = dense(library, ready.image)
+    if of_grads < least_of_grads:
+        grads = dense(library, ready.other)
+    total = prod(g.filter)
+    parts = library.strided((found.rows, total), (total, 1), "f32", rows)
+    taken = [x._replace(shape=x.shape[::-1], strides=(1, *x.strides[-2::-1])) for x in (image, grads)]
+    call.told(launched(kernel_of(config, call.where.cpu), *taken, parts, *found.numbers, **call.options))
+    sums = parts._replace(shape=(found.rows, total, 1), strides=(total, 1, total))
+    contiguous = rows.strides[0] == rows.shape[1] or rows.shape[0] == 1
+    result = rows if contiguous else library.strided((total,), (1,), rows.dtype, rows)
+    flat = result._replace(shape=(total, 1), strides=(1, total))
+    combine = combiner(CombineConfig("sum", rows.dtype, 32), call.where.cpu)
+    call.told(launched(combine, sums, flat, **call.options))
+    if not contiguous:
+        library.native(rows)[...] = library.native(result).reshape(rows.shape)

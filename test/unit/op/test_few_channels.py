@@ -1,0 +1,149 @@
+"""Convolutions of few channels per group, and gradients of depthwise filters, on the interpreter, against float64."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from conv_reference import How, forward, gradients, how, small
+
+from cute_dialect import op
+
+CHECKS: Any = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync")}
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that are launched."""
+    from cute_dialect.op.conv import depthwise, direct, partial_weights
+
+    found = list[str]()
+    for module in (depthwise, direct, partial_weights):
+        given = module.kernel_of
+
+        def noted(config: Any, cpu: bool = False, given: Any = given) -> Any:
+            found.append(config.name)
+            return given(config, cpu)
+
+        monkeypatch.setattr(module, "kernel_of", noted)
+    return found
+
+
+def window(rng: np.random.Generator, most: int = 4) -> tuple[tuple[int, ...], How]:
+    """Return taps and a window; strides and dilations up to 3."""
+    taps = tuple(int(n) for n in rng.integers(1, most + 1, 2))
+    before, after = (tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in range(2))
+    strides, dilations = (tuple(int(n) for n in rng.integers(1, 4, 2)) for _ in range(2))
+    return taps, How(before, after, strides, dilations, 1, bool(rng.integers(2)))
+
+
+def fits(extents: tuple[int, ...], taps: tuple[int, ...], h: How) -> bool:
+    spans = zip(extents, h.before, h.after, h.dilation, taps)
+    return min(n + b + a - d * (t - 1) for n, b, a, d, t in spans) >= 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_groups(seed: int, kernels: list[str]) -> None:
+    """1 to 9 groups of 1 to 40 channels and filters, any window; forward and both gradients."""
+    rng = np.random.default_rng(seed)
+    while True:
+        taps, h = window(rng)
+        extents = tuple(int(n) for n in rng.integers(1, 13, 2))
+        groups = int(rng.choice([2, 3, 9]))
+        c, k = (int(n) for n in rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 20, 40], 2))
+        if fits(extents, taps, h) and (c, k) != (1, 1) and groups * max(c, k) <= 200:
+            break
+    h = h._replace(groups=groups)
+    x, f = small(rng, 2, *extents, c * groups), small(rng, k * groups, *taps, c)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    out = np.full(want.shape, np.nan, np.float16)  # every element must be stored
+    assert op.conv2d(x, f, **h.arguments, **CHECKS, out=out) is out and (out == want).all()
+    out = np.full(dx.shape, np.nan, np.float16)
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS, out=out) == dx).all()
+    out = np.full(df.shape, np.nan, np.float16)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS, out=out) == df).all()
+    if max(c, k) <= 32:  # an im2col GEMM may serve wider groups
+        assert [name.split("-")[:2] for name in kernels] == [["direct", kind] for kind in ("fprop", "dgrad", "wgrad")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_depthwise(seed: int, kernels: list[str]) -> None:
+    """Odd and even channel counts, windows up to 7x7 with uneven padding; forward and both gradients."""
+    rng = np.random.default_rng(100 + seed)
+    while True:
+        taps, h = window(rng, 7)
+        extents = tuple(int(n) for n in rng.integers(1, 15, 2))
+        if fits(extents, taps, h):
+            break
+    c, dtype = int(rng.choice([3, 5, 18, 66])), (np.float16, np.float32)[seed % 2]
+    h = h._replace(groups=c)
+    x, f = small(rng, 2, *extents, c, dtype=dtype), small(rng, c, *taps, 1, dtype=dtype)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape, dtype=dtype)
+    dx, df = gradients(x, f, y, h)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+    assert len(kernels) == 3 and all(name.startswith("depthwise") for name in kernels)
+
+
+def test_narrow_without_groups(kernels: list[str]) -> None:
+    """5x5 filters of 16 channels: the gradients take tiles of the image, too."""
+    rng, h = np.random.default_rng(5), how(2)
+    x, f = small(rng, 2, 9, 37, 16), small(rng, 16, 5, 5, 16)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+    assert [name.split("-")[:2] for name in kernels] == [["direct", kind] for kind in ("fprop", "dgrad", "wgrad")]
+
+
+@pytest.mark.parametrize("c", [4, 8, 1])
+def test_infinities_stay_in_their_group(c: int) -> None:
+    """A NaN in one group, or at a pixel, reaches only results that use it: padding and other tiles do not spread it."""
+    rng, h = np.random.default_rng(6), how(1, groups=8)
+    x, f = small(rng, 1, 9, 11, 8 * c), small(rng, 8 * c, 3, 3, c)
+    y = small(rng, *forward(x, f, h).shape)
+    x[0, 4, 10, 2 * c] = y[0, 5, 5, 5 * c] = np.nan
+    want = forward(x, f, h)
+    dx, df = gradients(x, f, y, h)
+    for got, exact in (
+        (op.conv2d(x, f, **h.arguments, **CHECKS), want),
+        (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS), dx),
+        (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS), df),
+    ):
+        finite = np.isfinite(exact)
+        assert (got[finite] == exact[finite]).all() and np.isnan(got[~finite]).all() and not finite.all()
+
+
+def test_epilogues_and_padded_views(kernels: list[str]) -> None:
+    """Bias, addition and activation in the kernel; gradients of filters are finished apart; rows with gaps."""
+    rng, h = np.random.default_rng(8), how(1, groups=4)
+    x, f = small(rng, 2, 5, 6, 36)[..., 2:34], small(rng, 48, 3, 3, 8)
+    want = forward(x, f, h)
+    bias, c = np.arange(48, dtype=np.float32) - 20, small(rng, *want.shape)
+    got = op.conv2d(x, f, bias, **h.arguments, c=c, activation="relu", **CHECKS)
+    assert (got == np.maximum(want + c + bias, 0)).all()
+    y = small(rng, 2, 5, 6, 52)[..., 1:49]
+    dx, df = gradients(x, f, y, h)
+    whole = np.full((2, 5, 6, 40), np.nan, np.float16)
+    op.conv2d_input(x.shape, f, y, **h.arguments, c=x, beta=2.0, out=whole[..., 4:36], **CHECKS)
+    assert (whole[..., 4:36] == dx + 2 * x.astype(np.float64)).all() and np.isnan(whole[..., 36:]).all()
+    d = small(rng, *f.shape)
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, c=d, alpha=2.0, **CHECKS) == 2 * df + d).all()
+    assert len(kernels) == 3
+
+
+def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
+    """A split of K is one of the im2col GEMM's: a kernel without one is not chosen."""
+    rng, h = np.random.default_rng(9), how(1, groups=2)
+    x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 32)
+    got = op.conv2d(x, f, **h.arguments, split_k=2, **CHECKS)
+    assert (got == forward(x, f, h)).all() and not kernels
