@@ -831,6 +831,13 @@ def _attention(d: Draw, dtype: torch.dtype, mask: str) -> Call:
     call = _simple(d, f"op.attention({how}, lse={with_lse})", tensors, ours, exact, slack)
     if queries and not with_lse:
         _learn(call, d, ("q", "k", "v"), 0.4, 2.0**-5 if dtype == BF16 else 2.0**-8)
+
+        def floor(q: Any, k: Any, v: Any) -> float:
+            # Gradients of scores are differences of numbers of 2 |v| sqrt(head), of rounded results; the scale is
+            # 1 / sqrt(head).  Of one key they are 0.
+            return UNITS[dtype] * float(v.abs().max()) * max(float(q.abs().max()), float(k.abs().max()))
+
+        call.gradient_floor = floor
     if not with_lse:
         _out(call, d, rows["q"], dtype, ("contiguous", "padded"))
     return call
