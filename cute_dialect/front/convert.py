@@ -25,6 +25,7 @@ __all__ = [
     "conversion_of",
     "convert_package",
     "converted",
+    "is_asked_for",
     "is_converted",
     "is_users",
     "native",
@@ -74,9 +75,14 @@ def is_users(path: str, module: str | None) -> bool:
     return known
 
 
+def is_asked_for(module: str | None) -> bool:
+    """Return True if :func:`convert_package` was given a module or a package above it."""
+    parts = (module or "").split(".")
+    return any(".".join(parts[: k + 1]) in _ASKED_FOR for k in range(len(parts)))
+
+
 def _is_users(path: str, module: str) -> bool:
-    parts = module.split(".")
-    if any(".".join(parts[: k + 1]) in _ASKED_FOR for k in range(len(parts))):
+    if is_asked_for(module):
         return True
     if path.startswith("<"):
         return not path.startswith(("<frozen", "<string>"))
@@ -123,8 +129,10 @@ class Conversion:
     def bind(self, f: FunctionType) -> FunctionType:
         """Return the converted twin of one function with this code."""
         called(f)
-        if self.last is not None and self.last() is f and self.last_made is not None:
-            return self.last_made
+        made = self.last_made
+        if self.last is not None and self.last() is f and made is not None and made.__defaults__ is f.__defaults__:
+            made.__kwdefaults__ = f.__kwdefaults__
+            return made
         closure = f.__closure__ or ()
         cells = tuple(self.runtime if k < 0 else closure[k] for k in self.cells)
         made = FunctionType(self.code, f.__globals__, f.__name__, f.__defaults__, cells)

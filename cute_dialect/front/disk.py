@@ -72,9 +72,14 @@ class Plan:
             if artifact is None:
                 return None
             result = _read(entry["result"])
+            self._calls = dict(entry["calls"])
             return Found(artifact, entry["artifact"], str(entry["name"]), result, list(entry["remarks"]))
         except (ValueError, KeyError, TypeError, SyntaxError, AttributeError):
             return None  # no entry of ours
+
+    def called_by_name(self) -> list[FunctionType]:
+        """Return the functions that a kind from the disk called and that no name in its source leads to."""
+        return [f for f in map(_function, self._calls) if f is not None]
 
     def note(self, recorder: Recorder, *, changed: bool) -> None:
         """Say what the trace came by; ``changed``: whether it changed what it depends on."""

@@ -6,15 +6,18 @@ back here, is compared with a few calls before, and is read in full at last.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from keyword import iskeyword
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, TreeSpec
 from cute_dialect.front.runtime_tensor import RuntimeTensor
 from cute_dialect.front.statics import static_key
 from cute_dialect.front.unchanged import never_changes, unchanged_since
-from cute_dialect.front.watched import Watched, can_change
-from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCall
+from cute_dialect.front.watched import Entry, Watched, can_change
+from cute_dialect.runtime.fast_call import MISSING, Constants, Opening, QuickCall, Watch
 
 if TYPE_CHECKING:
     from cute_dialect.front.compiled import Compiled
@@ -113,15 +116,16 @@ class _Opened:
     def unchanged(self, watched: Watched | None) -> tuple[Callable[[], bool] | None, bool]:
         """Return what tells whether all that can change is as it was, if anything can; and whether that can be told."""
         values = [value for _, value in self.state]
-        contents = [] if watched is None else [value for value, _ in watched.contents]
-        if not values and not contents:
-            return None, True
-        own = unchanged_since(values) if values else None
-        others = unchanged_since(contents, others=lambda x: not can_change(x)) if contents else None
-        if (values and own is None) or (contents and others is None):
+        # The kind was traced from what is noted, so that must still hold before identities stand for it.
+        if watched is not None and watched.has_changed():
             return None, False
-        # What was noted is what the kind is of: nothing has changed since it was found.
-        if any(static_key(value) != spec.key for spec, value in self.state) or (watched and watched.has_changed()):
+        if watched is not None and watched.same is None and watched.contents:
+            watched.same = unchanged_since([v for v, _ in watched.contents], others=lambda x: not can_change(x))
+        others = None if watched is None else watched.same
+        own = unchanged_since(values) if values else None
+        if (values and own is None) or (watched is not None and watched.contents and others is None):
+            return None, False
+        if any(static_key(value) != spec.key for spec, value in self.state):
             return None, False
         if own is None or others is None:
             return own or others, True
@@ -153,9 +157,24 @@ def constants_of(
     opening = None
     if opened.parts != [f"b{i}" for i in range(len(args))]:
         opening = Opening(len(args), tuple(opened.conditions), tuple(opened.parts), tuple(opened.values))
-    names = () if watched is None else watched.names
-    constants = Constants(frozenset(opened.same), frozenset(opened.equal), opened.stream, names, state, opening)
+    entries = () if watched is None else tuple(map(_watch, watched.entries))
+    constants = Constants(frozenset(opened.same), frozenset(opened.equal), opened.stream, entries, state, opening)
     return constants, tuple(opened.leaves), tuple(opened.passed)
+
+
+def _watch(entry: Entry) -> Watch:
+    """Return how generated code compares an entry: as an attribute where it is one, which is twice as fast."""
+    owner, name, value = entry
+    if not isinstance(owner, dict):
+        return Watch(owner, name, "", value)
+    module = sys.modules.get(cast("dict[str, Any]", owner).get("__name__", ""))
+    if type(module) is ModuleType and vars(module) is owner and _is_plain(name):
+        return Watch(module, name, "", value)
+    return Watch(cast("dict[str, Any]", owner), "", name, value)
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and not iskeyword(name)
 
 
 def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> None:

@@ -1,7 +1,7 @@
 """The kinds of a function: found by what of the arguments is static, compiled at the first call of each.
 
-The *kind* of a call is what its arguments, the generic parameters and the chip say while compiling.  Number-like
-globals that the function names are compared at each call, so a changed one is never stale.
+The *kind* of a call is what its arguments, the generic parameters and the chip say while compiling.  The functions,
+globals and objects that its trace read are compared at each call (:mod:`cute_dialect.front.watched`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cute_dialect.front.recording import recorded, said
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
 from cute_dialect.front.target import current_target
-from cute_dialect.front.watched import watched_by
+from cute_dialect.front.watched import Watched, watched_by
 from cute_dialect.front.where import place_of
 
 if TYPE_CHECKING:
@@ -64,21 +64,27 @@ class Call(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """What is read of a function once."""
+    """A function without its decorators and its signature, read once for each state of the function."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
 
 
 def head_of(traced: Traced) -> _Head:
-    """Return the function itself of what was decorated, and its signature."""
+    """Return a decorated function without its decorators, and its signature."""
     from cute_dialect.front.jit import plain
 
-    found = traced.__dict__.get("_head")
-    if found is None:
+    found, state = traced.__dict__.get("_head", (None, ()))
+    if found is None or any(a is not b for a, b in zip(state, _state(found.function), strict=True)):
         function = plain(traced.function)
-        found = traced.__dict__["_head"] = _Head(function, inspect.signature(function))
+        found = _Head(function, inspect.signature(function))
+        traced.__dict__["_head"] = (found, _state(function))
     return found
+
+
+def _state(function: Any) -> tuple[object, ...]:
+    """Return the objects that a signature follows from."""
+    return tuple([getattr(function, n, None) for n in ("__code__", "__defaults__", "__kwdefaults__")])
 
 
 def read_call(
@@ -205,10 +211,11 @@ class Kinds:
 
         with recorded() as recorder:
             made = Compiled(self.traced.name, call.signature, call.specs, options, trace, found, call.receiver)
-        made.watched = watched
-        if found is None:
+        if found is not None:
+            made.watched = watched.after_trace(watched_by(*plan.called_by_name()) if plan is not None else Watched())
+        else:
             changed = watched.has_changed()
-            made.watched = watched.after_trace()
+            made.watched = watched.after_trace(watched_by(*recorder.functions.values()))
             made.notes += recorder.remarks
             if plan is not None:
                 plan.note(recorder, changed=changed)

@@ -20,7 +20,7 @@ from cute_dialect.front.watched import can_change, is_users_class
 __all__ = ["never_changes", "unchanged_since"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, type, types.BuiltinFunctionType, types.ModuleType)
-_MOST = 64
+_MOST = 256
 """Objects that a call looks at; more are compared by the way of all calls."""
 
 
@@ -30,12 +30,12 @@ def never_changes(value: object) -> bool:
         return True
     if isinstance(value, tuple):
         return all(map(never_changes, value))
-    return isinstance(value, types.FunctionType) and value.__closure__ is None
+    return isinstance(value, types.FunctionType) and value.__closure__ is None  # its code is watched by itself
 
 
 def _holds_attributes_only(kind: type) -> bool:
     """Tell whether instances of a class are what their attributes are: of a user's class, or of one of this package."""
-    return is_users_class(kind) or kind.__module__.startswith("cute_dialect.")
+    return is_users_class(kind) or kind is types.SimpleNamespace or kind.__module__.startswith("cute_dialect.")
 
 
 def unchanged_since(
@@ -46,7 +46,7 @@ def unchanged_since(
     ``others``: which objects that are not looked into are taken to be unchanged.
     """
     sequences: list[tuple[Any, int, tuple[object, ...]]] = []
-    spaces: list[tuple[Any, Any, Mapping[str, Any], int, tuple[object, ...], tuple[object, ...]]] = []
+    spaces: list[tuple[Any, Any, Mapping[str, Any], list[object], tuple[object, ...]]] = []
     seen: set[int] = set()
     left = list(values)
     while left:
@@ -62,18 +62,18 @@ def unchanged_since(
             left += cast("tuple[object, ...]", x)
         elif kind is dict:
             held: Mapping[str, Any] = cast("dict[str, Any]", x)
-            spaces.append((None, None, held, len(held), tuple(held), tuple(held.values())))
+            spaces.append((None, None, held, [*held], tuple(held.values())))
             left += [*held, *held.values()]
         elif isinstance(x, type):
             for base in [k for k in kind.mro(x) if is_users_class(k)]:
                 held = vars(base)
-                spaces.append((None, None, held, len(held), tuple(held), tuple(held.values())))
+                spaces.append((None, None, held, [*held], tuple(held.values())))
                 left += [v for n, v in held.items() if not n.startswith("__") and can_change(v)]
         elif hasattr(x, "__dict__") and all(map(_holds_attributes_only, kind.mro()[:-1])):
             if any("__slots__" in vars(k) for k in kind.mro()):
                 return None
             held = vars(x)
-            spaces.append((x, kind, held, len(held), tuple(held), tuple(held.values())))
+            spaces.append((x, kind, held, [*held], tuple(held.values())))
             left += held.values()
         elif not others(x):
             return None
@@ -84,8 +84,8 @@ def unchanged_since(
         for x, n, held in sequences:
             if len(x) != n or not all(map(is_, x, held)):
                 return False
-        for owner, kind, space, n, names, held in spaces:
-            if len(space) != n or not all(map(is_, space.values(), held)) or not all(map(is_, space, names)):
+        for owner, kind, space, names, held in spaces:
+            if [*space] != names or not all(map(is_, space.values(), held)):
                 return False
             if owner is not None and (owner.__dict__ is not space or type(owner) is not kind):
                 return False

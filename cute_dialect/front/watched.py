@@ -1,28 +1,34 @@
-"""What a traced function has as constants without being given it: a call looks whether that is still what it was.
+"""The objects that a specialization depends on, apart from its arguments: checked before each call.
 
-Globals and variables of enclosing functions are compared by identity, as is done on each call; lists, dicts, small
-arrays and the user's own objects and classes by what they hold, which takes a call through the search of its kind.
+Each function that the trace went through adds its code and defaults, the variables of enclosing functions and the
+globals that it reads, all compared by identity.  Lists, dicts, small arrays, and the user's classes and objects among
+them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced, and
+``helper.__code__ = …`` all make the next call trace again.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Hashable, Iterator
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from importlib.util import resolve_name
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from cute_dialect.front.codes import reads_of
+from cute_dialect.front.codes import Read, reads_of
+from cute_dialect.front.convert import is_asked_for
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.statics import Same, fields_of
 
-__all__ = ["Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
+__all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
 
 _PACKAGE = str(Path(__file__).parents[1]) + "/"
-_LIKE_NUMBERS = (int, float, str, bytes, Numeric, type(None))
 
 
 @lru_cache(maxsize=1024)
@@ -36,113 +42,199 @@ def is_library(filename: str) -> bool:
 
 
 def is_users(function: Any) -> bool:
-    """Tell whether a function was written by the user: it is in no installed package."""
+    """Return True if a function is in no installed package, or in one that ``cute.convert_package`` was given."""
     code = getattr(function, "__code__", None)
-    return code is not None and not is_library(code.co_filename)
+    if code is None:
+        return False
+    return not is_library(code.co_filename) or is_asked_for(getattr(function, "__module__", None))
 
 
-class _Cell:
-    """A variable of an enclosing function, read as an entry of a namespace is."""
+class Entry(NamedTuple):
+    """An object that a trace read by name: compared by identity before each call.
 
-    __slots__ = ("cell",)
+    ``owner``: the dictionary of a module; or, with a ``name`` that is an attribute, a cell or a function.
+    """
 
-    def __init__(self, cell: types.CellType):
-        self.cell = cell
+    owner: Any
+    name: str
+    value: object
 
-    def get(self, name: str, default: object = None) -> Any:
-        """Return what the variable holds."""
+    def now(self) -> object:
+        """Return the object that stands there now."""
+        if isinstance(self.owner, dict):
+            return cast("dict[str, object]", self.owner).get(self.name, _GONE)
         try:
-            return self.cell.cell_contents
-        except ValueError:  # not set yet
-            return default
+            return getattr(self.owner, self.name)
+        except (AttributeError, ValueError):  # an empty cell
+            return _GONE
 
 
-class Watched(NamedTuple):
-    """What a kind depends on: ``names`` are compared by identity, ``contents`` by what they hold."""
+class Watched:
+    """The objects that a specialization was traced from, apart from its arguments.
 
-    names: tuple[tuple[Any, str, object], ...] = ()
-    contents: tuple[tuple[object, Hashable], ...] = ()
+    Args:
+        entries: globals, variables of enclosing functions, and the code and defaults of functions, by identity.
+        contents: lists, dicts, small arrays, classes and objects with what they held.
+    """
+
+    __slots__ = ("contents", "entries", "same")
+
+    def __init__(
+        self, entries: tuple[Entry, ...] = (), contents: tuple[tuple[object, Hashable], ...] = (),
+        same: Callable[[], bool] | None = None,
+    ):  # fmt: skip
+        self.entries = entries
+        self.contents = contents
+        self.same = same
+        """Returns True if all contents hold the very objects they held: a fast form of the comparison."""
 
     def has_changed(self) -> bool:
-        """Tell whether one of the values is another one now, or holds something else."""
-        if any(space.get(name, _GONE) is not value for space, name, value in self.names):
+        """Return True if one of the objects was replaced or holds something else."""
+        if any(entry.now() is not entry.value for entry in self.entries):
             return True
+        if self.same is not None and self.same():
+            return False
         return any(_content(value) != held for value, held in self.contents)
 
-    def after_trace(self) -> Watched:
-        """Return what is left to watch: what the trace itself changed is what it says, not what it depends on."""
-        names = tuple((space, name, space.get(name, _GONE)) for space, name, _ in self.names)
-        return Watched(names, tuple((value, held) for value, held in self.contents if _content(value) == held))
+    def after_trace(self, more: Watched) -> Watched:
+        """Return what to watch from now on: this, and ``more`` that only the trace found.
+
+        What the trace itself changed is its result rather than something it depends on.
+        """
+        entries = {(id(e.owner), e.name): e._replace(value=e.now()) for e in (*self.entries, *more.entries)}
+        contents = {id(value): (value, held) for value, held in more.contents}
+        contents.update({id(value): (value, held) for value, held in self.contents})
+        kept = [(value, held) for value, held in contents.values() if _content(value) == held]
+        return Watched(tuple(entries.values()), tuple(kept))
 
 
 _GONE = object()
+_CODE, _DEFAULTS, _KEYWORD_DEFAULTS = "__code__", "__defaults__", "__kwdefaults__"
 
 
-def watched_by(function: Callable[..., Any], *constants: object) -> Watched:
-    """Return what a function and what it calls name: numbers, and objects that can change.
+def watched_by(*roots: object) -> Watched:
+    """Return the objects that a trace of functions may read: ``roots`` are these functions and constant arguments.
 
-    Of functions in ``__main__`` (a script, a notebook) those that are named are watched too. ``constants``: arguments
-    that are constants, whose methods belong to the function.
+    The walk goes through the user's functions that are named, held in containers and objects, or methods of the
+    user's classes.  Functions of installed packages are not looked into.
     """
-    found: dict[tuple[int, str], tuple[Any, str, object]] = {}
-    contents: dict[int, tuple[object, Hashable]] = {}
-    seen: set[int] = set()
-    left: list[Any] = [function, *[type(x) for x in constants if is_users_class(type(x))]]
+    return _Walk(roots).watched()
 
-    def look(value: object) -> None:
-        """Watch what a value holds, and the functions in it."""
-        left.append(value)
-        if id(value) not in contents and can_change(value) and is_users(f):
-            contents[id(value)] = (value, _content(value))
 
-    def watch(space: dict[str, Any], name: str) -> None:
-        """Watch an entry of a module."""
-        value = space[name]
-        if _is_watched(value, space):
-            found[id(space), name] = (space, name, value)
-            left.append(value)
-            return
-        look(value)
-        if can_change(value):
-            found[id(space), name] = (space, name, value)
+class _Walk:
+    """A walk over the objects that functions lead to."""
 
-    while left:
-        f = _plain(left.pop())
-        if id(f) in seen:
-            continue
-        seen.add(id(f))
-        if isinstance(f, type) and is_users_class(f):
-            if can_change(f):
-                contents[id(f)] = (f, _content(f))
-            left += [x for kind in f.__mro__ if is_users_class(kind) for x in vars(kind).values()]
-            continue
-        if is_users_class(type(f)):
-            left.append(type(f))
-            continue
-        if isinstance(f, staticmethod | classmethod | property):
-            left.append(f.fget if isinstance(f, property) else f.__func__)
-            continue
-        if not isinstance(f, types.FunctionType) or not (is_users(f) or f is function):
-            continue
-        for read in reads_of(f.__code__):
-            space, name, attributes = f.__globals__, read.name, list(read.attributes)
-            while name in space and isinstance(value := space[name], types.ModuleType) and _users_module(value):
-                if not attributes:  # the module as a value: whatever of it the code may ask for
-                    for n in set(_names(f.__code__)) & vars(value).keys():
-                        watch(vars(value), n)
-                    break
-                space, name = vars(value), attributes.pop(0)
+    def __init__(self, roots: Iterable[object]):
+        self._roots = {id(_plain(x)) for x in roots}
+        self._entries: dict[tuple[int, str], Entry] = {}
+        self._contents: dict[int, tuple[object, Hashable]] = {}
+        self._seen: dict[int, object] = {}
+        self._left: list[Any] = list(roots)
+        self._parts = 0
+
+    def watched(self) -> Watched:
+        """Walk, and return what was met."""
+        while self._left:
+            x = _plain(self._left.pop())
+            if id(x) in self._seen:
+                continue
+            self._seen[id(x)] = x
+            if isinstance(x, types.FunctionType):
+                if is_users(x) or id(x) in self._roots:
+                    self._function(x)
+            elif isinstance(x, type):
+                if is_users_class(x):
+                    self._class(x)
             else:
-                if name in space:
-                    watch(space, name)
-        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
+                self._left += self._parts_of(x)
+        return Watched(tuple(self._entries.values()), tuple(self._contents.values()))
+
+    def _entry(self, owner: Any, name: str, value: object) -> None:
+        self._entries[id(owner), name] = Entry(owner, name, value)
+        self._look(value)
+
+    def _look(self, value: object) -> None:
+        """Watch what a value that a function reads holds, and the functions in it."""
+        self._left.append(value)
+        if id(value) not in self._contents and can_change(value):
+            self._contents[id(value)] = (value, _content(value))
+
+    def _class(self, kind: type) -> None:
+        self._contents[id(kind)] = (kind, _content(kind))
+        self._left += [x for base in kind.__mro__ if is_users_class(base) for x in vars(base).values()]
+
+    def _parts_of(self, x: Any) -> Iterator[object]:
+        """Yield the objects in a value among which there may be functions, up to ``_MOST`` in all."""
+        self._parts += 1
+        if self._parts > _MOST:
+            return
+        if isinstance(x, property):
+            yield from (x.fget, x.fset)
+        elif isinstance(x, types.MethodType):
+            yield from (x.__func__, x.__self__)
+        elif isinstance(x, functools.partial):
+            p = cast("functools.partial[object]", x)
+            yield from (p.func, *p.args, *p.keywords.values())
+        elif isinstance(x, functools.cached_property):
+            yield x.func
+        elif isinstance(x, tuple | list | set | frozenset | deque):
+            yield from islice(cast("Iterable[object]", x), _MOST)
+        elif isinstance(x, dict | types.MappingProxyType):
+            yield from islice(cast("Mapping[object, object]", x).values(), _MOST)
+        elif is_users_class(type(x)) or isinstance(x, types.SimpleNamespace):
+            yield type(x)
+            yield from (fields_of(x) or {}).values()
+        elif callable(x):  # the result of a decorator such as functools.lru_cache
+            yield getattr(x, "__wrapped__", None)
+
+    def _function(self, f: types.FunctionType) -> None:
+        self._entry(f, _CODE, f.__code__)
+        # A function that had no defaults was called with all of its arguments, so new defaults are not used.
+        if f.__defaults__ is not None:
+            self._entry(f, _DEFAULTS, f.__defaults__)
+        if f.__kwdefaults__ is not None:
+            self._entry(f, _KEYWORD_DEFAULTS, f.__kwdefaults__)
+        if f.__dict__.keys() - {"__wrapped__"}:
+            self._look(f.__dict__)
+        self._left.append(f.__dict__.get("__wrapped__"))
+        for read in reads_of(f.__code__):
+            self._read(f, read)
+        for cell in f.__closure__ or ():
             try:
                 value = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-            found[id(cell), name] = (_Cell(cell), name, value)
-            look(value)
-    return Watched(tuple(found.values()), tuple(contents.values()))
+            self._entry(cell, "cell_contents", value)
+            self._module(f, value)
+
+    def _module(self, f: types.FunctionType, module: object) -> None:
+        """Watch the names of a module that a function may ask for: those that are in its code."""
+        if isinstance(module, types.ModuleType) and _is_users_module(module):
+            for name in set(_names(f.__code__)) & vars(module).keys():
+                value = vars(module)[name]
+                if self._entries.get((id(vars(module)), name)) is None:
+                    self._entry(vars(module), name, value)
+                    self._module(f, value)
+
+    def _read(self, f: types.FunctionType, read: Read) -> None:
+        """Watch a global that a function reads, and the attributes of the user's modules that follow it."""
+        space, name, attributes = f.__globals__, read.name, list(read.attributes)
+        if read.level >= 0:  # an import where the function runs
+            path, package = "." * read.level + read.name, space.get("__package__")
+            if read.level == 0:
+                self._module(f, sys.modules.get(read.name.partition(".")[0]))
+            elif package:
+                self._module(f, sys.modules.get(resolve_name(path, package)))
+            return
+        while name in space:
+            value = space[name]
+            self._entry(space, name, value)
+            if not isinstance(value, types.ModuleType) or not _is_users_module(value):
+                return
+            if not attributes:
+                self._module(f, value)
+                return
+            space, name = vars(value), attributes.pop(0)
 
 
 _MOST, _DEEPEST = 4096, 64
@@ -162,18 +254,25 @@ def _is_array(value: object) -> bool:
 
 
 def can_change(value: object) -> bool:
-    """Tell whether a value may hold something else later."""
+    """Return True if a value may hold something else later."""
     if isinstance(value, tuple):
         return any(map(can_change, value))
     if isinstance(value, type):
-        return any(_is_data(x) for k in value.__mro__ if is_users_class(k) for n, x in vars(k).items() if n[:2] != "__")
+        return is_users_class(value)
     if isinstance(value, Enum):
         return False
-    return isinstance(value, list | dict | set) or _is_array(value) or is_users_class(type(value))
+    return isinstance(value, _CONTAINERS) or _is_array(value) or is_users_class(type(value))
 
 
-def _is_data(value: object) -> bool:
-    return isinstance(value, (*_LIKE_NUMBERS, tuple, list, dict, set)) or _is_array(value)
+_CONTAINERS = (list, dict, set, deque, bytearray, types.MappingProxyType, types.SimpleNamespace)
+
+
+def _defines(name: str, value: object) -> bool:
+    """Return True if an entry of a class says what its instances do; Python keeps other names with two underscores."""
+    return not name.startswith("__") or isinstance(value, _METHODS) or hasattr(value, "__wrapped__")
+
+
+_METHODS = (types.FunctionType, staticmethod, classmethod, property)
 
 
 def _content(value: object) -> Hashable:
@@ -193,17 +292,20 @@ def _content(value: object) -> Hashable:
             return Same(x)
         above.add(id(x))
         try:
-            if isinstance(x, list | tuple):
+            if isinstance(x, list | tuple | deque):
                 return (type(x), *map(walk, x))
+            if isinstance(x, bytearray):
+                return (bytearray, bytes(x))
             if isinstance(x, set):
                 return (set, frozenset(map(walk, x)))
-            if isinstance(x, dict):
+            if isinstance(x, dict | types.MappingProxyType):
                 return (type(x), *[(walk(k), walk(v)) for k, v in list(x.items())])
             if _is_array(x):
                 return (x.shape, str(x.dtype), x.tobytes() if x.size <= _MOST and not x.dtype.hasobject else Same(x))
             if isinstance(x, type):
                 kinds = [k for k in x.__mro__ if is_users_class(k)]
-                return tuple((n, walk(v)) for k in kinds for n, v in list(vars(k).items()) if not n.startswith("__"))
+                held = [(n, walk(v)) for k in kinds for n, v in list(vars(k).items()) if _defines(n, v)]
+                return (*map(Same, x.__mro__), *held)
             return (walk(type(x)), *[(n, walk(v)) for n, v in (fields_of(x) or {}).items()])
         finally:
             above.discard(id(x))
@@ -211,26 +313,20 @@ def _content(value: object) -> Hashable:
     return walk(value)
 
 
-def _is_watched(value: object, space: dict[str, Any]) -> bool:
-    if isinstance(value, tuple):
-        return all(_is_watched(x, space) for x in value)
-    if isinstance(value, _LIKE_NUMBERS):
-        return True
-    return space.get("__name__") == "__main__" and isinstance(_plain(value), types.FunctionType)
-
-
-def _users_module(module: types.ModuleType) -> dict[str, Any]:
+def _is_users_module(module: types.ModuleType) -> bool:
+    """Return True if a module is in no installed package; it may have no file."""
     file = getattr(module, "__file__", None)
-    return vars(module) if file is not None and not is_library(file) and module.__name__ in sys.modules else {}
+    if file is not None:
+        return not is_library(file)
+    return module.__name__.partition(".")[0] not in sys.stdlib_module_names
 
 
 def _plain(value: Any) -> Any:
+    """Return the function under decorators and of a method; any other value as it is."""
     from cute_dialect.front.jit import BoundMethod, plain
 
     if isinstance(value, BoundMethod):
         value = value.function
-    if isinstance(value, types.MethodType):
-        value = value.__func__
     return plain(value)
 
 

@@ -2,8 +2,9 @@
 
 :func:`quick_call` makes, for a launch that was just prepared, the functions that recognise such arguments among torch
 tensors and numbers and launch again.  They are straight-line code, generated for the number of arguments, which of them
-are numbers, and where their addresses go; nothing of it comes from the user (shapes, strides, types and numbers are
-values that it closes over), and kernels of the same form share it.  For ``k(a, 2)``, ``a`` contiguous::
+are numbers, where their addresses go, and which names of the user's modules are watched.  Only these identifiers come
+from the user (shapes, strides, types and numbers are values that it closes over); calls of the same form share it.
+For ``k(a, 2)``, ``a`` contiguous::
 
     def make(t0, d0, g0, s0, t1, v1, guard, device, mask, frames, new_frame, write, failed, otherwise, stream_now,
              stream_of, missing):
@@ -107,18 +108,34 @@ class Opening(NamedTuple):
     values: tuple[object, ...]
 
 
+class Watch(NamedTuple):
+    """An object that generated code compares by identity: ``owner.attribute``, or ``owner.get(key)`` of a dictionary.
+
+    ``attribute`` becomes part of the code, so it must be an identifier; "" for a dictionary.
+    """
+
+    owner: Any
+    attribute: str
+    key: str
+    value: object
+
+
 class Constants(NamedTuple):
     """What a caller of a kernel has beside its arguments.
 
-    ``same`` and ``equal``: the positions of arguments that are constants, which must be the same object, or of one type
-    and equal; ``stream``: that of the stream; ``watched``: entries of dictionaries that must be what they are now;
-    ``state``: tells whether what else must be as it was is; ``opening``: how arguments are taken apart, if they are.
+    Args:
+        same: positions of constant arguments that must be the same object.
+        equal: positions of constant arguments that must be of the same type and equal.
+        stream: position of the stream, -1 for none.
+        watched: objects that must still stand where they stand now.
+        state: returns True if the other objects that the kernel depends on hold what they held.
+        opening: how arguments are taken apart, None if they are compared as they are.
     """
 
     same: frozenset[int] = frozenset()
     equal: frozenset[int] = frozenset()
     stream: int = -1
-    watched: tuple[tuple[dict[str, Any], str, object], ...] = ()
+    watched: tuple[Watch, ...] = ()
     state: Callable[[], bool] | None = None
     opening: Opening | None = None
 
@@ -134,7 +151,7 @@ class _Form(NamedTuple):
     words: tuple[Word, ...]
     aligned: bool
     guarded: bool
-    watched: int = 0
+    watched: tuple[str, ...] = ()
     state: bool = False
     opening: tuple[int, tuple[str, ...], tuple[str, ...], int] | None = None
 
@@ -227,8 +244,10 @@ def quick_call(
     opening = constants.opening
     opened = None if opening is None else (*opening[:3], len(opening.values))
     watched, state = constants.watched, constants.state
-    form = _Form(tuple(kinds), words, not any(lows), guard is not None, len(watched), state is not None, opened)
-    values += [x for one in watched for x in one]
+    attributes = tuple([w.attribute for w in watched])
+    form = _Form(tuple(kinds), words, not any(lows), guard is not None, attributes, state is not None, opened)
+    for w in watched:
+        values += (w.owner, w.value) if w.attribute else (w.owner, w.key, w.value)
     values += () if state is None else (state,)
     values += () if opening is None else opening.values
     parts = (ready.frames, ready.frame, ready.write, ready.failed, otherwise)
@@ -368,9 +387,13 @@ def _source(form: _Form) -> str:
         else:
             given.append(f"e{i}")
             tests.append(f"a{i}.stride() == e{i}")
-    for i in range(form.watched):
-        given += (f"n{i}", f"k{i}", f"c{i}")
-        numbers.append(f"n{i}.get(k{i}) is c{i}")
+    for i, attribute in enumerate(form.watched):
+        if attribute:
+            given += (f"n{i}", f"c{i}")
+            numbers.append(f"n{i}.{attribute} is c{i}")
+        else:
+            given += (f"n{i}", f"k{i}", f"c{i}")
+            numbers.append(f"n{i}.get(k{i}) is c{i}")
     if form.state:
         given.append("state")
         numbers.append("state()")
@@ -400,10 +423,21 @@ def _source(form: _Form) -> str:
     )
     streams = [f"        stream = a{i} if stream is None else stream" for i in _streams(form)]
 
+    def test(differs: str) -> list[str]:
+        if not any(form.watched):
+            return [f"        if {differs}:"]
+        return [  # a name that was deleted, an empty cell
+            "        try:",
+            f"            differs = {differs}",
+            "        except (AttributeError, ValueError):",
+            "            differs = True",
+            "        if differs:",
+        ]
+
     def body(first: str, differ: str, end: str) -> list[str]:
         return [
             *[f"        {line.format(differ=differ)}" if "{differ}" in line else f"        {line}" for line in opened],
-            f"        if {first}{condition}:",
+            *test(f"{first}{condition}"),
             f"            return {differ}",
             *[f"        p{i} = a{i}.data_ptr()" for i in tensors],
             f"        if {misaligned}:",

@@ -126,6 +126,45 @@ def test_a_changed_global_is_seen_by_quick_calls(gpu: FakeDriver, monkeypatch: p
     assert run.cache_info().misses == 2
 
 
+def plus(x: Any) -> Any:
+    return x + 1
+
+
+def times(x: Any) -> Any:
+    return x * 3
+
+
+def test_a_changed_function_is_seen_by_quick_calls(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu.kernels["through"] = lambda record: None
+    by = 2
+
+    @cute.kernel
+    def through(x: cute.Tensor, y: cute.Tensor) -> None:
+        y[0] = plus(x[0]) * by
+
+    @cute.jit
+    def launch(x: Any, y: Any) -> None:
+        through(x, y).launch(grid=1, block=1)
+
+    x, y = OnGpu(32), OnGpu(32)
+
+    def misses() -> int:
+        for _ in range(3):
+            launch(x, y)
+        return launch.cache_info().misses
+
+    assert misses() == 1
+    monkeypatch.setitem(globals(), "plus", times)
+    assert misses() == 2
+    monkeypatch.setattr(times, "__code__", (lambda x: x - 1).__code__)
+    assert misses() == 3
+    by = 5
+    assert misses() == 4
+    monkeypatch.delitem(globals(), "plus")
+    with pytest.raises(NameError):
+        launch(x, y)
+
+
 def test_another_target_is_seen_by_quick_calls(gpu: FakeDriver) -> None:
     x, y = OnGpu(32), OnGpu(32)
     run(x, y, "fast", 7)
