@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from cute_dialect.front.errors import Place
+from cute_dialect.front.places import attributes_of
 
-__all__ = ["Names", "Site", "analyse", "names_in", "stored"]
+__all__ = ["Names", "Site", "analyse", "forget_names", "free_stores", "names_in", "stored"]
 
 NO_NAMES: frozenset[str] = frozenset()
 
@@ -46,6 +48,8 @@ class Site:
     once: bool = False
     """Whether the first turn of a loop always begins."""
     text: str = ""
+    attributes: frozenset[str] = NO_NAMES
+    """The names of attributes in its text, which are those of a module's globals if an object is a module."""
     globals: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The globals of its function."""
     memory: dict[object, Any] = field(default_factory=dict[object, Any])
@@ -56,13 +60,16 @@ class Site:
         return place_in(self.path, self.node)
 
     def rooted(self, values: Mapping[str, Any]) -> list[Any]:
-        """Return what its names stand for: the values of locals, else of globals."""
+        """Return the values of its names (locals, else globals), and what it may read from modules among them."""
         found: list[Any] = []
         for name in self.roots:
             if name in values:
                 found.append(values[name])
             elif name in self.globals:
                 found.append(self.globals[name])
+        for value in [*found]:
+            if type(value) is ModuleType:
+                found += attributes_of(value, self.attributes)
         return found
 
 
@@ -73,15 +80,25 @@ def place_in(path: str, node: Any) -> Place:
 
 @dataclass(slots=True)
 class Names:
-    """The names that a node sets, deletes and reads in its function's scope; what inner functions read counts."""
+    """The names that a node sets, deletes and reads in its function's scope.
+
+    Functions and classes inside it count: the names that they read, and those that they declare ``nonlocal``, which
+    are set whenever such a function is called.
+    """
 
     stores: frozenset[str] = NO_NAMES
     loads: frozenset[str] = NO_NAMES
     captured: frozenset[str] = NO_NAMES
     outer: frozenset[str] = NO_NAMES
-    """Names declared ``nonlocal``, here or in inner functions."""
+    """Names declared ``nonlocal``, here or in inner functions, that are not variables of those inner functions."""
     module: frozenset[str] = NO_NAMES
     """Names declared ``global`` here."""
+    attributes: frozenset[str] = NO_NAMES
+    """Names of attributes, those of inner functions too."""
+    direct: frozenset[str] = NO_NAMES
+    """Names that are set here, not only by functions inside."""
+    declared: frozenset[str] = NO_NAMES
+    """Names declared ``nonlocal`` here."""
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -99,20 +116,31 @@ def names_in(node: Any) -> Names:
     return known
 
 
+def forget_names(function: ast.AST) -> None:
+    """Forget the names of all nodes of a function, which is about to be rewritten."""
+    for node in ast.walk(function):
+        node.__dict__.pop("_names", None)
+
+
 class _Found:
     """Names as they are found."""
 
-    __slots__ = ("captured", "loads", "module", "outer", "stores")
+    __slots__ = ("attributes", "captured", "declared", "direct", "loads", "module", "outer", "stores")
 
     def __init__(self) -> None:
-        self.stores, self.loads, self.captured = set[str](), set[str](), set[str]()
-        self.outer, self.module = NO_NAMES, NO_NAMES
+        self.stores, self.loads, self.captured, self.attributes = set[str](), set[str](), set[str](), set[str]()
+        self.direct = set[str]()
+        self.outer, self.module, self.declared = NO_NAMES, NO_NAMES, NO_NAMES
 
     def add(self, node: ast.AST) -> None:
         """Add the names of a node."""
         cls = type(node)
         if cls is ast.Name:
-            (self.loads if type(node.ctx) is ast.Load else self.stores).add(node.id)  # pyright: ignore
+            if type(node.ctx) is ast.Load:  # pyright: ignore
+                self.loads.add(node.id)  # pyright: ignore
+            else:
+                self.stores.add(node.id)  # pyright: ignore
+                self.direct.add(node.id)  # pyright: ignore
         elif cls is ast.Constant:
             pass
         elif isinstance(node, _ON_THEIR_OWN):
@@ -122,7 +150,12 @@ class _Found:
             self.captured |= found.captured
             self.outer |= found.outer
             self.module |= found.module
+            self.attributes |= found.attributes
+            self.direct |= found.direct
+            self.declared |= found.declared
         else:
+            if cls is ast.Attribute:
+                self.attributes.add(node.attr)  # pyright: ignore
             self.parts(node)
 
     def parts(self, node: ast.AST) -> None:
@@ -139,50 +172,84 @@ class _Found:
 
 def _names_in(node: ast.AST) -> Names:
     if isinstance(node, ast.Nonlocal):
-        return Names(outer=frozenset(node.names))
+        return Names(outer=frozenset(node.names), declared=frozenset(node.names))
     if isinstance(node, ast.Global):
         return Names(module=frozenset(node.names))
     found = _Found()
-    if isinstance(node, ast.Name):
+    if isinstance(node, ast.Name | ast.Attribute):
         found.add(node)
     else:
         found.parts(node)
-    stores, loads, captured, module = found.stores, found.loads, found.captured, found.module
+    stores, loads, captured, module, outer = found.stores, found.loads, found.captured, found.module, found.outer
+    direct, declared = found.direct, found.declared
     if isinstance(node, _SCOPES):
         own = stores
         inner = loads | captured
         if isinstance(node, ast.ClassDef):
             inner |= own
-        captured = inner | found.outer
+        else:
+            outer -= parameters(node) | (found.direct - found.declared - module)
+        captured = inner | outer
         module = NO_NAMES
         defaults = node.bases if isinstance(node, ast.ClassDef) else [node.args]
         stores = {c.target.id for d in defaults for c in ast.walk(d) if isinstance(c, ast.NamedExpr)}
         if not isinstance(node, ast.Lambda):
             stores.add(node.name)
+        direct, declared = {*stores}, NO_NAMES
+        stores |= outer
         loads = set(captured)
     elif isinstance(node, _COMPREHENSIONS):
-        stores -= {n for g in node.generators for n in names_in(g.target).stores}
+        targets = {n for g in node.generators for n in names_in(g.target).stores}
+        stores -= targets
+        direct -= targets
         # what a comprehension reads is read at once, a generator expression later
         if isinstance(node, ast.GeneratorExp):
             captured |= loads
     elif isinstance(node, ast.ExceptHandler):
         if node.name:
             stores.add(node.name)
+            direct.add(node.name)
     elif isinstance(node, ast.Import | ast.ImportFrom):
-        stores |= {a.asname or a.name.split(".")[0] for a in node.names}
+        imported = {a.asname or a.name.split(".")[0] for a in node.names}
+        stores |= imported
+        direct |= imported
     elif isinstance(node, ast.MatchAs | ast.MatchStar):
         if node.name:
             stores.add(node.name)
+            direct.add(node.name)
     elif isinstance(node, ast.MatchMapping) and node.rest:
         stores.add(node.rest)
+        direct.add(node.rest)
     elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         loads.add(node.target.id)
-    return Names(frozenset(stores), frozenset(loads), frozenset(captured), found.outer, module)
+    return Names(
+        frozenset(stores), frozenset(loads), frozenset(captured), outer, module, frozenset(found.attributes),
+        frozenset(direct), declared,
+    )  # fmt: skip
+
+
+def parameters(node: Any) -> frozenset[str]:
+    """Return the names of a function's parameters."""
+    args: ast.arguments = node.args
+    every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+    return frozenset(a.arg for a in every if a is not None)
 
 
 def stored(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """Return the names that statements set."""
     return frozenset[str]().union(*(names_in(n).stores for n in nodes))
+
+
+def free_stores(function: Any) -> list[str]:
+    """Return the variables of enclosing functions that only functions inside this one declare ``nonlocal``.
+
+    Branches and loops set them, so this function must declare them, too.
+    """
+    names = [names_in(s) for s in function.body]
+    outer, direct, declared, module = (
+        frozenset[str]().union(*sets) for sets in zip(*((n.outer, n.direct, n.declared, n.module) for n in names))
+    )
+    return sorted(outer - declared - module - parameters(function) - direct)
 
 
 _READS_ALL = frozenset(("locals", "eval", "exec", "vars", "dir"))
@@ -231,6 +298,7 @@ class _Analysis:
         leaving = tuple(i for i, n in enumerate(names) if n in out or n in self.always)
         entering = tuple(i for i, n in enumerate(names) if n in out or n in head or n in into or n in self.always)
         loads = frozenset[str]().union(*(names_in(n).loads for n in parts))
+        attributes = frozenset[str]().union(*(names_in(n).attributes for n in parts))
         mangle = self.mangle
         node._site = Site(
             kind, self.path, getattr(node, "_head", None) or getattr(node, "test", None) or getattr(node, "iter", node),
@@ -238,7 +306,7 @@ class _Analysis:
             frozenset(mangle(n) for n in (out | self.always) & stores),
             head=frozenset(mangle(n) for n in (head | self.always) & stores),
             reads=frozenset(mangle(n) for n in (reads | self.always) & stores),
-            entering=entering, leaving=leaving, **more,
+            entering=entering, leaving=leaving, attributes=attributes, **more,
         )  # fmt: skip
 
     def suite(self, body: list[ast.stmt], live: frozenset[str]) -> frozenset[str]:

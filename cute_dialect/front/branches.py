@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.front.errors import MergeError
+from cute_dialect.front.errors import MergeError, SyntaxErrorInKernel
 from cute_dialect.front.jumps import VALUE
 from cute_dialect.front.merge import is_value
 from cute_dialect.front.places import Snapshot, U, is_mutable, kept_in, put, same
@@ -25,12 +25,12 @@ __all__ = [
     "Open",
     "blank",
     "check_iterator",
+    "check_unmoved",
     "erase",
     "pick",
     "place_name",
     "regions",
     "remember_lost",
-    "shared",
     "slots_of",
 ]
 
@@ -291,16 +291,28 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
 
 
 def shared(obj: Any) -> MergeError:
-    """Return the error of an iterator that is advanced, or an array that is changed, where it may not be."""
-    if hasattr(obj, "tobytes"):
+    """Return the error for an iterator that is advanced, or an array that is changed, where a region shares it."""
+    if hasattr(obj, "tobytes") or hasattr(obj, "getvalue"):
+        what = "an array of numpy" if hasattr(obj, "dtype") else f"an object of type '{type(obj).__name__}'"
         return MergeError(
-            "F209", "an array of numpy is changed in a branch or loop of run time",
+            "F209", f"{what} is changed in a branch or loop of run time",
             hint="keep what changes in a list, or in a tensor of registers",
         )  # fmt: skip
     return MergeError(
         "F159", "an iterator that was made before a branch or loop of run time is advanced inside of it",
         hint="make it inside, or use an index",
     )  # fmt: skip
+
+
+def check_unmoved(snap: Snapshot) -> None:
+    """Refuse a region that changed state which a snapshot cannot restore: iterators, arrays, globals."""
+    if (moved := snap.moved()) is not None:
+        raise shared(moved)
+    if (found := snap.rebound_global()) is not None:
+        raise SyntaxErrorInKernel(
+            "F158", f"the global '{found[0]}' of module '{found[1]}' is assigned in a branch or loop of run time: it "
+            "would be, once, while compiling", hint="return the value, or keep it in an object that is passed",
+        )  # fmt: skip
 
 
 class Branch:
@@ -337,7 +349,7 @@ class Branch:
 
         if self.snap is None:
             self.entry = tuple(values.get(n, U) for n in self.site.names)
-            self.snap = Snapshot(self.site.rooted(values))
+            self.snap = Snapshot(self.site.rooted(values), self.site.globals)
             regions(self.tracer).append(self)
         else:
             self.snap.restore()
@@ -350,8 +362,7 @@ class Branch:
         assert self.snap is not None
         self.outs.append(tuple(values.get(n, U) for n in self.site.names))
         self.heaps.append(self.snap.state())
-        if (moved := self.snap.advanced()) is not None:
-            raise shared(moved)
+        check_unmoved(self.snap)
         del regions(self.tracer)[self.depth + 1 :]
         if self.side == 2:
             del regions(self.tracer)[self.depth :]
@@ -452,6 +463,7 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
         with tracer.into(Block()) as block:
             blocks.append(block)
             values.append(side())
+        check_unmoved(snap)
         heaps.append(snap.state())
         snap.restore()
     del regions(tracer)[depth:]

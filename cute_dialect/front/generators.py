@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.branches import regions
 from cute_dialect.front.errors import LoopError
-from cute_dialect.front.places import U
+from cute_dialect.front.places import Snapshot, U
 from cute_dialect.front.rolled import Attached, Rolled
 
 if TYPE_CHECKING:
@@ -56,11 +56,37 @@ class GeneratorFor(Attached):
     def __next__(self) -> Any:
         if self.ready:
             return self.ready.pop()
+        if self.region is not None:
+            return self.taken(lambda: next(self.generator))
+        frame = sys._getframe(1)  # that of the 'for' statement
+        values = frame.f_locals
+        self.values = [values.get(n, U) for n in self.site.names]
+        self.roots = self.site.rooted(values)
+        code = frame.f_code
+        captured = {*code.co_cellvars, *code.co_freevars}
+        value = self.taken(lambda: next(self.generator))
         if self.region is None:
-            values = sys._getframe(1).f_locals  # those of the 'for' statement
-            self.values = [values.get(n, U) for n in self.site.names]
-            self.roots = self.site.rooted(values)
-        return self.taken(lambda: next(self.generator))
+            return value
+        now = frame.f_locals
+        if (
+            name := self.shared_variable({n: now[n] for n in self.site.names if n in captured and n in now})
+        ) is not None:
+            error = LoopError(
+                "F160", f"the body of this 'for' changes '{name}', which the generator may read or change while its "
+                "loop of run time goes on", hint="keep it in a list or an object", notes=self.note(),
+            )  # fmt: skip
+            if not self.again(error):
+                raise error
+            self.enters = False  # the body has not run: its names are as the generator left them
+            value = self.ready.pop()
+        return value
+
+    def shared_variable(self, captured: Mapping[str, Any]) -> str | None:
+        """Return a variable that the body changes and the generator's code captured, as far as the values tell."""
+        if not captured:
+            return None
+        reached = Snapshot([self.generator]).cells()
+        return next((n for n, v in captured.items() if any(v is held for held in reached)), None)
 
     def taken(self, step: Any) -> Any:
         """Run the generator to its next ``yield``, and find out where that is."""

@@ -1,32 +1,57 @@
-"""Places: what a branch or a loop can change besides locals, and putting it back.
+"""Snapshots of the Python objects that a branch or a loop of run time can change.
 
-A place is an element of a list or a dict, an attribute of an instance, a cell of a closure.  Reachable are those that
-the locals which a region reads lead to, through containers, instances, and the closures and module-level containers
-of the user's functions; not what libraries and the language's own values hold.
+A place is an element of a list or a dict, an attribute of an instance, a class or a function, or a variable that a
+closure captured.  A :class:`Snapshot` copies the places that can be reached from the names a region reads, so that the
+region can be traced again from the same state and the states its sides leave can be merged::
+
+    xs = [a]
+    if a > 3:                  # snapshot: the list's element is a
+        xs[0] = 7              # state after this side: [7]
+                               # the other side starts from a again; afterwards xs[0] is an scf.if result
+
+The search follows containers, instances and their classes, closures, defaults of parameters, and the module-level
+objects that the user's functions name.  State that Python cannot copy (iterators, arrays, module globals) is compared
+instead, and a change of it is refused.  Libraries and the language's own values are not searched.
 """
 
 from __future__ import annotations
 
 import enum
+import io
+import sys
+import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from gc import get_referents
 from operator import length_hint
-from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
+from weakref import ref
 
+from cute_dialect.front.convert import is_users
 from cute_dialect.front.dtypes import Numeric
 from cute_dialect.front.errors import LimitError
 from cute_dialect.front.values import Dynamic, same_static
 
-__all__ = ["LIMIT", "Snapshot", "U", "is_mutable", "kept_in", "same"]
+__all__ = ["LIMIT", "Snapshot", "U", "attributes_of", "is_mutable", "kept_in", "same"]
 
 LIMIT = 20_000
 """Objects that a snapshot may reach."""
 
 
 WATCHED = 1 << 16
-"""Bytes of an array of numpy that is compared before and after a branch."""
+"""Largest array, in bytes, whose contents are compared before and after a region."""
 
 
 class _Unbound:
@@ -40,49 +65,75 @@ U = _Unbound()
 
 (
     _LEAF, _LIST, _DICT, _SET, _INSTANCE, _TUPLE, _FUNCTION, _CELL, _SLOTS, _METHOD, _ITERATOR, _PARTIAL, _VALUE,
-    _DEQUE,
-) = range(14)  # fmt: skip
+    _DEQUE, _CLASS, _MODULE, _OPAQUE, _DECORATED,
+) = range(18)  # fmt: skip
 _KINDS: dict[type, int] = {
     int: _LEAF, float: _LEAF, bool: _LEAF, str: _LEAF, bytes: _LEAF, type(None): _LEAF, complex: _LEAF, range: _LEAF,
-    type: _LEAF, ModuleType: _LEAF, BuiltinFunctionType: _LEAF, slice: _LEAF, _Unbound: _LEAF, list: _LIST, dict: _DICT,
-    set: _SET, tuple: _TUPLE, FunctionType: _FUNCTION, CellType: _CELL, MethodType: _METHOD, partial: _PARTIAL,
-    deque: _DEQUE, bytearray: _LIST, frozenset: _TUPLE, GeneratorType: _ITERATOR,
+    type: _CLASS, ModuleType: _MODULE, BuiltinFunctionType: _OPAQUE, slice: _LEAF, _Unbound: _LEAF, list: _LIST,
+    dict: _DICT, set: _SET, tuple: _TUPLE, FunctionType: _FUNCTION, CellType: _CELL, MethodType: _METHOD,
+    partial: _PARTIAL, deque: _DEQUE, bytearray: _LIST, frozenset: _TUPLE, GeneratorType: _ITERATOR, CodeType: _LEAF,
+    FrameType: _LEAF,
 }  # fmt: skip
+_USERS: set[type] = set()
+"""Classes of the user's among those in ``_KINDS``: an instance leads to its class."""
+_WITH_DICT: set[type] = set()
+"""Subclasses of containers whose instances have attributes besides their elements."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
 _SLOT_NAMES: dict[type, tuple[str, ...]] = {}
-_GLOBALS_READ: dict[int, tuple[Any, tuple[str, ...]]] = {}
+_NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
 
 
 def _kind(cls: type) -> int:
-    if issubclass(cls, Dynamic):
-        kind = _VALUE if hasattr(cls, "__cute_places__") else _LEAF
-    elif cls.__module__ == "numpy" and cls.__name__ == "ndarray":
-        kind = _ITERATOR  # watched, not restored
-    elif issubclass(cls, type | enum.Enum | BaseException) or cls.__module__.split(".")[0] in _FOREIGN:
-        kind = _LEAF
-    elif issubclass(cls, list):
-        kind = _LIST
-    elif issubclass(cls, dict):
-        kind = _DICT
-    elif issubclass(cls, set):
-        kind = _SET
-    elif issubclass(cls, tuple):
-        kind = _TUPLE
-    elif issubclass(cls, Iterator):
-        kind = _ITERATOR
-    elif cls.__module__.startswith("cute_dialect.") and cls.__module__.split(".")[1] not in ("lang", "kernels"):
-        kind = _VALUE if hasattr(cls, "__cute_places__") else _LEAF
-    else:
-        names = tuple(
-            n for c in cls.__mro__ for n in _slots(c) if n not in ("__dict__", "__weakref__")
-        )  # fmt: skip
-        if names:
-            _SLOT_NAMES[cls] = names
-            kind = _SLOTS
-        else:
-            kind = _INSTANCE if hasattr(cls, "__dict__") and cls.__dictoffset__ else _LEAF
-    _KINDS[cls] = kind
+    kind = _KINDS[cls] = _new_kind(cls)
+    if kind not in (_LEAF, _VALUE) and _is_users_class(cls):
+        _USERS.add(cls)
+    if kind in (_LIST, _DICT, _SET, _TUPLE, _DEQUE) and cls.__dictoffset__:
+        _WITH_DICT.add(cls)
     return kind
+
+
+def _new_kind(cls: type) -> int:
+    if issubclass(cls, Dynamic):
+        return _VALUE if hasattr(cls, "__cute_places__") else _LEAF
+    if issubclass(cls, type):
+        return _CLASS
+    if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
+        return _ITERATOR  # compared, not restored
+    if issubclass(cls, enum.Enum) or cls.__module__.split(".")[0] in _FOREIGN:
+        return _LEAF
+    for base, kind in ((list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE)):
+        if issubclass(cls, base):
+            return kind
+    if (issubclass(cls, Iterator) and not _is_users_class(cls)) or hasattr(cls, "tobytes"):
+        return _ITERATOR
+    if cls.__module__.startswith("cute_dialect.") and cls.__module__.split(".")[1] not in ("lang", "kernels"):
+        if hasattr(cls, "__cute_places__"):
+            return _VALUE
+        return _DECORATED if cls.__module__ == "cute_dialect.front.jit" else _LEAF
+    names = tuple(n for c in cls.__mro__ for n in _slots(c) if n not in ("__dict__", "__weakref__"))
+    if names:
+        _SLOT_NAMES[cls] = names
+        return _SLOTS
+    return _INSTANCE if cls.__dictoffset__ else _OPAQUE
+
+
+@lru_cache(maxsize=4096)
+def _is_users_class(cls: type) -> bool:
+    """Return True if a class was written by the user, or is part of what this package writes in the language."""
+    module = sys.modules.get(cls.__module__)
+    if module is None or cls.__module__ == "__main__":
+        return True
+    file = getattr(module, "__file__", None)
+    return file is not None and is_users(file, cls.__module__)
+
+
+def _is_users_module(names: Mapping[str, Any]) -> bool:
+    """Return True if these are the globals of a module of the user's."""
+    name = names.get("__name__", "")
+    file = names.get("__file__")
+    if name.split(".")[0] == "cute_dialect":
+        return False
+    return name not in sys.modules or name == "__main__" or (file is not None and is_users(file, name))
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -91,10 +142,12 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def kept_in(obj: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
-    """Return a copy of what a mutable object holds now: by index, key or attribute; None for what holds nothing."""
+    """Return a copy of what a mutable object holds: by index, key or attribute; None for values and for classes."""
     kind = _KINDS.get(type(obj))
-    if kind is None:
-        kind = _kind(type(obj))
+    return _kept(obj, _kind(type(obj)) if kind is None else kind)
+
+
+def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
     if kind in (_LIST, _DEQUE):
         return list(obj)
     if kind == _DICT:
@@ -117,8 +170,16 @@ def kept_in(obj: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
     return None
 
 
+def _attributes(cls: type) -> dict[str, Any]:
+    """Return the attributes of a class, without those that Python computes when they are first read."""
+    return {
+        n: v for n, v in vars(cls).items()
+        if not (n.startswith("__") and n.endswith("__")) or isinstance(v, FunctionType | classmethod | staticmethod)
+    }  # fmt: skip
+
+
 def is_mutable(obj: Any) -> bool:
-    """Tell whether an object has places of its own, so that two names for it see each other's changes."""
+    """Return True if an object has places of its own, so that two names for it see each other's changes."""
     kind = _KINDS.get(type(obj))
     if kind is None:
         kind = _kind(type(obj))
@@ -133,7 +194,7 @@ def _is_frozen(cls: type) -> bool:
 
 
 def put_back(obj: Any, kept: Any) -> None:
-    """Give an object back what it held."""
+    """Restore what an object held."""
     kind = _KINDS[type(obj)]
     if kind == _LIST:
         obj[:] = kept
@@ -151,6 +212,13 @@ def put_back(obj: Any, kept: Any) -> None:
     elif kind == _INSTANCE:
         obj.__dict__.clear()
         obj.__dict__.update(kept)
+    elif kind == _CLASS:
+        now = _attributes(obj)
+        for name in now.keys() - kept.keys():
+            delattr(obj, name)
+        for name, value in kept.items():
+            if now.get(name, U) is not value:
+                setattr(obj, name, value)
     else:
         now = kept_in(obj)
         assert isinstance(now, dict)
@@ -171,44 +239,112 @@ def put(obj: Any, slot: Any, value: Any) -> None:
         obj.cell_contents = value
     elif kind == _INSTANCE:
         obj.__dict__[slot] = value
+    elif kind == _CLASS:
+        setattr(obj, slot, value)
     else:
         object.__setattr__(obj, slot, value)
 
 
 def _led_to(f: FunctionType) -> list[Any]:
-    """Return a function's cells, and what a user's reads of its module that can change or leads to what can."""
-    from cute_dialect.front.convert import is_users
-
+    """Return a function's captured variables and, of a user's function, its attributes, the defaults of its parameters
+    and the module-level objects that its code names.
+    """
     code = f.__code__
-    if not is_users(code.co_filename, f.__module__):
-        return [*(f.__closure__ or ())]
-    known = _GLOBALS_READ.get(id(code))
+    found: list[Any] = [*(f.__closure__ or ())]
+    if f.__defaults__:
+        found += f.__defaults__
+    if f.__kwdefaults__:
+        found += f.__kwdefaults__.values()
+    if is_users(code.co_filename, f.__module__):
+        found.append(f.__dict__)
+        names = _names_read(code)
+        for name in names:
+            value = f.__globals__.get(name)
+            if value is not None:
+                found.append(value)
+                if isinstance(value, ModuleType):
+                    found += attributes_of(value, names)
+    elif f.__dict__:
+        found.append(f.__dict__)
+    return found
+
+
+def _names_read(code: CodeType) -> Collection[str]:
+    """Return the names of globals and attributes in a function and in those inside it."""
+    known = _NAMES_READ.get(id(code))
     if known is None or known[0] is not code:
-        names: set[str] = set()
+        names: dict[str, None] = {}
         todo = [code]
         while todo:
             c = todo.pop()
-            names.update(c.co_names)
-            todo += [k for k in c.co_consts if isinstance(k, type(c))]
-        known = _GLOBALS_READ[id(code)] = (code, tuple(names))
-    found = f.__globals__
-    read = [v for n in known[1] if (v := found.get(n)) is not None and not isinstance(v, type | ModuleType)]
-    return [*(f.__closure__ or ()), *read]
+            names.update(dict.fromkeys(c.co_names))
+            todo += [k for k in c.co_consts if isinstance(k, CodeType)]
+        known = _NAMES_READ[id(code)] = (code, tuple(names))
+    return known[1]
+
+
+def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
+    """Return what a user's module, and user's modules in it, hold under these names."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    todo = [module]
+    while todo:
+        held = vars(todo.pop())
+        if id(held) in seen or not _is_users_module(held):
+            continue
+        seen.add(id(held))
+        values = [held[n] for n in names if n in held]
+        found += values
+        todo += [v for v in values if isinstance(v, ModuleType)]
+    return found
+
+
+def _behind(obj: Any) -> list[Any]:
+    """Return what an object of C refers to: a bound method its receiver, a view or an iterator what it is made of."""
+    receiver = getattr(obj, "__self__", None)
+    if receiver is not None:
+        return [receiver]
+    if isinstance(obj, MappingProxyType):
+        return [*obj.values()]
+    if isinstance(obj, ref):
+        return [obj()]
+    return _referents(obj)
+
+
+def _referents(obj: Any) -> list[Any]:
+    found: list[Any] = []
+    for part in get_referents(obj):
+        # Such a dict can be the table of a cache or of a class, which Python code must not rewrite.
+        found += part.values() if type(part) is dict else (part,)
+    return found
 
 
 class Snapshot:
-    """What the reachable mutable objects held at one moment."""
+    """The state of the reachable mutable objects at one moment.
 
-    __slots__ = ("iterators", "objects", "seen")
+    Args:
+        roots: the objects that the search starts from.
+        names: the globals of the function that the region is in; None if a function among the roots leads to them.
+    """
 
-    def __init__(self, roots: Iterable[Any]):
+    __slots__ = ("iterators", "objects", "seen", "spaces")
+
+    def __init__(self, roots: Iterable[Any], names: Mapping[str, Any] | None = None):
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.iterators: dict[int, tuple[Any, Any]] = {}
+        self.spaces: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
         self.seen: dict[int, Any] = {}
+        if names is not None:
+            self.watch(names)
         self.add(roots)
 
+    def watch(self, names: Mapping[str, Any]) -> None:
+        """Compare the globals of a user's module later."""
+        if id(names) not in self.spaces and _is_users_module(names):
+            self.spaces[id(names)] = (names, dict(names))
+
     def add(self, roots: Iterable[Any]) -> None:
-        """Reach further roots; what is known already stays as it was."""
+        """Search from further roots; the state of objects that are known already stays as it was recorded."""
         seen, objects, kinds = self.seen, self.objects, _KINDS
         todo = list(roots)
         while todo:
@@ -222,55 +358,114 @@ class Snapshot:
             key = id(obj)
             if key in seen:
                 continue
+            if kind == _CLASS and not _is_users_class(obj):
+                continue
             seen[key] = obj
+            if cls in _USERS:
+                todo.append(cls)
             if kind == _TUPLE:
                 todo += obj
             elif kind == _FUNCTION:
                 todo += _led_to(obj)
+                self.watch(obj.__globals__)
             elif kind == _METHOD:
                 todo += (obj.__func__, obj.__self__)
             elif kind == _PARTIAL:
-                todo += (obj.func, *obj.args, *obj.keywords.values())
+                todo += (obj.func, *obj.args, *obj.keywords.values(), obj.__dict__)
             elif kind == _ITERATOR:
                 self.iterators[key] = (obj, _position(obj))
+                todo += _behind(obj)
+            elif kind == _OPAQUE:
+                todo += _behind(obj)
+            elif kind == _MODULE:
+                self.watch(vars(obj))
+            elif kind == _DECORATED:
+                todo += [getattr(obj, n, None) for n in ("function", "__self__")]
+            elif kind == _CLASS:
+                kept = _attributes(obj)
+                objects[key] = (obj, kept)
+                todo += [*kept.values(), *obj.__bases__]
             else:
-                kept = kept_in(obj)
+                kept = _kept(obj, kind)
                 objects[key] = (obj, kept)
                 todo += kept.values() if isinstance(kept, dict) else kept or ()
                 if kind == _DICT:
                     todo += kept  # pyright: ignore
+                elif kind == _INSTANCE and cls not in _USERS:
+                    todo += _referents(obj)
+            if cls in _WITH_DICT:
+                todo.append(obj.__dict__)
             if len(seen) > LIMIT:
                 raise LimitError(
                     "F170", f"more than {LIMIT:,} objects can be reached from what this branch or loop reads",
                     hint="keep large Python data in arrays of numpy, or out of the functions that kernels call",
                 )  # fmt: skip
 
-    def advanced(self) -> Any:
-        """Return an iterator that has been advanced, or an array that has changed, if one is seen."""
-        return next((obj for obj, position in self.iterators.values() if _position(obj) != position), None)
+    def cells(self) -> list[Any]:
+        """Return what the captured variables held."""
+        return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
+
+    def moved(self) -> Any:
+        """Return an iterator that was advanced, or an array that was changed, since the snapshot; None if none was."""
+        return next(
+            (obj for obj, before in self.iterators.values() if not _same_position(_position(obj), before)), None
+        )
+
+    def rebound_global(self) -> tuple[str, str] | None:
+        """Return a global that was assigned since the snapshot, and its module; None if none was."""
+        for names, before in self.spaces.values():
+            for name, value in names.items():
+                if name.startswith("__") or value is before.get(name, U):
+                    continue
+                if name in before or not isinstance(value, type | ModuleType | FunctionType):  # imported meanwhile
+                    return name, str(names.get("__name__"))
+        return None
 
     def restore(self) -> None:
         """Put everything back."""
         for obj, kept in self.objects.values():
-            if not _holds(kept_in(obj), kept):
+            if not _holds(_kept_now(obj), kept):
                 put_back(obj, kept)
 
     def state(self) -> dict[int, Any]:
         """Return what the objects hold now."""
-        return {key: kept_in(obj) for key, (obj, _) in self.objects.items()}
+        return {key: _kept_now(obj) for key, (obj, _) in self.objects.items()}
 
 
-def _position(iterator: Any) -> Any:
-    """Return what changes when an iterator (a generator, one of a container) is advanced; an array's contents."""
-    if isinstance(iterator, GeneratorType):
-        frame = iterator.gi_frame
-        return None if frame is None else frame.f_lasti
-    if hasattr(iterator, "tobytes"):
-        return iterator.tobytes() if iterator.nbytes <= WATCHED else None
+def _kept_now(obj: Any) -> Any:
+    kind = _KINDS[type(obj)]
+    return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+
+
+def _position(obj: Any) -> Any:
+    """Return what changes when an iterator is advanced, or when an array or a text in memory is changed."""
+    if isinstance(obj, GeneratorType):
+        frame = obj.gi_frame
+        return () if frame is None or obj.gi_running else (frame.f_lasti, *frame.f_locals.values())
+    if hasattr(obj, "tobytes"):
+        return obj.tobytes() if memoryview(obj).nbytes <= WATCHED else None
+    if isinstance(obj, io.StringIO | io.BytesIO):
+        return None if obj.closed else (obj.tell(), obj.getvalue())
     try:
-        return length_hint(iterator, -1)
+        if (left := length_hint(obj, -1)) >= 0:
+            return left
     except TypeError:
-        return -1
+        pass
+    if type(obj).__module__ != "itertools":
+        return None
+    try:  # the only way to see where 'count' and 'product' are; Python 3.14 drops it
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return obj.__reduce__()
+    except TypeError:
+        return None
+
+
+def _same_position(now: Any, before: Any) -> bool:
+    """Return True if two positions are equal; values in them are compared by identity, as ``==`` may emit ops."""
+    if isinstance(now, tuple) and isinstance(before, tuple):
+        return len(now) == len(before) and all(map(_same_position, now, before))
+    return now is before or (type(now) is type(before) and isinstance(now, int | bytes | str) and now == before)
 
 
 def _holds(now: Any, kept: Any) -> bool:

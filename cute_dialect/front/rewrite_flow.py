@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from cute_dialect.front.analysis import Site, analyse, names_in, place_in
+from cute_dialect.front.analysis import Site, analyse, forget_names, free_stores, names_in, place_in, stored
 from cute_dialect.front.errors import SyntaxErrorInKernel
 from cute_dialect.front.jumps import DELETE, LOAD, STORE, Counter, at, remove_jumps
 from cute_dialect.front.rewrite_expr import RUNTIME, Expressions, deferred, load, method, store
@@ -76,10 +76,15 @@ class Rewriter(Expressions):
             node.body = self.expression(node.body)
         else:
             never = self.never
+            forget_names(node)  # the function around it has asked for them
             remove_jumps(node, self.path, self.counter, tight=self.tight)
+            free = free_stores(node)
             analyse(node, self.path, self.mangled)
             self.never = frozenset[str]().union(*(names_in(s).module for s in node.body))
             node.body = self.suite(node.body)
+            if free:
+                documented = ast.get_docstring(node, clean=False) is not None
+                node.body.insert(int(documented), ast.Nonlocal(free, **at(node.body[0])))
             self.never = never
         self.handles = handles
 
@@ -98,13 +103,23 @@ class Rewriter(Expressions):
         """Rewrite statements."""
         made: list[ast.stmt] = []
         for s in body:
-            if self.never & names_in(s).stores and not isinstance(s, _WITH_SUITES):
+            if refused := self.never & self.own_stores(s):
                 p = at(s)
-                for name in sorted(names_in(s).stores & self.never):
+                for name in sorted(refused):
                     made.append(ast.Expr(method(RUNTIME, "stores_global", [ast.Constant(name, **p)], p), **p))
             own = getattr(self, "_s" + type(s).__name__, None)
             made += own(s) if own is not None else [self.parts(s)]
         return made
+
+    def own_stores(self, s: Any) -> frozenset[str]:
+        """Return the names that a statement sets, without those that the statements in it set."""
+        if not isinstance(s, _WITH_SUITES):
+            return names_in(s).stores
+        parts: list[ast.AST] = [getattr(s, n) for n in ("test", "iter", "subject") if hasattr(s, n)]
+        parts += getattr(s, "items", ())
+        parts += [part for case in getattr(s, "cases", ()) for part in (case.pattern, case.guard) if part is not None]
+        named = [handler.name for handler in getattr(s, "handlers", ()) if handler.name]
+        return stored(parts).union(named)
 
     def names(self, *words: str) -> list[str]:
         """Return names for a branch or a loop; those one behind another share them, as few locals are quick to read."""

@@ -13,11 +13,11 @@ from cute_dialect.front.branches import (
     Lost,
     blank,
     check_shape,
+    check_unmoved,
     erase,
     place_name,
     regions,
     remember_lost,
-    shared,
     slots_of,
 )
 from cute_dialect.front.errors import LoopError, MergeError
@@ -91,7 +91,7 @@ class Rolled:
         self.owners = [site] * len(self.names)
         self.values = [values.get(n, U) for n in self.names]
         self.attached: Attached | None = None
-        self.snap = Snapshot(site.rooted(values))
+        self.snap = Snapshot(site.rooted(values), site.globals)
         tracer.state.setdefault("printed", [])
         self.side_data = Snapshot([v for k, v in tracer.state.items() if k not in _OURS])
         self.saved = tracer.block
@@ -217,8 +217,7 @@ class Rolled:
 
     def compare(self, values: Sequence[Any], heap: Mapping[int, Any]) -> bool:
         """Compare the end of a turn with its head; tell whether more must be carried than is."""
-        if (moved := self.snap.advanced()) is not None:
-            raise shared(moved)
+        check_unmoved(self.snap)
         grown = False
         self.unchanged: list[int] = []
         for i, (site, name, before, after) in enumerate(zip(self.owners, self.names, self.entry, values)):

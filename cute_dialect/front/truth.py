@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cute_dialect.front.branches import CHEAP, MOST_SPECULATED, Open, erase, pick, regions, splice
+from cute_dialect.front.branches import CHEAP, MOST_SPECULATED, Open, check_unmoved, erase, pick, regions, splice
 from cute_dialect.front.errors import StaticError
 from cute_dialect.front.places import Snapshot
 from cute_dialect.front.values import Dynamic
@@ -65,6 +65,7 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
     with tracer.into(block):
         value = b()
     del regions(tracer)[depth:]
+    check_unmoved(snap)
     changed = any(
         any(x is not y for x, y in zip(_values(now), _values(kept))) or len(now) != len(kept)
         for now, (_, kept) in zip(snap.state().values(), snap.objects.values())

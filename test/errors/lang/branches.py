@@ -223,3 +223,84 @@ trace(f)
 #: hint: give 'only' a value before line 2
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an attribute of a module is assigned in a branch
+def f(a, b):
+    import types
+    settings = types.ModuleType("settings")
+    settings.limit = 0
+    if a < b:
+        settings.limit = 7
+    return settings.limit
+
+
+trace(f)
+#: SyntaxErrorInKernel
+#: branches.py:5:8: error F158: the global 'limit' of module 'settings' is assigned in a branch or loop of run time: it would be, once, while compiling
+#:     5 |     if a < b:
+#:       |        ^^^^^
+#: hint: return the value, or keep it in an object that is passed
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== an array of Python's is changed in a branch
+def f(a, b):
+    import array
+    found = array.array("i", [0])
+    if a < b:
+        found[0] = 7
+    return found[0]
+
+
+trace(f)
+#: MergeError
+#: branches.py:4:8: error F209: an object of type 'array' is changed in a branch or loop of run time
+#:     4 |     if a < b:
+#:       |        ^^^^^
+#: hint: keep what changes in a list, or in a tensor of registers
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a counter is advanced on the right of 'and'
+def f(a, b):
+    import itertools
+    numbers = itertools.count()
+    if a < b and numbers.__next__() == 0:
+        return 1
+    return 2
+
+
+trace(f)
+#: MergeError
+#: branches.py:4:8: error F159: an iterator that was made before a branch or loop of run time is advanced inside of it
+#:     4 |     if a < b and numbers.__next__() == 0:
+#:       |        ^^^^^
+#: hint: make it inside, or use an index
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
+
+# ===== a loop changes a variable that its generator reads
+def f(a, b):
+    total = 0
+
+    def numbers():
+        for i in range(a):
+            yield i + total
+
+    for x in numbers():
+        total += x
+    return total
+
+
+trace(f)
+#: LoopError
+#: branches.py:6:13: error F160: the body of this 'for' changes 'total', which the generator may read or change while its loop of run time goes on
+#:     6 |             yield i + total
+#:       |             ^^^^^^^^^^^^^^^
+#: branches.py:8:14: note: the loop
+#:     8 |     for x in numbers():
+#:       |              ^^^^^^^^^
+#: hint: keep it in a list or an object
+#: called from branches.py:8:14  numbers()
+#: called from preamble.py:8:5  f(a, b)
+#: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
