@@ -27,7 +27,7 @@ from cute_dialect.front.places import Snapshot, U, is_mutable, put, same
 from cute_dialect.front.values import Form, form_of
 
 if TYPE_CHECKING:
-    from xdsl.ir import Block, SSAValue
+    from xdsl.ir import Block, Operation, SSAValue
 
     from cute_dialect.front.analysis import Site
     from cute_dialect.front.trace import Tracer
@@ -116,9 +116,20 @@ class Rolled:
         self.snap.restore()
         self.side_data.restore()
         keep = tracer.last_constant if self.saved is tracer.entry else None
-        while (op := self.saved.last_op) is not None and op is not self.last_op and op is not keep:
-            op.detach()
-            op.erase(safe_erase=False)
+        made: list[Operation] = []
+        op = self.saved.last_op
+        while op is not None and op is not self.last_op and op is not keep:
+            made.append(op)
+            op = op.prev_op
+        dropped: set[Operation] = set()
+        for op in reversed(made):
+            # A part of a value from before the loop serves everything that sees the value, and objects remember it.
+            if not tracer.is_part(op) or any(v.owner in dropped for v in op.operands):
+                dropped.add(op)
+        for op in made:
+            if op in dropped:
+                op.detach()
+                op.erase(safe_erase=False)
 
     def again_from_the_start(self) -> None:
         """Drop a round."""

@@ -67,6 +67,7 @@ class Tracer:
         self.block: Block = self.entry
         self._constants: dict[tuple[object, ...], SSAValue] = {}
         self._last_constant: Operation | None = None
+        self._parts: set[Operation] = set()
         self.state: dict[str, Any] = {}
         """What modules of the front-end keep for this function, by a name of their own."""
 
@@ -143,7 +144,12 @@ class Tracer:
             owner.insert_op_before(op, owner.first_op)
         else:
             owner.add_op(op)
+        self._parts.add(op)
         return op
+
+    def is_part(self, op: Operation) -> bool:
+        """Return True if :meth:`after` inserted an op."""
+        return op in self._parts
 
     def _inferred(self, cls: type[Any], types: Sequence[Attribute], properties: Mapping[str, Attribute]) -> Any:
         from cute_dialect.algebra.leaf import AlgebraError
