@@ -82,19 +82,27 @@ def found_type(call: str, name: str, view: ArrayView) -> Type:
         raise LayoutError(f"{call}: expected {name} with {e}") from None
 
 
-def fits_tma(view: ArrayView) -> bool:
-    """Tell whether TMA reads it: an address, rows and matrices of whole 16 bytes."""
-    item = SIZES.get(view.dtype, 1)
-    steps = [s for s, n in zip(view.strides, view.shape) if s != 1 and n > 1]
+def fits_tma(view: ArrayView, layout: str = "") -> bool:
+    """Return True if TMA can read the matrices: their address, rows and distance are multiples of 16 bytes.
+
+    ``layout``: how the kernel reads them, ``"row"`` or ``"column"``.  It matters where the contiguous mode has one
+    element, so that another mode may have a stride of 1 as well.
+    """
+    item, along = SIZES.get(view.dtype, 1), {"row": len(view.shape) - 1, "column": len(view.shape) - 2}.get(layout)
+    others = [(s, n) for i, (s, n) in enumerate(zip(view.strides, view.shape)) if i != along]
+    steps = [s for s, n in others if n > 1 and (s != 1 or along is not None)]
     return view.pointer % 16 == 0 and all(s > 0 and s * item % 16 == 0 for s in steps)
 
 
 def fits_results(x: Operands, *, flipped: bool) -> bool:
-    """Tell whether kernels by wgmma write D where it is, and read C and the bias: neighbours in a row at once;
-    ``flipped``: of the transposed product.
+    """Return True if kernels by wgmma can write D where it is, and read C and the bias, two columns at once.
+
+    ``flipped``: the kernel computes the transposed product.
     """
-    pairs = (x.c is not None or x.along == "n") and not flipped
-    return fits_tma(x.d) and (x.c is None or fits_tma(x.c)) and not (x.b.shape[-1] % 2 and pairs)
+    pairs, layout = (x.c is not None or x.along == "n") and not flipped, "column" if flipped else "row"
+    return (
+        fits_tma(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
+    )  # fmt: skip
 
 
 def check_tma(call: str, x: Operands) -> None:

@@ -150,7 +150,7 @@ def chosen(
     if by_wgmma.in_parts:  # else sums are computed apart
         readable |= x.graph is None or Epilogue(graph=x.graph).by_element
     else:
-        readable &= fits_tma(x.a) and fits_tma(x.b)
+        readable &= fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b)
     if chip >= 90 and of_hopper(by_wgmma) and readable:
         asked = by_wgmma
         matrices = max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1
