@@ -15,6 +15,7 @@ Intrinsics"); a GPU has no such environment, and LLVM selects ``cvt.rn`` whateve
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -28,6 +29,7 @@ from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom, MmaAtom
 
+_IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$][\w$]+", re.ASCII)
 _HELP = __doc__ or ""
 """The text of ``--help``: in the class, ``__doc__`` would be its own docstring."""
 
@@ -76,6 +78,10 @@ class CheckTargetPass(Pass):
             target = find_target(options.chip, options.features)
         except ArchError as e:
             raise PassError(str(e)) from e
+        for inner in op.walk():
+            message = name_error(inner)
+            if message is not None:
+                ctx.error(message, inner)
         said: set[str] = set()
         known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}  # by identity: to hash an attribute takes long
         for inner in op.walk():
@@ -90,6 +96,21 @@ class CheckTargetPass(Pass):
             if message is not None and message not in said:
                 said.add(message)
                 ctx.error(message, inner)
+
+
+def name_error(op: Operation) -> str | None:
+    """The error for a kernel or function whose name PTX cannot spell (PTX ISA, "Identifiers"); None for other ops."""
+    if op.name not in ("gpu.func", "llvm.func", "func.func") or not op.regions or not op.regions[0].blocks:
+        return None
+    symbol = op.properties.get("sym_name", op.attributes.get("sym_name"))
+    name = symbol.data if isinstance(symbol, StringAttr) else ""
+    if _IDENTIFIER.fullmatch(name) is not None:
+        return None
+    shown = name if len(name) <= 60 else name[:57] + "..."
+    return (
+        f"PTX cannot spell the name '{shown}'; a name has letters a to z, digits, _ and $, and does not begin with a "
+        "digit; rename the function"
+    )
 
 
 def _deciding(op: Operation) -> Attribute | None:

@@ -303,12 +303,16 @@ def _through_upstream(text: str) -> str | None:
 
 
 def _has_cute(module: ModuleOp) -> bool:
+    from cute_dialect.passes.check_target import name_error
+
     # math.fma: cute-to-base lowers that of 16-bit floats, too, which upstream would round twice.
     for op in module.walk():
         if op.name.startswith(("cute.", "cute_nvgpu.")) or op.name == "math.fma":
             return True
         types = [*op.result_types, *(a.type for r in op.regions for b in r.blocks for a in b.args)]
         if any(t.name.startswith("cute") for t in types):
+            return True
+        if name_error(op) is not None:  # cute-check-target reports it; LLVM would abort
             return True
     return False
 

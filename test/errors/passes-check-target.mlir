@@ -66,3 +66,13 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  // expected-error @below {{PTX cannot spell the name 'scale-2'; a name has letters a to z, digits, _ and $, and does not begin with a digit; rename the function}}
+  gpu.func @"scale-2"(%n: i32) kernel {
+//^
+    gpu.return
+  }
+}

@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
@@ -74,11 +76,25 @@ class _Open:
     viewed: int = -1
 
 
+class _Protocol(LanguageServerProtocol):
+    """pygls' protocol, which also answers a request whose parameters cannot be read, with an error."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as e:
+            if "id" in data and "method" in data:
+                reason = e.__cause__ or e
+                error = types.ResponseError(e.code or -32602, f"{data['method']}: {e.message}: {reason}")
+                self._send_response(data["id"], error=error)
+            raise
+
+
 class CuteServer(LanguageServer):
     """The server and the state of its documents, by URI."""
 
     def __init__(self, settings: Settings):
-        super().__init__("cute-lsp", __version__)  # pyright: ignore[reportUnknownMemberType]
+        super().__init__("cute-lsp", __version__, protocol_cls=_Protocol)  # pyright: ignore[reportUnknownMemberType]
         self.settings = settings
         self.documents: dict[str, _Open] = {}
         self._kept: dict[object, asyncio.Task[Any]] = {}

@@ -25,6 +25,9 @@ __all__ = ["FORMATS", "export"]
 FORMATS = ("ptx", "cubin", "mlir", "c", "py")
 """What a kernel can be written as."""
 
+MOST_CHARACTERS = 128
+"""The longest name: file systems allow 255 bytes, of which temporary names and suffixes take some."""
+
 
 def export(
     artifact: Artifact, target: Target, folder: str | os.PathLike[str], formats: Sequence[str], name: str | None = None
@@ -41,6 +44,10 @@ def export(
     wanted = _formats(formats)
     if not isinstance(own, str) or not re.fullmatch(r"[A-Za-z_]\w*", own, re.ASCII):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; give name=")
+    if len(own) > MOST_CHARACTERS:
+        raise ExportError(
+            f"export: the name has {len(own)} characters, at most {MOST_CHARACTERS} make a file name; give a shorter name="
+        )
     if "py" in wanted and keyword.iskeyword(own):
         raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; give name=")
     files: dict[str, bytes] = {}

@@ -334,6 +334,10 @@ ERRORS = [
     ("export: expected one or more formats of ptx, cubin, mlir, c, py, got none", {"formats": ()}),
     ("export: expected a name that Python can import, got the keyword 'class'; give name=", {"name": "class"}),
     ("export: expected a name of letters, digits and _, got 'a-b'; give name=", {"name": "a-b"}),
+    (
+        "export: the name has 300 characters, at most 128 make a file name; give a shorter name=",
+        {"name": "x" * 300},
+    ),
     ("export: @add was compiled without its stages; compile with keep_stages=True", {"formats": "mlir"}),
 ]
 

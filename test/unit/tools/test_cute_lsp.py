@@ -241,6 +241,22 @@ def test_a_long_text(editor: Editor) -> None:
     editor.client.text_document_did_close(types.DidCloseTextDocumentParams(asked.text_document))
 
 
+@pytest.mark.parametrize(
+    "method, params",
+    [
+        ("textDocument/hover", {"textDocument": {"uri": 3}, "position": "here"}),
+        ("textDocument/hover", {"textDocument": {"uri": "file:///a.mlir"}, "position": {"line": "x", "character": 0}}),
+        ("textDocument/completion", None),
+        ("textDocument/rename", {"textDocument": {"uri": "file:///a.mlir"}, "position": {"line": 0, "character": 0}}),
+        ("textDocument/definition", []),
+    ],
+)
+def test_invalid_parameters_get_a_response(editor: Editor, method: str, params: object) -> None:
+    with pytest.raises(JsonRpcException) as e:
+        editor.wait(editor.client.protocol.send_request_async(method, params), 20)
+    assert method in str(e.value)
+
+
 def test_nonsense_is_survived(editor: Editor, kernel: str) -> None:
     doc = types.TextDocumentIdentifier(kernel)
     for line, character in ((10**6, 0), (0, 10**6), (2**31 - 1, 2**31 - 1)):
