@@ -7,7 +7,10 @@ import re
 from errno import ENOTDIR
 from pathlib import Path
 
-__all__ = ["gpu_file_name", "replace_file"]
+__all__ = ["PACKAGE", "gpu_file_name", "replace_file"]
+
+PACKAGE = os.path.dirname(__file__) + "/"
+"""The folder of the package as its code objects spell it: a path like ``./cute_dialect/`` is not normalised."""
 
 
 def replace_file(path: Path, data: bytes) -> None:

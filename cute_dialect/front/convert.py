@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeVar
 
+from cute_dialect.files import PACKAGE
 from cute_dialect.front.codes import text_of
 from cute_dialect.front.errors import CuteError, SyntaxErrorInKernel
 from cute_dialect.front.recording import called
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
 _WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
 _LIBRARIES = tuple(
     str(Path(p)) + "/" for key in ("stdlib", "platstdlib", "purelib", "platlib") if (p := sysconfig.get_path(key))
@@ -86,8 +86,8 @@ def _is_users(path: str, module: str) -> bool:
         return True
     if path.startswith("<"):
         return not path.startswith(("<frozen", "<string>"))
-    if path.startswith(_PACKAGE):
-        return path[len(_PACKAGE) :].split("/")[0] in _WRITTEN_IN_THE_LANGUAGE
+    if path.startswith(PACKAGE):
+        return path[len(PACKAGE) :].split("/")[0] in _WRITTEN_IN_THE_LANGUAGE
     return not (path.startswith(_LIBRARIES) or any(s in path for s in _SITE))
 
 

@@ -18,9 +18,9 @@ from enum import Enum
 from functools import lru_cache
 from importlib.util import resolve_name
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from cute_dialect.files import PACKAGE
 from cute_dialect.front.codes import Read, reads_of
 from cute_dialect.front.convert import is_asked_for
 from cute_dialect.front.dtypes import Numeric
@@ -28,7 +28,6 @@ from cute_dialect.front.statics import Same, fields_of
 
 __all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
 
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 
 @lru_cache(maxsize=1024)
@@ -38,7 +37,7 @@ def is_library(filename: str) -> bool:
         return True
     paths = sysconfig.get_paths()
     roots = [paths[n] for n in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(filename.startswith(r + "/") for r in roots) or filename.startswith(_PACKAGE)
+    return any(filename.startswith(r + "/") for r in roots) or filename.startswith(PACKAGE)
 
 
 def is_users(function: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from functools import lru_cache
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING
 
+from cute_dialect.files import PACKAGE
 from cute_dialect.front.errors import Place
 
 if TYPE_CHECKING:
@@ -30,19 +31,17 @@ __all__ = [
     "user_places",
 ]
 
-_HERE = str(Path(__file__).parent)
-_PACKAGE = str(Path(__file__).parents[1])
-_STANDARD = str(Path(contextlib.__file__).parent)
+_FRONT = f"{PACKAGE}front/"
+_STANDARD = os.path.dirname(contextlib.__file__) + "/"
 _WRITTEN_IN_THE_LANGUAGE = ("lang", "kernels")
 
 
 @lru_cache(maxsize=4096)
 def _is_hidden(filename: str) -> bool:
     """Tell whether frames of a file belong to the front-end, to other machinery of this package, or to Python's."""
-    if not filename.startswith(_PACKAGE):
+    if not filename.startswith(PACKAGE):
         return filename.startswith("<frozen") or (filename.startswith(_STANDARD) and "site-packages" not in filename)
-    parts = Path(filename).relative_to(_PACKAGE).parts
-    return parts[0] not in _WRITTEN_IN_THE_LANGUAGE
+    return filename[len(PACKAGE) :].split("/")[0] not in _WRITTEN_IN_THE_LANGUAGE
 
 
 _positions: dict[int, tuple[CodeType, list[Place]]] = {}
@@ -65,12 +64,12 @@ def place_at(code: CodeType, index: int) -> Place:
 
 def is_machinery(code: CodeType) -> bool:
     """Tell whether code is this package's, and none of what it has written in the language."""
-    return code.co_filename.startswith(_PACKAGE) and _is_hidden(code.co_filename)
+    return code.co_filename.startswith(PACKAGE) and _is_hidden(code.co_filename)
 
 
 def is_library(code: CodeType) -> bool:
     """Tell whether code is of what this package has written in the language for users to call."""
-    return code.co_filename.startswith(f"{_PACKAGE}/lang/")
+    return code.co_filename.startswith(f"{PACKAGE}lang/")
 
 
 def holds(code: CodeType, place: Place) -> bool:
@@ -103,7 +102,7 @@ def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
         code = at.f_code
         if not _is_hidden(code.co_filename):
             yield at
-        elif code.co_name == "trace_boundary" and code.co_filename.startswith(_HERE):
+        elif code.co_name == "trace_boundary" and code.co_filename.startswith(_FRONT):
             return
         at = at.f_back
 

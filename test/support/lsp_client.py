@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import concurrent.futures
+import json
 import re
 import sys
 from collections.abc import Coroutine, Sequence
@@ -93,6 +95,13 @@ class Editor:
         """Send a message that may make no sense; what is answered is not looked at."""
         data = body.encode()
         self.client.protocol.writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
+
+    def request(self, identity: str, method: str, params: object) -> object:
+        """Send a request as it stands, without a check of its parameters, and return the response."""
+        future: concurrent.futures.Future[object] = concurrent.futures.Future()
+        self.client.protocol._request_futures[identity] = future
+        self.send(json.dumps({"jsonrpc": "2.0", "id": identity, "method": method, "params": params}))
+        return self.wait(asyncio.wrap_future(future, loop=self.loop), 20)
 
     def hover(self, uri: str, at: types.Position) -> str:
         """Return what is shown under the pointer; nothing where that is nothing."""

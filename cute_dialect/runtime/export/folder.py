@@ -46,7 +46,8 @@ def export(
         raise ExportError(f"export: expected a name of letters, digits and _, got {own!r}; give name=")
     if len(own) > MOST_CHARACTERS:
         raise ExportError(
-            f"export: the name has {len(own)} characters, at most {MOST_CHARACTERS} make a file name; give a shorter name="
+            f"export: the name has {len(own)} characters, at most {MOST_CHARACTERS} make a file name; "
+            "give a shorter name="
         )
     if "py" in wanted and keyword.iskeyword(own):
         raise ExportError(f"export: expected a name that Python can import, got the keyword {own!r}; give name=")

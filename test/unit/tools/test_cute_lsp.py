@@ -253,7 +253,7 @@ def test_a_long_text(editor: Editor) -> None:
 )
 def test_invalid_parameters_get_a_response(editor: Editor, method: str, params: object) -> None:
     with pytest.raises(JsonRpcException) as e:
-        editor.wait(editor.client.protocol.send_request_async(method, params), 20)
+        editor.request(f"invalid {method}", method, params)
     assert method in str(e.value)
 
 
