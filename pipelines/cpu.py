@@ -211,6 +211,8 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
 
 def _window(view: ArrayView) -> list[tuple[int, int]] | None:
     """List the byte ranges (offset, length) that hold elements, if the array has padding and few enough rows."""
+    if 0 in view.shape:
+        return None
     item = numpy_dtype(view.dtype).itemsize
     dims = sorted((s, e) for e, s in zip(view.shape, view.strides) if e > 1)
     if any(s <= 0 for s, _ in dims):

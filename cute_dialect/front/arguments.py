@@ -68,9 +68,11 @@ class StaticSpec(Spec):
         return repr(self.value)
 
     def is_the(self, value: object, name: str = "") -> bool:
-        """Tell whether a value is the constant.  Raises F121 for one that can be none."""
+        """Return True if a value is the constant.  Raises F121 for a value that cannot be one."""
         from cute_dialect.front.statics import static_key
 
+        if isinstance(self.value, bool) and type(value).__module__ == "numpy" and hasattr(value, "item"):
+            value = value.item()  # a truth value of numpy's is a constant like Python's
         return value is self.value or static_key(value, name) == self.key
 
     def leaves(self, value: Any, into: list[object], name: str) -> None:

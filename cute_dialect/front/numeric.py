@@ -39,6 +39,7 @@ __all__ = [
     "binary",
     "compare",
     "compare_ssa",
+    "computing",
     "convert",
     "emit",
     "facts_of",
@@ -308,9 +309,14 @@ def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natur
 # ------------------------------------------------------------------------------------------------------ one operand
 
 
+def computing(kind: NumberClass) -> NumberClass:
+    """Return the type that numbers of a type compute in: Float32 for 8-bit floats, Int32 for Booleans."""
+    return _computing(kind, Int32)
+
+
 def computed(x: Numeric) -> Numeric:
     """Return a number in the type that it computes in."""
-    kind = _computing(type(x), Int32)
+    kind = computing(type(x))
     return x if type(x) is kind else kind(x)
 
 

@@ -35,6 +35,8 @@ def reduced(v: TensorSSA, op: Any, init: Any, profile: Any, order: str) -> Any:
         raise KernelTypeError("F238", f"the order of a reduction is 'tree' or 'serial', got {order!r}")
     name = _name(op)
     combine: Callable[[Any, Any], Any] = op if name is None else lambda a, b: numeric.binary(name, a, b)
+    if name in ("add", "mul", "max", "min"):  # 8-bit floats and Booleans compute in a wider type
+        v = v.to(numeric.computing(v.dtype))
     kept, rows = _rows(v, profile)
     if len(rows[0]) == 1 and not kept:
         return _scalar(v, name, combine, init, [row[0] for row in rows], order)

@@ -309,6 +309,7 @@ def from_dlpack(
 ) -> RuntimeTensor:
     """Return a tensor over an array (of torch, numpy, cupy, jax, …), static in full until it is marked otherwise.
 
+    An extent of 0 is dynamic, because layouts have no static extent of 0.
     ``assumed_align``: what the address is a multiple of, in bytes, checked at each launch; by default 16 if it is, else
     the element's bytes.  ``dtype``: another element type of as many bytes, for types the library does not have.
     A fake tensor of torch, or one on its device "meta", gives a tensor without memory, for ``cute.compile``.
@@ -330,7 +331,8 @@ def from_dlpack(
         view = _seen_as(view, kind)
     size = element_bytes(view.dtype)
     alignment = assumed_align or (VECTOR_BYTES if view.pointer % VECTOR_BYTES == 0 else size)
-    made = RuntimeTensor(view, kind, view.shape, view.strides, alignment)
+    made = RuntimeTensor(view, kind, [n or _Leaf() for n in view.shape], view.strides, alignment)
+    made.shape = tuple(view.shape)
     made.seen_as = dtype is not None
     return made
 
@@ -345,7 +347,7 @@ def _leaf(n: Any, what: str) -> Any:
     if isinstance(n, SymInt):
         return _Leaf(n.divisibility, n.width, n)
     if isinstance(n, int):
-        return n
+        return n if n or what != "extents" else _Leaf()  # layouts have no static extent of 0
     raise KernelTypeError("F125", f"{what} of a fake tensor are numbers and symbols (cute.sym_int()), got {n!r}")
 
 

@@ -1,0 +1,73 @@
+"""Functions of vectors of 8-bit floats and Booleans compute in Float32 and Int32; numpy says what is right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+
+KINDS = {"e4m3fn": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+
+CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "sum": (lambda v: v.sum(), lambda x: x.sum()),
+    "max": (lambda v: v.max(), lambda x: x.max()),
+    "min": (lambda v: v.min(), lambda x: x.min()),
+    "mul": (lambda v: v.reduce("mul"), lambda x: x.prod()),
+    "serial": (lambda v: v.reduce("add", order="serial"), lambda x: x.sum()),
+    "init": (lambda v: v.reduce("max", 100.0), lambda x: max(100.0, x.max())),
+    "function": (lambda v: v.reduce(lambda a, b: a + b), lambda x: x.sum()),
+    "rows": (lambda v: v.reshape((2, 3)).reduce("add", 0.0, (None, 1))[1], lambda x: x[1] + x[3] + x[5]),
+    "columns": (lambda v: v.reshape((2, 3)).reduce("max", -9.0, (1, None))[2], lambda x: x[4:].max()),
+    "arithmetic": (lambda v: ((v + 1) * v - v / 2).sum(), lambda x: ((x + 1) * x - x / 2).sum()),
+    "unary": (lambda v: (abs(v) - v).sum(), lambda x: (abs(x) - x).sum()),
+    "rounded": (lambda v: (v // 2 + v % 2).sum(), lambda x: (x // 2 + x % 2).sum()),
+    "compared": (lambda v: (v > 1).any() & (v == v).all() & (v != 0).any(), lambda x: 1.0),
+    "where": (lambda v: cute.where(v > 1, v, 0).sum(), lambda x: np.where(x > 1, x, 0).sum()),
+    "math": (lambda v: cute.math.exp(v).sum(), lambda x: np.exp(x).sum()),
+    "fma": (lambda v: cute.math.fma(v, v, v).sum(), lambda x: (x * x + x).sum()),
+    "casts": (lambda v: v.to(cute.Float16).to(v.dtype).sum() + v.to(cute.Int32).sum(), lambda x: 2 * x.sum()),
+    "full_like": (lambda v: cute.full_like(v, 2).sum() + cute.zeros_like(v).max(), lambda x: 2.0 * len(x)),
+    "one": (lambda v: v.reshape((6, 1)).reduce("add", 0.0, (None, 1))[3], lambda x: x[3]),
+}
+
+
+def value(array: Any, function: Callable[[Any], Any]) -> float:
+    """Return the function of the vector of an array, computed by a kernel."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor):
+        o[0] = cute.Float32(function(x.load()))
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor):
+        kernel(x, o).launch(grid=1, block=1)
+
+    o = np.full(1, np.nan, np.float32)
+    run(cute.from_dlpack(array), o, device="cpu")
+    return float(o[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", CASES)
+def test_vectors_of_8_bit_floats(kind: str, case: str):
+    function, wanted = CASES[case]
+    x = np.array([1, -2, 2, 3, -4, 6], KINDS[kind])
+    assert value(x, function) == pytest.approx(float(wanted(x.astype(np.float32))), rel=1e-6)
+
+
+@pytest.mark.parametrize("case", ["sum", "max", "min", "where"])
+def test_scales_are_refused(case: str):
+    x = np.array([127, 128], np.uint8)
+    function = CASES[case][0]
+    with pytest.raises(cute.KernelTypeError, match=r"F236.*Float8E8M0FNU"):
+        value(cute.from_dlpack(x, dtype=cute.Float8E8M0FNU), function)
+
+
+def test_the_sum_of_booleans_counts():
+    x = np.array([1, -2, 2, 3, -4, 6], np.float32)
+    assert value(x, lambda v: (v > 0).reduce("add")) == 4
+    assert value(x, lambda v: (v > 0).sum()) == 4
+    assert value(x, lambda v: (v > 9).max()) == 0
