@@ -69,7 +69,7 @@ class For(Rolled):
     def bounds(self) -> None:
         """Find the type of the index, and the bounds as values of it."""
         from cute_dialect.front.dtypes import Boolean, Int32
-        from cute_dialect.front.numeric import as_number, facts_of, literal, promoted
+        from cute_dialect.front.numeric import as_number, literal, promoted
 
         start, stop, step = (as_number(x) for x in (self.numbers.start, self.numbers.stop, self.numbers.step))
         for x in (start, stop, step):
@@ -89,25 +89,72 @@ class For(Rolled):
             for x, y in zip((start, stop, step), bounds)
         )
         self.kind = kind
-        self.downwards = step.is_static and step.value < 0
-        if self.downwards:
-            size = -step.value
-            self.origin = kind(start)
-            self.bottom = facts_of(kind(stop))
-            high: Any = kind(start)
-            turns = (high - kind(stop) + (size - 1)) // size
-            if not kind.signed:
-                turns = select(high > kind(stop), turns, kind(0))
-            self.stride = size
-            start, stop, step = kind(0), turns, kind(1)
-        self.first, self.last, self.step = kind(start), kind(stop), kind(step)
-        tracer = self.tracer
-        if not self.step.is_static and tracer.state.get("asserts"):
+        self.first, self.last = kind(start), kind(stop)
+        self.counted = not step.is_static or step.value < 0 or self.may_wrap(step.value)
+        if self.counted:
+            self.count(step)
+        else:
+            self.step = kind(step)
+
+    def may_wrap(self, step: int) -> bool:
+        """Return True if the first number past the end may not fit the type of the index.
+
+        Int32 is left out: it wraps only in ranges that end within a step of 2**31, and is the type of most loops.
+        """
+        from cute_dialect.front.dtypes import Int32
+        from cute_dialect.front.numeric import facts_of
+
+        if step == 1 or (self.kind is Int32 and not self.last.is_static):
+            return False
+        most = (1 << (self.kind.width - int(self.kind.signed))) - 1
+        high = facts_of(self.last).high
+        return high is None or high > most - (step - 1)
+
+    def count(self, step: Any) -> None:
+        """Count iterations from 0, in a type in which neither their number nor the distance of the bounds wraps."""
+        from cute_dialect.front.dtypes import Int32, Uint32, Uint64
+
+        self.user = kind = self.kind
+        wide: Any = Int32 if kind.width < 32 else Uint32 if kind.width == 32 else Uint64
+        self.origin: Any = wide(self.first)
+        first, last, origin, end = self.first, self.last, self.origin, wide(self.last)
+        if step.is_static:
+            up: Any = step.value > 0
+            self.stride: Any = wide(abs(step.value))
+            size = self.stride
+        else:
+            step = kind(step)
+            self.check_step(step)
+            up, self.stride = (step > 0), wide(step)
+            size = select(up, self.stride, wide(0) - self.stride) if kind.signed else self.stride
+            size = select(step == 0, wide(1), size)
+        forwards = not step.is_static or step.value > 0
+        backwards = kind.signed if not step.is_static else step.value < 0
+        runs: Any = None
+        distance: Any = None
+        if forwards:
+            runs, distance = first < last, end - origin
+        if backwards:
+            back = (first > last, origin - end)
+            runs, distance = back if not forwards else (select(up, runs, back[0]), select(up, distance, back[1]))
+        if not step.is_static:
+            runs = both(runs, lambda: step != 0)
+        if size.is_static and size.value == 1:
+            turns = select(runs, distance, wide(0))
+        else:  # of no iteration all bits are set, so that adding 1 gives 0
+            none = wide.exactly(-1 if wide.signed else (1 << wide.width) - 1)
+            turns = select(runs, (distance - 1) // size, none) + 1
+        self.upwards = None if forwards and backwards else forwards
+        self.bounds_now = (self.first, self.last)
+        self.kind = wide
+        self.first, self.last, self.step = wide(0), turns, wide(1)
+
+    def check_step(self, step: Any) -> None:
+        """Check on request that a step known at run time is not 0."""
+        if self.tracer.state.get("asserts"):
             from xdsl.dialects.builtin import StringAttr
 
-            tracer.op(
-                "cf.assert", [(self.step > 0).ssa], (), {"msg": StringAttr("the step of a range is not positive")}
-            )
+            self.tracer.op("cf.assert", [(step != 0).ssa], (), {"msg": StringAttr("the step of a range is 0")})
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -131,11 +178,16 @@ class For(Rolled):
         """Return what the user's variable is."""
         from cute_dialect.front.numeric import Facts, facts_of
 
-        if self.downwards:
-            number = self.origin - self.kind.of(index) * self.kind.exactly(self.stride)
-            known = facts_of(number)  # it lies above the end, and the first is the greatest
-            low = None if self.bottom.low is None else self.bottom.low + 1
-            return self.kind.of(number.ssa, Facts(low, facts_of(self.origin).high, known.divisor))
+        if self.counted:
+            moved = self.kind.of(index) * self.stride
+            number = self.user(self.origin - moved if self.upwards is False else self.origin + moved)
+            first, last = map(facts_of, self.bounds_now)
+            low, high = first.low, None if last.high is None else last.high - 1
+            if self.upwards is False:
+                low, high = None if last.low is None else last.low + 1, first.high
+            elif self.upwards is None:
+                low = high = None
+            return self.user.of(number.ssa, Facts(low, high, facts_of(number).divisor))
         first, last, step = facts_of(self.first), facts_of(self.last), facts_of(self.step)
         from math import gcd
 

@@ -164,17 +164,18 @@ class RuntimeTensor:
         Without ``leading_dim`` it is the dimension of stride 1; with several, the one with more than one element.
         """
         if leading_dim is None:
-            leading_dim = self._leading()
+            leading_dim = -1 if 0 in self.shape and 1 not in self.stride else self._leading()
         elif not -len(self.shape) <= leading_dim < len(self.shape):
             raise KernelTypeError("F125", f"this tensor of shape {self.shape} has no dimension {leading_dim}")
         elif self.stride[leading_dim] != 1:
             raise KernelTypeError(
                 "F120", f"the leading dimension has stride 1: dimension {leading_dim} of strides {self.stride} has not"
             )
-        lead = leading_dim % len(self.shape) if self.shape else -1
+        empty = 0 in self.shape
+        lead = leading_dim % len(self.shape) if self.shape and 1 in self.stride else -1
         self._extents = [_Leaf(width=_width(n, extent=True)) for n in self.shape]
         self._strides = [
-            1 if i == lead else d if d == 0 else _Leaf(width=_width(d)) for i, d in enumerate(self.stride)
+            1 if i == lead else d if d == 0 and not empty else _Leaf(width=_width(d)) for i, d in enumerate(self.stride)
         ]  # fmt: skip
         return self
 
