@@ -24,6 +24,7 @@ __all__ = [
     "Merger",
     "Open",
     "blank",
+    "check_depth",
     "check_iterator",
     "check_unmoved",
     "erase",
@@ -53,6 +54,16 @@ class Open(NamedTuple):
     """A region of run time that is being traced, and its blocks."""
 
     blocks: list[Block]
+
+
+DEEPEST = 64
+"""Branches and loops of run time that may be nested in one another, across all functions."""
+
+
+def check_depth(tracer: Tracer) -> None:
+    """Refuse branches nested so deep that only a recursion whose end is decided at run time makes them (F161)."""
+    if len(regions(tracer)) >= DEEPEST:
+        raise RecursionError(f"branches and loops of run time are nested {DEEPEST} deep")
 
 
 def erase(blocks: Sequence[Block]) -> None:
@@ -348,6 +359,7 @@ class Branch:
         from xdsl.ir import Block
 
         if self.snap is None:
+            check_depth(self.tracer)
             self.entry = tuple(values.get(n, U) for n in self.site.names)
             self.snap = Snapshot(self.site.rooted(values), self.site.globals)
             regions(self.tracer).append(self)
@@ -453,6 +465,7 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
     """Return one of two values by a condition of run time; each is traced into a side of its own."""
     from xdsl.ir import Block, Region
 
+    check_depth(tracer)
     snap = Snapshot([first, second])
     values: list[Any] = []
     blocks: list[Block] = []

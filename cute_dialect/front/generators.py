@@ -111,9 +111,11 @@ class GeneratorFor(Attached):
             return value
         region = opened[-1]
         if len(opened) > 1 or not isinstance(region, Rolled):
-            raise LoopError(
+            error = LoopError(
                 "F160", "a generator yields in a branch or loop of run time inside of another", notes=self.note()
             )
+            # A loop of the generator over a static range may be walked instead, which leaves fewer of run time.
+            return self.taken(lambda: self.generator.throw(error))
         if region is not self.region:
             self.after()
         region.attach(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from inspect import CO_GENERATOR
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -172,7 +173,12 @@ def symbol(name: str) -> str:
 
 
 class Launch:
-    """A call of a kernel that waits for ``.launch(…)``."""
+    """A call of a kernel that waits for ``.launch(…)``.
+
+    Outside of a trace, one that is dropped without a launch warns (``RuntimeWarning``), as nothing ran.
+    """
+
+    idle = False
 
     def __init__(self, kernel: Traced, args: tuple[Any, ...], kwargs: dict[str, Any], *, receiver: bool = False):
         self.kernel = kernel
@@ -190,6 +196,15 @@ class Launch:
                 raise CompileError("F114", f"{self.describe()} is called in a kernel: only host functions launch")
             self.place = next(iter(user_places()), None)
             tracer.state["pending"].append(self)
+        else:
+            self.idle = True
+
+    def __del__(self) -> None:
+        if self.idle:
+            warnings.warn(
+                f"{self.describe()} was called but not launched, so it did not run: write "
+                f"{self.kernel.name}(…).launch(grid=…, block=…)", RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
 
     def describe(self) -> str:
         """Return how messages name it."""
@@ -201,6 +216,7 @@ class Launch:
     def on(self, **sizes: Any) -> Launch:
         """Return it with the sizes it is to have as the ``fallback`` of another launch; nothing is launched."""
         self.sizes = sizes
+        self.idle = False
         return self
 
     def launch(
@@ -219,6 +235,9 @@ class Launch:
         or several that are tried in turn, of which all but the last one may have promises.
         """
         tracer = active()
+        self.idle = False
+        for other in fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,):
+            other.idle = False
         pdl = pdl or use_pdl
         self.min_blocks = min_blocks_per_mp
         if tracer is None:

@@ -55,6 +55,20 @@ class Operand(Protocol):
         ...
 
 
+def _is_open(coord: Any) -> bool:
+    """Return True if None leaves a mode of a coordinate open."""
+    return coord is None or (isinstance(coord, tuple) and any(map(_is_open, coord)))
+
+
+def _open_mode(index: Any) -> Any:
+    """Return an index of ``layout[:, 0]`` as a coordinate of a slice."""
+    if not isinstance(index, slice):
+        return index
+    if index != slice(None):
+        raise LayoutError("F240", f"layout[{index}]: only ':' selects a whole mode", hint="use cute.local_tile")
+    return None
+
+
 class AnyLayout(Dynamic):
     """The base of layouts: a payload, and numbers or an SSA value for its dynamic leaves."""
 
@@ -153,9 +167,15 @@ class AnyLayout(Dynamic):
         return max_alignment(self)
 
     def __call__(self, *coord: Any) -> Any:
-        return apply("cute.layout_eval", Tree(coord[0] if len(coord) == 1 else coord, "coord"), self)
+        at = coord[0] if len(coord) == 1 else coord
+        if _is_open(at):  # as in CuTe, the modes that None leaves open
+            return apply("cute.slice", self, Tree(at, "coord"))
+        return apply("cute.layout_eval", Tree(at, "coord"), self)
 
-    def __getitem__(self, mode: int | Sequence[int]) -> Any:
+    def __getitem__(self, mode: int | Sequence[int | slice]) -> Any:
+        parts = (mode,) if isinstance(mode, slice) else mode
+        if isinstance(parts, tuple) and any(isinstance(m, slice) for m in parts):
+            return apply("cute.slice", self, Tree(tuple([_open_mode(m) for m in parts]), "coord"))
         path = [mode] if isinstance(mode, int) else list(mode)
         if isinstance(mode, int) and mode < 0:
             path = [mode + self.rank]

@@ -58,11 +58,17 @@ def _stays(nodes: Sequence[ast.expr]) -> bool:
         node = todo.pop()
         if isinstance(node, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await):
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OF_THE_FRAME:
+        if isinstance(node, ast.Call) and _is_of_the_frame(node):
             return True
         if not isinstance(node, ast.Lambda):
             todo += ast.iter_child_nodes(node)
     return False
+
+
+def _is_of_the_frame(node: ast.Call) -> bool:
+    """Return True if a call looks at the frame that it stands in, as ``super()`` without arguments does."""
+    func = node.func
+    return isinstance(func, ast.Name) and func.id in _OF_THE_FRAME and not (func.id == "super" and node.args)
 
 
 def _is_none(node: ast.expr) -> bool:
@@ -189,7 +195,7 @@ class Expressions:
         func = node.func
         if isinstance(func, ast.Constant):  # of cute_dialect.front.patterns
             return method(RUNTIME, str(func.value), [self.expression(x) for x in node.args], at(node))
-        if isinstance(func, ast.Name) and func.id in _OF_THE_FRAME:
+        if _is_of_the_frame(node):
             return self.parts(node)
         self.parts(node)
         placed = any(k.arg in ("loc", "ip") for k in node.keywords)

@@ -54,6 +54,20 @@ def _locals(p: Position) -> ast.expr:
     return method(RUNTIME, "locals", [], p)
 
 
+def name_super(function: ast.FunctionDef) -> None:
+    """Spell out ``super()`` as ``super(__class__, self)``, which works in a function of its own, too."""
+    args = [*function.args.posonlyargs, *function.args.args]
+    todo: list[ast.AST] = [*function.body] if args else []
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            p = at(node)
+            node.args = [load("__class__", p), load(args[0].arg, p)]
+        todo += ast.iter_child_nodes(node)
+
+
 class Rewriter(Expressions):
     """The rewriting of a function and of those inside it; ``sites`` are its branches and loops, by number."""
 
@@ -76,6 +90,7 @@ class Rewriter(Expressions):
             node.body = self.expression(node.body)
         else:
             never = self.never
+            name_super(node)
             forget_names(node)  # the function around it has asked for them
             remove_jumps(node, self.path, self.counter, tight=self.tight)
             free = free_stores(node)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.front.branches import (
     Lost,
     blank,
+    check_depth,
     check_shape,
     check_unmoved,
     erase,
@@ -85,6 +86,7 @@ class Rolled:
 
     def begin(self, tracer: Tracer, site: Site, values: Mapping[str, Any]) -> None:
         """Remember where the loop begins and what everything is there."""
+        check_depth(tracer)
         self.tracer = tracer
         self.site = site
         self.names = list(site.names)

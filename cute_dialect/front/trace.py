@@ -264,7 +264,7 @@ def tracing(tracer: Tracer) -> Generator[Tracer]:
             raise
         meant.__traceback__ = e.__traceback__
         locate(meant)
-        raise meant from (None if isinstance(meant, UnboundError) else e)
+        raise meant from (None if isinstance(meant, UnboundError) or isinstance(e, RecursionError) else e)
     finally:
         _current.reset(token)
 
@@ -292,13 +292,19 @@ class at_the_call:
                 error.__cause__.__traceback__ = _of_the_user(error.__cause__.__traceback__)
 
 
+_FRAMES = 8
+"""The frames that tracebacks keep at either end."""
+
+
 def _of_the_user(at: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of the front-end."""
+    """Return a traceback without the frames of the front-end, and of a recursion its two ends."""
     kept: list[TracebackType] = []
     while at is not None:
         if not is_machinery(at.tb_frame.f_code):
             kept.append(at)
         at = at.tb_next
+    if len(kept) > 2 * _FRAMES:
+        kept = [*kept[:_FRAMES], *kept[-_FRAMES:]]
     made: TracebackType | None = None
     for t in reversed(kept):
         made = TracebackType(made, t.tb_frame, t.tb_lasti, t.tb_lineno)

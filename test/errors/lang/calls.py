@@ -73,12 +73,13 @@ def f(a, b):
 
 trace(f)
 #: LoopError
-#: calls.py:8:14: error F160: a generator yields in a branch or loop of run time inside of another
-#:     8 |     for i in numbers(a):
-#:       |              ^^^^^^^^^^
+#: calls.py:5:13: error F160: a generator yields in a branch or loop of run time inside of another
+#:     5 |             yield i
+#:       |             ^^^^^^^
 #: calls.py:8:14: note: the loop
 #:     8 |     for i in numbers(a):
 #:       |              ^^^^^^^^^^
+#: called from calls.py:8:14  numbers(a)
 #: called from preamble.py:8:5  f(a, b)
 #: called from preamble.py:13:5  call(f, a, b).launch(grid=1, block=1)
 
