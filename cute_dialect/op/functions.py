@@ -8,8 +8,10 @@ added comes first (``addmm``, ``baddbmm``), weights are (N, K) (``linear``), ran
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.kernels.activations import spelled
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.gemm import bmm, mm
@@ -86,6 +88,17 @@ def linear(x: Any, weight: Any, bias: Any = None, activation: Spelled = "", **mo
         raise ShapeError(
             f"linear: expected x of (…, K) and weight of (N, K), got {tuple(x.shape)} and {tuple(weight.shape)}"
         )
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.is_grad_enabled() and isinstance(x, torch.Tensor) and not _tracing(torch):
+        others = [t for t in (weight, bias) if t is not None]
+        learns = all([isinstance(t, torch.Tensor) for t in others]) and any([t.requires_grad for t in (x, *others)])
+        device = more.get("device")
+        if learns and device in (None, "cpu") and len(more) <= ("device" in more):
+            from cute_dialect.op import operators
+
+            done = operators.linear(x, weight, bias, spelled(activation), device)
+            if done is not None:
+                return done
     rows = x if len(x.shape) == 2 else _rows(x)
     found = mm(rows, weight.T, bias=bias, activation=activation, **more)
     return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
@@ -126,6 +139,11 @@ def matmul(
         x, y = _flat(x, batch), _flat(y, batch)
         found = bmm(x, y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
     return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
+
+
+def _tracing(torch: Any) -> bool:
+    """Return True while ``torch.compile`` or ``torch.export`` traces."""
+    return torch.compiler.is_compiling()
 
 
 def _check_arrays(call: str, **arrays: Any) -> None:

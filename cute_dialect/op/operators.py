@@ -15,7 +15,6 @@ the result): functions call them where something learns; where ``mm`` itself was
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, lru_cache
@@ -29,10 +28,11 @@ from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import check_addends
+from cute_dialect.op.torch_operator import apply_of, is_eager
 from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["by_column", "by_operator", "factor_gradients", "keeping_function", "kept_type", "summed"]
+__all__ = ["by_column", "by_operator", "factor_gradients", "keeping_function", "kept_type", "linear", "summed"]
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -68,8 +68,8 @@ def by_operator(
     more["accumulator"] = "" if extras.accumulator is None else element_name(extras.accumulator)
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in (a, b, *given)])
-        if out is None and learning and _is_plain((a, b, *given)):
-            return _Product.apply(a, b, *given, call, more)[0]
+        if out is None and learning and is_eager((a, b, *given)):
+            return _APPLY(a, b, *given, call, more)[0]
         if out is None and learning and extras.activation not in ("", "relu"):
             return getattr(torch.ops.cute, f"{call}_kept")(a, b, *given, **more)[0]
         if out is None:
@@ -78,18 +78,6 @@ def by_operator(
             raise UnsupportedError(f"{call}: expected no out where gradients are wanted: torch.no_grad(), or no out")
         getattr(torch.ops.cute, f"{call}_out")(a, b, out, *given, **more)
         return out
-
-
-def _is_plain(tensors: Sequence[torch.Tensor | None]) -> bool:
-    """Tell whether nothing watches what torch's dispatcher is given: then a product needs none."""
-    kinds = (torch.Tensor, torch.nn.Parameter)
-    core: Any = sys.modules["torch._C"]
-    return (
-        all([t is None or type(t) in kinds for t in tensors])
-        and not torch.compiler.is_compiling()
-        and core._len_torch_dispatch_stack() == 0
-        and core._functorch.peek_interpreter_stack() is None
-    )
 
 
 def _shape(call: str, a: torch.Tensor, b: torch.Tensor) -> list[Any]:
@@ -358,6 +346,79 @@ class _Product(torch.autograd.Function):
         return (*_backward_of(ctx.call, gemm)(ctx, *grads), None, None)
 
 
+_APPLY = apply_of(_Product)
+
+
+class _Linear(torch.autograd.Function):
+    """A layer ``activation(x @ weight.T + bias)`` as one node, with none for views of ``x`` and ``weight``."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
+    ) -> tuple[torch.Tensor, ...]:  # fmt: skip
+        """Compute the layer, and what its activation is of: a result, so that its gradient is known to be missing."""
+        rows, kept = _as_rows(x), None
+        if activation in ("", "relu"):
+            found = gemm.mm(rows, weight.t(), bias=bias, activation=activation, device=device)
+        else:
+            found, kept = _KEPT["mm"](rows, weight.t(), None, bias, activation=activation, device=device or "")
+        if x.dim() != 2:  # no view, which could not be written in place
+            found = torch.ops.aten._unsafe_view.default(found, (*x.shape[:-1], weight.shape[0]))
+        ctx.activation, ctx.device = activation, device
+        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
+        ctx.save_for_backward(x, weight, found if activation == "relu" else kept)
+        ctx.set_materialize_grads(False)
+        return (found,) if kept is None else (found, kept)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute what each operand gets: products that are differentiable themselves."""
+        x, weight, kept = ctx.saved_tensors
+        activation, device, needs = ctx.activation, ctx.device, ctx.needs_input_grad
+        if grad is None or of_sums is not None:
+            if grad is None and of_sums is None:
+                return None, None, None, None, None
+            raise UnsupportedError("linear: there is no second derivative through an activation")
+        g, columns = _as_rows(grad), None
+        if activation == "relu":
+            g = torch.where(_as_rows(kept) > 0, g, 0)
+        elif activation and torch.is_grad_enabled():
+            g, columns = torch.ops.cute.mm_slope(g, kept, activation, device or "")
+        elif activation:
+            found = _slope_call(activation, tuple(g.shape), element_name(g.dtype))({"grad": g, "sums": kept}, device)
+            g, columns = found["D"], found["columns"]
+        factor = g if g.dtype == x.dtype else g.to(x.dtype)
+        factor = factor if 1 in factor.stride() else factor.contiguous()
+        of_x = of_weight = of_bias = None
+        if needs[0]:
+            of_x = gemm.mm(factor, weight, device=device)
+            of_x = of_x if x.dim() == 2 else of_x.view(x.shape)
+        if needs[1]:
+            of_weight = gemm.mm(factor.t(), _as_rows(x), device=device)
+        if needs[2]:
+            shape, dtype = ctx.bias
+            of_bias = summed(g if columns is None or not by_column(shape) else columns, shape, dtype)
+        return of_x, of_weight, of_bias, None, None
+
+
+_APPLY_LINEAR = apply_of(_Linear)
+
+
+def linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, activation: str, device: str | None
+) -> torch.Tensor | None:  # fmt: skip
+    """Return a layer with gradients; None where it is to be made of a product and views, which torch then sees."""
+    if x.dtype.itemsize == 1 or x.dtype != weight.dtype or x.dtype == torch.float64 or not is_eager((x, weight, bias)):
+        return None
+    if bias is not None and bias.dtype.itemsize == 1:
+        return None
+    return _APPLY_LINEAR(x, weight, bias, activation, device)[0]
+
+
+def _as_rows(x: torch.Tensor) -> torch.Tensor:
+    return x if x.dim() == 2 else x.reshape(-1, x.shape[-1])
+
+
 def by_column(shape: torch.Size) -> bool:
     """Tell whether what expands to the result has a value a column."""
     return len(shape) == 1 or (len(shape) == 2 and shape[0] == 1)
@@ -393,7 +454,9 @@ def summed(grad: torch.Tensor, shape: torch.Size, dtype: torch.dtype) -> torch.T
         return grad
     full = (*(1,) * (grad.dim() - len(shape)), *shape)
     axes = [i for i, (have, was) in enumerate(zip(grad.shape, full)) if was == 1 and have != 1]
-    if axes:
+    if axes and grad.is_cuda and grad.dtype == dtype:  # added up in f32 and rounded once, by one kernel
+        grad = grad.sum(axes, keepdim=True)
+    elif axes:
         grad = grad.sum(axes, keepdim=True, dtype=torch.float32)
     return grad.reshape(shape).to(dtype)
 

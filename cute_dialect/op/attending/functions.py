@@ -235,7 +235,7 @@ def _result(one: RowCall, form: Form) -> Any:
     if given is None:
         if form.packed or like.strides[1] >= like.strides[2]:
             return one.result(like.shape)
-        return one.swapped_result(like.shape)
+        return one.ordered_result(like.shape, (0, 2, 1, 3))
     one.expect("out", like.shape)
     if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:

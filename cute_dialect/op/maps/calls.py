@@ -135,9 +135,8 @@ class Elementwise:
                 written.append(_turned(one.views[n], order))
                 self._check_out(n, one.views[n], wide, kinds)
             else:
-                result = one.result([shape[i] for i in order], element)
-                made.append(_back(result, order))
-                written.append(one.view_of(result))
+                made.append(one.ordered_result(shape, order, element))
+                written.append(_turned(one.view_of(made[-1]), order))
         if 0 not in shape:
             kernel, args = self._prepared(one, found, [_turned(v, order) for v in wide], written, arrays, given, names)
             if seen is not None:
@@ -338,14 +337,6 @@ def _order(views: Sequence[ArrayView], outs: Sequence[ArrayView], rank: int) -> 
 def _turned(view: ArrayView, order: Sequence[int]) -> ArrayView:
     """Return an array with its modes in an order."""
     return view._replace(shape=tuple([view.shape[i] for i in order]), strides=tuple([view.strides[i] for i in order]))
-
-
-def _back(array: Any, order: Sequence[int]) -> Any:
-    """Return a result whose modes are in an order, as they were."""
-    axes = [list(order).index(i) for i in range(len(order))]
-    if axes == sorted(axes):
-        return array
-    return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
 
 
 def _is_flat(plan: Plan, inputs: Sequence[Input], arrays: Sequence[ArrayView], m: int, n: int) -> bool:

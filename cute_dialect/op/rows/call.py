@@ -202,10 +202,16 @@ class RowCall:
             )
         return self.arrays[out]
 
-    def swapped_result(self, shape: Sequence[int]) -> Any:
-        """Return a new result of rank 4 whose second and third dimensions have changed places in memory."""
-        _, b, c, d = shape
-        made = self._library.native(self._library.strided(shape, (b * c * d, d, b * d, 1), self.element, self.x))
+    def ordered_result(self, shape: Sequence[int], order: Sequence[int], element: str = "") -> Any:
+        """Return a new contiguous result whose dimensions are in memory in some order, the outermost first."""
+        if list(order) == sorted(order):
+            return self.result(shape, element)
+        steps, step = [0] * len(shape), 1
+        for i in reversed(order):
+            steps[i], step = step, step * shape[i]
+        view = self._library.strided(shape, steps, element or self.element, self.x)
+        # A tensor of its own: views cannot be written in place where they are the result of an autograd function.
+        made = view.keep if view.library == "torch" else self._library.native(view)
         self._made.append(made)
         return made
 
