@@ -95,6 +95,23 @@ class For(Rolled):
             self.count(step)
         else:
             self.step = kind(step)
+            self.check_end(step.value)
+
+    def check_end(self, step: int) -> None:
+        """Check, on the interpreter and on request, that an Int32 index does not wrap: machine code does not check."""
+        from cute_dialect.front.numeric import facts_of
+
+        tracer, high = self.tracer, facts_of(self.last).high
+        most = (1 << (self.kind.width - int(self.kind.signed))) - step
+        if step > 1 and (high is None or high > most) and tracer.state.get("users_asserts"):
+            from xdsl.dialects.builtin import StringAttr
+
+            text = (
+                f"the index of this range wraps: a range of {self.kind!r} with a step of {step} ends at {most} at "
+                "most; count in Int64"
+            )
+            fits: Any = self.last <= most
+            tracer.op("cf.assert", [fits.ssa], (), {"msg": StringAttr(text)})
 
     def may_wrap(self, step: int) -> bool:
         """Return True if the first number past the end may not fit the type of the index.

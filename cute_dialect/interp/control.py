@@ -131,7 +131,8 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
             hi_arr = hi_arr.view(leaf.unsigned)
         bits = m.array
         k = g.count
-        most = ((hi_arr.astype(object) - i_now) // by_arr)[bits].max(initial=0) if m.n else 0
+        start = i_now.view(leaf.unsigned) if is_unsigned else i_now
+        most = ((hi_arr.astype(object) - start) // by_arr)[bits].max(initial=0) if m.n else 0
         if most > HARD * k.most or k.steps - k.base > HARD * k.most:
             raise g.out_of_steps(info, HARD)
         while True:
@@ -152,7 +153,8 @@ def compile_for(c: FnCompiler, op: Operation) -> None:
             after = [R[s] for s in body.out]
             vals = [merge(live, n, o, f) for n, o, f in zip(after, vals, leaves)]
             nxt = i_now + by_arr
-            bits = live.array & (nxt > i_now)  # a counter that would wrap ends the loop
+            # A counter that would wrap ends the loop.
+            bits = live.array & ((nxt.view(leaf.unsigned) > now) if is_unsigned else (nxt > i_now))
             i_now = nxt
         g.restore(m)
         for d, v in zip(outs, vals):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.interp import InterpError
 
 MOST = 12
 SIGNED = {"Int8": 8, "Int16": 16, "Int32": 32, "Int64": 64}
@@ -64,5 +65,28 @@ def test_ranges_near_the_ends_of_a_type(name: str, jumps: bool):
     static = run(getattr(cute, name), -4, jumps=jumps)
     for a, b in ((high, high - 9), (low + 9, low), (low, high)):
         assert static(a, b, -4) == list(range(a, b, -4))
+    if name == "Int32":
+        static = run(cute.Int32, 4, jumps=jumps)
+        assert static(high - 9, high - 3, 4) == list(range(high - 9, high - 3, 4))
+        with pytest.raises(InterpError, match=r"the index of this range wraps.*2147483644 at most"):
+            static(high - 9, high - 2, 4)
     if bits < 16:
         assert len(dynamic(100, -100, -20)) == 10 and dynamic(-128, 127, 40) == list(range(-128, 127, 40))
+
+
+def test_unsigned_bounds_of_each_thread_across_the_middle_of_the_type():
+    @cute.kernel
+    def kernel(o: cute.Tensor, a: cute.Tensor, b: cute.Tensor):
+        t, n = cute.arch.thread_idx().x, 0
+        for _ in range(a[t], b[t]):
+            n += 1
+        o[t] = n
+
+    @cute.jit
+    def call(o: cute.Tensor, a: cute.Tensor, b: cute.Tensor):
+        kernel(o, a, b).launch(grid=1, block=4)
+
+    a = np.array([2**31 - 2, 5, 2**32 - 3, 7], np.uint32)
+    o = np.zeros(4, np.int32)
+    call(o, a, a + np.array([5, 0, 2, 3], np.uint32), device="cpu")
+    assert o.tolist() == [5, 0, 2, 3]
