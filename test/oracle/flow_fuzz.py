@@ -4,7 +4,7 @@
 
 Each function runs as Python, and is traced with a random part of its parameters of run time; the trace is run by
 ``evaluate_ops.py`` on the same numbers.  They agree, or the trace is refused; refusals are counted by code, and may be
-at most 15 %, where functions that read a name which some path leaves unbound are not counted.  F211 is a fault of the
+at most 20 %, where functions that read a name which some path leaves unbound are not counted.  F211 is a fault of the
 front-end: a value left its branch or loop.
 """
 
@@ -36,7 +36,7 @@ def main() -> int:
             codes += by_code
     refused = kinds["refused"] / (args.count - kinds["unbound"])
     print(f"{dict(kinds)}; refused {refused:.1%}: {dict(codes.most_common())}")
-    return 0 if refused <= 0.15 and not codes["F211"] else 1
+    return 0 if refused <= 0.2 and not codes["F211"] else 1
 
 
 if __name__ == "__main__":

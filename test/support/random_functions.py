@@ -1,12 +1,16 @@
 """Random functions over numbers, run as plain Python and traced: they agree, or tracing refuses.
 
-What a function may hold: ifs, loops, breaks, continues, early returns, lists, objects, dicts, dataclasses, closures,
-ternaries, chains, walrus, helpers, generators.  Multiplications are reduced, floats are small dyadic numbers: so that
-32 bits hold every value exactly, and Python's numbers are the reference.
+The functions draw from branches, loops, ``break``, ``continue``, early returns, lists, objects, dicts, dataclasses,
+ternaries, chains, walrus, helpers and generators.  Functions, lambdas, classes and generators are defined at any depth
+and change the variables around them by ``nonlocal``; lists, dicts and objects are rebound anywhere.
+
+Multiplications are reduced and floats are small dyadic numbers, so 32 bits hold every value exactly and Python's
+numbers are the reference.
 """
 
 from __future__ import annotations
 
+import ast
 import linecache
 import random
 import textwrap
@@ -79,13 +83,14 @@ class _Writer:
         self.depth = 0
         self.loops = 0
         self.made = 0
+        self.nested = 0
         self.ints = ["x", "y", "z"]
 
     def pick(self, *choices: str) -> str:
         return self.r.choice(choices)
 
     def atom(self) -> str:
-        names = ("a", "b", "s.v", "xs[0]", "xs[1]", "d['p']", "o.m", "t.q")
+        names = ("a", "b", "s.v", "xs[0]", "xs[1]", "d['p']", "o.m", "t.q", "k", "acc.m", "Acc.n")
         return self.pick(*self.ints, *self.ints, *names, str(self.r.randint(-3, 6)))
 
     def int(self, depth: int = 0) -> str:
@@ -110,7 +115,10 @@ class _Writer:
         if k < 0.91:
             return self.pick(f"({x} and {y})", f"({x} or {y})")
         if k < 0.94:
-            return self.pick(f"add({x})", f"(lambda u: u + {y})({x})", f"sum(e for e in (1, {x}, 2))")
+            return self.pick(
+                f"add({x})", f"(lambda u: u + {y})({x})", f"sum(e for e in (1, {x}, 2))", f"acc.bump({x})",
+                f"(lambda u={x}: acc.bump(u) + {y})()",
+            )  # fmt: skip
         return self.pick(
             f"[e + 1 for e in xs][{self.r.randint(0, 1)}]", f"({x}, {y})[{self.r.randint(0, 1)}]", "len(xs)"
         )
@@ -156,13 +164,16 @@ class _Writer:
             self.depth -= 1
 
     def compound(self, k: float) -> str:
+        if self.nested < 3 and self.r.random() < 0.08:
+            return self.nested_function()
         if k < 0.30:
             return f"{self.target()} {self.pick('=', '=', '=', '+=', '-=')} {self.int()}"
         if k < 0.36:
             return self.pick(
                 f"g = {self.float()}", f"ok = {self.bool()}", f"x, y = y, {self.int()}", f"t = Pair({self.int()}, t.p)",
-                "t = swap(t)", f"k = k + {self.int()}", f"z: int = {self.int()}",
-                f"bump({self.int()})", f"o = replace(o, m={self.int()})" if self.r.random() < 0.1 else "o.n = o.m",
+                "t = swap(t)", f"k = k + {self.int()}", f"z{'' if self.nested else ': int'} = {self.int()}",
+                f"bump({self.int()})", "Acc.clear()",
+                f"o = replace(o, m={self.int()})" if self.r.random() < 0.1 else "o.n = o.m",
             )  # fmt: skip
         if k < 0.60:
             orelse = ""
@@ -176,7 +187,8 @@ class _Writer:
         if k < 0.83 and self.loops:
             return f"if {self.bool()}:\n    {self.pick('break', 'continue', 'break')}"
         if k < 0.87:
-            return f"if {self.bool()}:\n    return ({self.int()}, {self.int()}, {self.int()}, g, ok)"
+            value = self.int() if self.nested else f"({self.int()}, {self.int()}, {self.int()}, g, ok)"
+            return f"if {self.bool()}:\n    return {value}"
         if k < 0.90:
             self.made += 1
             w = f"w{self.made}"
@@ -185,11 +197,51 @@ class _Writer:
             return f"match {self.int()}:\n    case 1 | 2:\n{self.body(8)}\n    case _:\n{self.body(8)}"
         if k < 0.94:
             return f"try:\n{self.body()}\nfinally:\n    x = {self.int()}"
+        if self.r.random() < 0.15:
+            return self.pick(
+                f"s = Box({self.int()})", f"o = Point({self.int()}, {self.int()})", f"acc = Acc({self.int()})",
+                f"d = {{'p': {self.int()}, 'r': {self.int()}}}", f"xs = [{self.int()}, {self.int()}]",
+            )  # fmt: skip
         return self.pick(
             f"if {self.bool()}:\n    u = {self.int()}\nelse:\n    u = 3\nx = u", f"u = {self.int()}\ny = u",
             f"e = s\ne.v = {self.int()}", "xs.append(x)\nxs.pop()", f"xs = [{self.int()}, {self.int()}]",
             f"with Manager():\n{self.body()}",
         )  # fmt: skip
+
+    def nested_function(self) -> str:
+        """Return a function, method or generator that is defined here, and its use."""
+        self.made += 1
+        name, parameter = f"g{self.made}", f"p{self.made}"
+        loops, self.loops = self.loops, 0
+        self.nested += 1
+        self.ints.append(parameter)
+        body = self.body(0)
+        shadow = ""
+        if self.r.random() < 0.1:  # a variable of its own, which functions inside it may change
+            shadow = self.pick("x", "y", "z")
+            body = f"{shadow} = {self.int()}\n{body}"
+        result = self.int()
+        self.ints.remove(parameter)
+        self.nested -= 1
+        self.loops = loops
+        outer = sorted((_stores(body) & {*_SHARED}) - {shadow})
+        head = f"nonlocal {', '.join(outer)}\n" if outer else ""
+        argument, target = self.int(), self.target()
+        kind = self.r.random()
+        if kind < 0.5:
+            made = f"def {name}({parameter}):\n{textwrap.indent(f'{head}{body}', '    ')}\n    return {result}"
+            return f"{made}\n{target} = {name}({argument})"
+        if kind < 0.75:
+            method = f"def m(self, {parameter}):\n{textwrap.indent(f'{head}{body}', '    ')}\n    return {result}"
+            made = f"class {name}:\n{textwrap.indent(method, '    ')}"
+            return f"{made}\n{target} = {name}().m({argument})"
+        body = "\n".join(
+            line.partition("return")[0] + "pass" if "return " in line else line for line in body.split("\n")
+        )
+        made = f"def {name}({parameter}):\n{textwrap.indent(f'{head}yield {argument}', '    ')}"
+        made += f"\n{textwrap.indent(body, '    ')}\n    yield {result}"
+        made = made.replace(f"yield {argument}", f"yield {parameter}", 1)
+        return f"{made}\nfor e in {name}({argument}):\n    {target} = e"
 
     def loop(self) -> str:
         self.made += 1
@@ -243,9 +295,46 @@ def f(a, b, n, h, flag):
         nonlocal k
         if v > 0:
             k += 1
+    class Acc:
+        n = 0
+        def __init__(self, m=0):
+            self.m = m
+        def bump(self, v):
+            nonlocal k
+            if v > 1:
+                k = (k + v) % 97
+                self.m += 1
+            else:
+                Acc.n = (Acc.n + 1) % 7
+            return k
+        @staticmethod
+        def clear():
+            nonlocal z
+            z = 0
+    acc = Acc()
 {textwrap.indent(body, "    ")}
-    return (x + o.m * 2 + d["p"] + k, y + s.v * 3 + xs[0], z + s.w + xs[1] + o.n + t.p * 5 + d["r"], g, ok)
+    y += s.v * 3 + xs[0] + acc.m + Acc.n
+    return (x + o.m * 2 + d["p"] + k, y, z + s.w + xs[1] + o.n + t.p * 5 + d["r"], g, ok)
 """
+
+
+_SHARED = ("x", "y", "z", "k", "g", "ok", "s", "xs", "d", "o", "t", "acc")
+"""The variables of a random function that those inside it may change."""
+
+
+def _stores(body: str) -> set[str]:
+    """Return the names that statements set, those set by functions inside by ``nonlocal`` too."""
+    names: set[str] = set()
+    todo: list[ast.AST] = [ast.parse(f"while 1:\n{textwrap.indent(body, '    ')}")]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            names.update(n for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for n in part.names)
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        todo += ast.iter_child_nodes(node)
+    return names
 
 
 class Outcome(NamedTuple):
@@ -278,7 +367,8 @@ def check(seed: int, inputs: int = 5) -> Outcome:
     try:
         traced = Traced(f, [k if dyn else ("is", v) for k, dyn, v in zip(kinds, dynamic, fixed)])
     except CuteError as e:
-        return Outcome("unbound" if e.code in ("F210", "F222") else "refused", e.code, f"{text}\n{e}")
+        unbound = e.code in ("F210", "F222") or "where it is not associated with a value" in e.message
+        return Outcome("unbound" if unbound else "refused", e.code, f"{text}\n{e}")
     except UnboundLocalError as e:
         return Outcome("unbound", "Python", str(e))
     finally:
