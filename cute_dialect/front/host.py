@@ -97,7 +97,7 @@ def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None
 
 def _set_asserts(tracer: Tracer, options: Options) -> None:
     """Say which assertions are traced: all of a debug build, on the interpreter those that the user wrote."""
-    tracer.state["asserts"] = options.assertions
+    tracer.state["asserts"] = options.assertions or options.interpreted
     tracer.state["users_asserts"] = options.assertions or options.interpreted
 
 
