@@ -81,14 +81,18 @@ class Plan:
         """Return the functions that a kind from the disk called and that no name in its source leads to."""
         return [f for f in map(_function, self._calls) if f is not None]
 
-    def note(self, recorder: Recorder, *, changed: bool) -> None:
-        """Say what the trace came by; ``changed``: whether it changed what it depends on."""
+    def note(self, recorder: Recorder, *, changed: bool, asserts: bool) -> None:
+        """Say what the trace came by.
+
+        ``changed``: whether it changed what it depends on; ``asserts``: whether a kernel has assertions."""
         walk, self._walk = self._walk, None  # which holds all values
         if self.key is None or walk is None:
             return
         try:
             if changed:
                 raise NoDigest("its trace changes what it reads")
+            if asserts:
+                raise NoDigest("its kernels have asserts, which print the lines that they are at")
             for f in recorder.functions.values():
                 if f.__code__ in walk.codes or is_library(f.__code__.co_filename):
                     continue
@@ -128,7 +132,7 @@ def plan_of(traced: Traced, call: Call, config: object, options: Options) -> Pla
         return None
     walk = Walk()
     try:
-        walk.say("kind", traced.kind, traced.name, options.chip, options.opt_level, options.ptxas)
+        walk.say("kind", traced.kind, traced.name, options.chip, options.opt_level, options.ptxas, options.asserts)
         walk.say(*sys.version_info[:2])
         walk.say(repr(getattr(config, "items", None)), repr(sorted(asked_for())))
         walk.add(traced, f"'{traced.name}'")

@@ -16,9 +16,9 @@ __all__ = ["FastDivmodDivisor", "assume", "fast_divmod_create_divisor"]
 def assume(x: Any, divby: int | None = None, *, align: int | None = None, range: Any = None) -> Any:
     """Return the same integer, of which the kernel may take for granted that ``divby`` divides it.
 
-    ``range``: its least value and the end of the values, either may be None or a number of run time.  Where asserts are
-    compiled (on the interpreter, and by ``debug=True``) promises are checked; elsewhere a broken one makes what is
-    computed meaningless.
+    ``range``: its least value and the end of the values, either may be None or a number of run time.  The interpreter
+    checks promises, as does GPU code of debug builds (``debug=True``, ``CUTE_ASSERT=1``); elsewhere the results of a
+    broken promise are undefined.
     ``align``: of a pointer, in bytes.
 
         n = cute.assume(n, divby=8)          # n % 8 is 0, and (n, 4):(1, n) has aligned rows

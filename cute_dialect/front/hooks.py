@@ -6,6 +6,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
+from pathlib import Path
 from types import GeneratorType
 from typing import Any
 
@@ -25,6 +26,7 @@ from cute_dialect.front.whiles import While
 __all__ = ["Hooks", "Text"]
 
 YES, NO = (1,), (0,)
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": equal, "!=": unequal, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "is": operator.is_, "is not": operator.is_not,
@@ -294,7 +296,10 @@ class Hooks:
 
     @staticmethod
     def check(condition: Any, message: Callable[[], Any] | None = None) -> None:
-        """Do ``assert condition, message``: in a host function at each call, in a kernel in debug builds."""
+        """Do ``assert condition, message``.
+
+        A host function checks it at each call. A kernel checks it when it runs, unless asserts are off; those of this
+        package's kernels are checked in debug builds and on the interpreter only."""
         truth = truth_of(condition)
         if truth is True:
             return
@@ -306,7 +311,10 @@ class Hooks:
             from cute_dialect.front.dtypes import Boolean
 
             truth = Boolean.exactly(False)
-        if tracer.kind == "host" or tracer.state.get("asserts") or tracer.state.get("users_asserts"):
+        wanted = tracer.kind == "host" or tracer.state.get("asserts")
+        if not wanted and tracer.state.get("users_asserts"):
+            wanted = not sys._getframe(1).f_code.co_filename.startswith(_PACKAGE)
+        if wanted:
             from xdsl.dialects.builtin import StringAttr
 
             text = "assertion failed" if message is None else str(message())

@@ -96,9 +96,10 @@ def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None
 
 
 def _set_asserts(tracer: Tracer, options: Options) -> None:
-    """Say which assertions are traced: all of a debug build, on the interpreter those that the user wrote."""
+    """Select the checks that are traced: those of the compiler (promises, coordinates, loop steps) and of this package,
+    and the user's assert statements."""
     tracer.state["asserts"] = options.assertions or options.interpreted
-    tracer.state["users_asserts"] = options.assertions or options.interpreted
+    tracer.state["users_asserts"] = tracer.state["asserts"] or options.asserts
 
 
 def inlined(traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

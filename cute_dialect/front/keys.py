@@ -1,6 +1,6 @@
 """Traced modules and the compile cache: a module's key is its text without locations, the pipeline and its options.
 
-Code that only moved finds what was compiled.
+Code that only moved finds what was compiled, unless its kernels have assertions, which print their lines.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
     from cute_dialect.front.options import Options
     from cute_dialect.pipelines.stages import Emit
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["Made", "artifact_key", "compile_traced"]
+__all__ = ["Made", "artifact_key", "compile_traced", "kernel_assertions"]
 
 
 class Made(NamedTuple):
@@ -33,9 +34,26 @@ def artifact_key(module: ModuleOp, options: Options, emit: Emit) -> str:
 
 
 def _text(module: ModuleOp) -> str:
+    """Return the text of a module. It names the places of its kernels' assertions, which GPU code prints."""
     from cute_dialect.ir.printing import ir_text
 
-    return ir_text(module, source_names=True)
+    text = ir_text(module, source_names=True)
+    places = [place for op in kernel_assertions(module) for place in _places(op)] if "cf.assert" in text else []
+    return "".join([text, *places])
+
+
+def kernel_assertions(module: ModuleOp) -> list[Operation]:
+    """Return the assertions in the kernels of a module."""
+    from cute_dialect.ir.editing import all_ops
+
+    kernels = [op for op in module.ops if op.name == "gpu.module"]
+    return [op for kernel in kernels for op in all_ops(kernel) if op.name == "cf.assert"]
+
+
+def _places(op: Operation) -> list[str]:
+    from cute_dialect.ir.diagnostics import location_frames
+
+    return [f"// {f.function} {f.position.file}:{f.position.line}\n" for f in location_frames(op.location)]
 
 
 def _chip(options: Options, emit: Emit) -> str | None:
@@ -60,8 +78,6 @@ def compile_traced(
     chip, level = _chip(options, emit), _level(options, emit)
     lineinfo = emit != "base" and options.lineinfo
     text = _text(module) if options.cache and emit != "base" and not keep_stages and not options.lineinfo else None
-    if text is not None and (options.assertions or options.interpreted) and "cf.assert" in text:
-        text = None  # assertions of a kernel say their lines, which the text does not
     given: Any = {"emit": emit, "chip": chip, "opt_level": level, "lineinfo": lineinfo, "cache": options.cache}
     given["ptxas"] = options.ptxas
     if elsewhere:

@@ -17,6 +17,7 @@ from cute_dialect.front.arguments import Spec, StaticSpec
 from cute_dialect.front.compiled import CALL_OPTIONS, Compiled
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.generics import Reified, reify
+from cute_dialect.front.keys import kernel_assertions
 from cute_dialect.front.options import Options
 from cute_dialect.front.python_errors import arguments_error
 from cute_dialect.front.recording import recorded, said
@@ -218,7 +219,7 @@ class Kinds:
             made.watched = watched.after_trace(watched_by(*recorder.functions.values()))
             made.notes += recorder.remarks
             if plan is not None:
-                plan.note(recorder, changed=changed)
+                plan.note(recorder, changed=changed, asserts=bool(kernel_assertions(made.program.module)))
                 made.plan = plan
                 if plan.why:
                     text = f"'{self.traced.name}' is traced anew in each process: {plan.why}"

@@ -31,8 +31,11 @@ class Options(NamedTuple):
     cache: bool = True
     lineinfo: bool = False
     assertions: bool = False
+    """whether GPU code checks promises, coordinates, loop steps and this package's own asserts, too"""
+    asserts: bool = True
+    """whether GPU code checks the assert statements of the user's kernels"""
     interpreted: bool = False
-    """for the interpreter, which checks the asserts of kernels in every build"""
+    """for the interpreter, which checks asserts, promises, coordinates and loop steps in every build"""
     ptxas: tuple[str, ...] = ()
     """further options of ptxas"""
 
@@ -64,7 +67,8 @@ class KeepCUBIN(CompileOption):
 
 
 class EnableAssertions(CompileOption):
-    """Assertions of kernels are checked."""
+    """Whether GPU code checks assertions. True adds promises (``cute.assume``), coordinates and loop steps to the
+    assert statements, which are checked by default; False leaves out all of them."""
 
 
 class EnableTVMFFI(CompileOption):
@@ -102,6 +106,9 @@ def said(text: str, given: Sequence[CompileOption] = ()) -> dict[type[CompileOpt
         if len(name) == 2 and name[0] == "O":
             name, value = "O", name[1]
         kind = _WORDS.get(name)
+        if kind is EnableAssertions and value in ("true", "false"):
+            found[kind] = value == "true"
+            continue
         if kind is None or (value and kind not in _WITH_VALUE):
             raise CompileError("F103", f"options: '{word}' is none that is known", hint="--opt-level 3")
         if kind in _WITH_VALUE:
@@ -127,10 +134,13 @@ def options_of(
 
     text = traced.options.get("options")
     all_said = {**(said(text) if text else {}), **(own or {})}
+    enabled = all_said.get(EnableAssertions)
     debug = bool(traced.options.get("debug")) or flag("CUTE_ASSERT", False)
+    debug = debug if enabled is None else bool(enabled)
+    asserts = debug or (__debug__ and flag("CUTE_ASSERT", True) if enabled is None else bool(enabled))
     return Options(
         chip or _chip(all_said.get(GPUArch)) or current_target(), all_said.get(OptLevel), cache,
-        lineinfo=bool(all_said.get(GenerateLineInfo)), assertions=debug or bool(all_said.get(EnableAssertions)),
+        lineinfo=bool(all_said.get(GenerateLineInfo)), assertions=debug, asserts=asserts,
         interpreted=(device or default_device()) == "cpu", ptxas=_ptxas(all_said.get(PtxasOptions)),
     )  # fmt: skip
 

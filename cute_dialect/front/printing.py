@@ -354,7 +354,7 @@ def pretty_str(x: Any) -> str:
 def assert_(condition: Any, message: str = "") -> None:
     """Stop the kernel with a message where a condition does not hold, in every build; a static one is decided at once.
 
-    The statement ``assert`` does so in debug builds and on the interpreter only.
+    The statement ``assert`` can be switched off: ``python -O``, ``CUTE_ASSERT=0``, ``--enable-assertions=false``.
     """
     from xdsl.dialects.builtin import StringAttr
 

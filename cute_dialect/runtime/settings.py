@@ -8,7 +8,7 @@
     CUTE_CONFIG_DIR=PATH     tables of tuned kernels (default: $XDG_CONFIG_HOME/cute-dialect, ~/.config/cute-dialect)
     CUTE_AUTOTUNE=0          functions under @cute.autotune take what their tables say, else their first candidate
     CUTE_CHIP=sm_90a         the chip that kernels in Python are compiled for where there is no GPU to ask
-    CUTE_ASSERT=1            kernels in Python are compiled with their asserts, and with checks of coordinates
+    CUTE_ASSERT=1            GPU code of kernels in Python also checks promises, coordinates and steps; 0: no asserts
     CUTE_OP_CHECK=1          operations check numbers that only the GPU has (where groups end), which waits for it
     CUTE_DEVICE=cpu          where calls of kernels in Python run that do not say it: gpu or cpu (the interpreter)
     CUTE_TRACEBACK=full      tracebacks of errors in kernels in Python show the frames of the compiler too

@@ -156,7 +156,8 @@ class _Compiler:
                     self.next()
                     otherwise = self.elements((")",))
                     self.next()
-                assert self.next() == "?" and self.anchor is not None
+                mark = self.next()  # outside the assert, which `python -O` leaves out
+                assert mark == "?" and self.anchor is not None
                 group = Group(then, otherwise, self.anchor)
                 self.anchor = outer
                 return group
