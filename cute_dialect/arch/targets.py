@@ -91,6 +91,9 @@ class Target(NamedTuple):
     opt_in_cluster: int = 16
     """Blocks of a cluster when the kernel opts in; a GPU may have fewer."""
 
+    sms: int = 132
+    """SMs where there is no GPU to ask: those of an H100 or H200 SXM."""
+
     @property
     def number(self) -> int:
         """The number of the chip: 90 of ``sm_90a``."""

@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
+
 if TYPE_CHECKING:
     from cute_dialect.front.errors import Place
 
@@ -69,7 +71,7 @@ def multiprocessors(device: int) -> int:
     try:
         found = driver().multiprocessors(device)
     except CudaError:
-        found = 132
+        found = DEFAULT_TARGET.sms
     recorder = _recorder.get()
     if recorder is not None:
         recorder.multiprocessors[device] = found

@@ -7,10 +7,12 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.allocations import Allocations
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.group import Group, Wait
 from cute_dialect.interp.memory import UNINIT_BYTE, Buffer
+from cute_dialect.interp.profile import occupancy
 from cute_dialect.interp.program import Function
 from cute_dialect.interp.spurious import Spurious
 from cute_dialect.interp.state import Launch
@@ -23,6 +25,7 @@ WIDE_LANES = 16384
 BESIDE = 4  # blocks that "random" lets run beside each other without need
 POLL_STEPS = 100  # ops that a poll counts as for each warp: it takes longer, and others poll meanwhile
 POLL_ROUNDS = 16  # rounds in which warps only poll, whatever they write meanwhile, before another block joins them
+FEW_RESIDENT = 8  # clusters that wait for others before those with the lowest numbers join
 SPIN_ROUNDS = 256  # rounds in which warps only poll, and nothing changes, before it counts as a deadlock
 
 
@@ -123,8 +126,10 @@ def run_warps(
     """Run warp by warp, `chosen` by cluster. One cluster is resident; another joins when no resident warp can go on.
 
     The grid does not say in which order blocks run: "round-robin" starts with the first, "reverse" and "adversarial"
-    with the last, "random" takes any and lets others join early."""
+    with the last, "random" takes any and lets others join early. A GPU holds a limited number of blocks and starts them
+    by number; if those it holds all wait for blocks of higher numbers, they wait for ever."""
     rng = random.Random(seed)
+    most = resident_blocks(launch)
     waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # taken from its end
     if schedule == "random":
         rng.shuffle(waiting)
@@ -210,6 +215,14 @@ def run_warps(
             continue
         if waiting:
             _check_room(launch, len(warps), memory_limit)
+            size = len(waiting[-1])
+            crowded = len(launch.blocks) > FEW_RESIDENT * size
+            if schedule == "random" and crowded:
+                waiting.sort(reverse=True)
+            if len(launch.blocks) + size > most:
+                first = min(map(min, waiting))
+                if sum(b < first for b in launch.blocks) + size > most:
+                    raise _deadlock(warps, 0, _no_room(launch, most, waiting))
             warps.extend(_admit(launch, fn, template, waiting.pop()))
             quiet = polled = 0
             count.turns += 1
@@ -256,26 +269,49 @@ def _drive(
         yield from gen
 
 
-def _places(warps: list[_Warp], runs: _Warp | None = None) -> list[str]:
+def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> list[str]:
     """Return where each warp is and what it waits for; `runs`: the one that does not wait, and is told of elsewhere."""
     notes: list[str] = []
     shown = [w for w in warps if w is not runs]
-    for w in shown[:64]:
+    for w in shown[:most]:
         wait = w.group.wait
         x, y, z = w.group.block_coord(0)
         what = wait.text if wait is not None else "has not begun"
         where = f" at {wait.info.location}" if wait is not None and wait.info.location else ""
         op = f" ({wait.info.name})" if wait is not None else ""
         notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
-    if len(shown) > 64:
-        notes.append(f"and {len(shown) - 64} more warps")
+    if len(shown) > most:
+        notes.append(f"and {len(shown) - most} more warps")
     return notes
 
 
-def _deadlock(warps: list[_Warp], absent: int) -> InterpError:
-    notes = _places(warps)
+def resident_blocks(launch: Launch) -> int:
+    """Return an upper bound of the blocks that the GPU holds at once, whole clusters of them.
+
+    Registers are not counted, since ptxas has not compiled the kernel: a GPU may hold fewer."""
+    x, y, z = launch.cluster
+    held = max(1, occupancy(launch.threads, launch.smem_size).blocks) * DEFAULT_TARGET.sms
+    return max(1, held // (x * y * z)) * (x * y * z)
+
+
+def _no_room(launch: Launch, most: int, waiting: list[list[int]]) -> tuple[str, str]:
+    """Return what to say of resident blocks that wait for blocks for which there is no room."""
+    t = DEFAULT_TARGET
+    absent = sum(map(len, waiting))
+    per_sm = max(1, occupancy(launch.threads, launch.smem_size).blocks)
+    block = f"{launch.threads} threads and {launch.smem_size} bytes of shared memory"
+    return (
+        f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
+        f"{absent} blocks cannot start, since those that are resident wait for them",
+        f"launch at most {most} blocks, each of which loops over its share of the work (a persistent grid), with "
+        "cooperative=True, or let no block wait for one of a higher number",
+    )
+
+
+def _deadlock(warps: list[_Warp], absent: int, no_room: tuple[str, ...] = ()) -> InterpError:
+    notes = [*no_room, *_places(warps, most=4 if no_room else 64)]
     first = next((w for w in warps if w.group.wait is not None), warps[0])
-    if any(w.group.wait is not None and w.group.wait.spin for w in warps):
+    if not no_room and any(w.group.wait is not None and w.group.wait.spin for w in warps):
         notes.append("what a warp polls never changes: no warp is left that could write it, and no copy is on its way")
     if absent:
         notes.append(f"{absent} blocks of the grid were not chosen to run; the warps may wait for them")
