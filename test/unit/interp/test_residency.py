@@ -61,7 +61,7 @@ def test_more_blocks_than_the_gpu_holds_wait_for_the_last(whom: str, schedule: s
 
 def test_clusters_count_whole() -> None:
     with pytest.raises(InterpError, match="deadlock") as caught:
-        launch("last", HELD + 10, "round-robin", cluster=8)
+        launch("last", HELD + 12, "round-robin", cluster=8)
     assert f"at most {HELD // 8 * 8} blocks" in caught.value.notes[0]
 
 
