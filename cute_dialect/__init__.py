@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from cute_dialect.tracebacks import install as _shorten_tracebacks
+
+_shorten_tracebacks()
+
 
 def __getattr__(name: str) -> str:
     # The version stands in pyproject.toml alone; to look for it takes longer than to import this package.
