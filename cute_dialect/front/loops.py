@@ -64,6 +64,7 @@ class For(Rolled):
         self.rolled = self.enters = True
         self.caught: tuple[type[BaseException], ...] = (Exception,) if static is not None else ()
         self.bounds()
+        self.last_op = tracer.block.last_op  # a trace that is dropped leaves the bounds
         self.guess()
 
     def bounds(self) -> None:

@@ -964,7 +964,15 @@ def jit_function(v: int) -> int:
     return z
 
 
+def a_list_in_a_loop_that_counts_down(v: int) -> int:
+    z = [v, 0]
+    for i in range(v, 0, -1):
+        z[1] += i
+    return z[1]
+
+
 FUNCTIONS = [
+    a_list_in_a_loop_that_counts_down,
     branch,
     in_a_for,
     in_a_while,
