@@ -1,8 +1,9 @@
 """Tracebacks of uncaught errors: the user's frames and the message, without the frames of this package.
 
 ``import cute_dialect`` wraps ``sys.excepthook``.  When an error of one of this package's classes ends the program, the
-hook removes the frames of the package and of other libraries before Python prints the traceback.  Errors of other classes are printed unchanged, so a bug of the package shows all its frames.
-``CUTE_TRACEBACK=full`` switches the hook off.
+hook removes the frames of the package and of other libraries before Python prints the traceback.  Errors of other
+classes are printed unchanged, so a bug of the package shows all its frames.  ``CUTE_TRACEBACK=full`` switches the hook
+off.
 """
 
 from __future__ import annotations
