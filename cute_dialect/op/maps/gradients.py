@@ -45,27 +45,31 @@ class _Learned(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, of: Any, dtype: Any, device: Any, *arrays: Any) -> Any:
-        """Run the kernel."""
+        """Run the kernel, as a cached call where there was one like it."""
         ctx.of, ctx.numbers = of, [None if isinstance(x, torch.Tensor) else x for x in arrays]
         ctx.save_for_backward(*[x for x in arrays if isinstance(x, torch.Tensor)])
-        return of.computed([x.detach() if isinstance(x, torch.Tensor) else x for x in arrays], None, dtype, device)
+        return of(*arrays, dtype=dtype, device=device)  # gradients are off here
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """Return gradients of the arrays that want them."""
         saved = iter(ctx.saved_tensors)
         arrays = [next(saved) if x is None else x for x in ctx.numbers]
+        again = torch.is_grad_enabled()  # create_graph=True: gradients that have gradients
         with torch.enable_grad():
-            wanted = [
-                x.detach().float().requires_grad_() if need else x.detach() if isinstance(x, torch.Tensor) else x
-                for x, need in zip(arrays, ctx.needs_input_grad[3:])
-            ]
+            if again:
+                wanted = [x.float() if need else x for x, need in zip(arrays, ctx.needs_input_grad[3:])]
+            else:
+                wanted = [
+                    x.detach().float().requires_grad_() if need else x.detach() if isinstance(x, torch.Tensor) else x
+                    for x, need in zip(arrays, ctx.needs_input_grad[3:])
+                ]
             results = [(y, dy.float()) for y, dy in zip(_by_torch(ctx.of, wanted), gradients) if y.requires_grad]
             over = [x for x, need in zip(wanted, ctx.needs_input_grad[3:]) if need]
             found: Any = [None] * len(over)
             if results:
                 ys, dys = zip(*results)
-                found = torch.autograd.grad(ys, over, dys, allow_unused=True)
+                found = torch.autograd.grad(ys, over, dys, allow_unused=True, create_graph=again)
         found = iter(found)
         made: list[Any] = []
         for x, need in zip(arrays, ctx.needs_input_grad[3:]):

@@ -166,3 +166,13 @@ def test_more_than_a_launch_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(op.add(X, X, device="cpu"), X + X)  # three rows of 8, not one of 24
     with pytest.raises(op.UnsupportedError, match="add: expected at most 16 vectors of 16 bytes, got 40 rows of 8"):
         op.add(integers(40, 8), 1.0, device="cpu")
+
+
+def test_second_derivatives() -> None:
+    x, y = (torch.rand(4, 8).requires_grad_() for _ in range(2))
+    found = op.elementwise(lambda x, y: x * x * y, x, y, device="cpu")
+    dx, dy = torch.autograd.grad(found.sum(), (x, y), create_graph=True)
+    torch.testing.assert_close(dx, 2 * x * y)
+    second = torch.autograd.grad((dx + dy).sum(), (x, y))
+    for got, want in zip(second, (2 * y + 2 * x, 2 * x)):
+        torch.testing.assert_close(got, want)
