@@ -104,7 +104,7 @@ class For(Rolled):
 
         tracer, high = self.tracer, facts_of(self.last).high
         most = (1 << (self.kind.width - int(self.kind.signed))) - step
-        if step > 1 and (high is None or high > most) and tracer.state.get("users_asserts"):
+        if step > 1 and (high is None or high > most) and tracer.state.get("asserts"):
             from xdsl.dialects.builtin import StringAttr
 
             text = (
@@ -168,7 +168,7 @@ class For(Rolled):
         self.first, self.last, self.step = wide(0), turns, wide(1)
 
     def check_step(self, step: Any) -> None:
-        """Check on request that a step known at run time is not 0."""
+        """Check, on the interpreter and on request, that a step known at run time is not 0."""
         if self.tracer.state.get("asserts"):
             from xdsl.dialects.builtin import StringAttr
 

@@ -29,7 +29,6 @@ from cute_dialect.front.statics import Same, fields_of
 __all__ = ["Entry", "Watched", "can_change", "is_library", "is_users", "is_users_class", "watched_by"]
 
 
-
 @lru_cache(maxsize=1024)
 def is_library(filename: str) -> bool:
     """Tell whether a file belongs to Python, to an installed package, or to this one."""

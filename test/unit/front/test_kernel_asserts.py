@@ -133,7 +133,7 @@ def run_promises(x: cute.Tensor, n: cute.Int32, how: cute.Constexpr):
         ("low", 7, "8 or more was promised"),
         ("divby", 7, "a multiple of 4 was promised"),
         ("static coordinate", 7, "the coordinate"),
-        ("step", 7, "the step of a range is not positive"),
+        ("step", 7, "the step of a range is 0"),
     ],
 )
 def test_the_interpreter_checks_promises_coordinates_and_steps(how: str, n: int, line: str) -> None:
@@ -152,3 +152,20 @@ def test_promises_that_hold_are_no_errors(how: str, n: int) -> None:
 def test_promises_are_not_in_gpu_code(tmp_path: Path) -> None:
     made = cute.trace(run_promises, X, 8, "divby")
     assert "cf.assert" not in made.mlir()
+
+
+@cute.kernel
+def counts(x: cute.Tensor, n: cute.Int32):
+    for j in range(0, n, 7):
+        x[j] = 1.0
+
+
+@cute.jit
+def run_counts(x: cute.Tensor, n: cute.Int32):
+    counts(x, n).launch(grid=1, block=1)
+
+
+def test_ends_of_loops_are_checked_on_the_interpreter_and_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "cf.assert" not in cute.trace(run_counts, X, 8).mlir()
+    monkeypatch.setenv("CUTE_DEVICE", "cpu")
+    assert "this range wraps" in cute.trace(run_counts, X, 8).mlir()
