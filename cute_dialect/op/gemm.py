@@ -67,9 +67,10 @@ def mm(
     traced (:func:`cute_dialect.op.epilogue.trace`); what is returned is what it returns; ``args`` may also have memory
     for its results.
 
-    Matrices of f16 and bf16 whose rows or addresses are no multiples of 16 bytes go through a kernel without TMA, and
-    the arrays' library does the rest; those of f32 and of 8 bits are copied, also where they are not contiguous along K
-    (:func:`cute_dialect.op.explain` says so).
+    Matrices of f16 and bf16 whose rows or addresses are not multiples of 16 bytes are multiplied by a kernel without
+    TMA, which has the epilogue, too.  Pairs of columns, reductions and blocks of an epilogue are left to the arrays'
+    library there, which is given the accumulator in f32.  Matrices of f32 and of 8 bits are copied, also where they are
+    not contiguous along K (:func:`cute_dialect.op.explain` says so).
 
     ``kernel``: the one to take, a :class:`Choice`, its name (as :func:`cute_dialect.op.explain` tells it) or a
     :class:`TileDescription`; ``split_k``: how many blocks share K, of a kernel that is chosen.  By default both are.

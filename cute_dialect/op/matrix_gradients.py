@@ -13,7 +13,7 @@ import torch
 
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
-from cute_dialect.op.operators import by_column, keeping_function, kept_type, summed
+from cute_dialect.op.operators import by_column, keeping_function, kept_element, kept_type, summed
 
 __all__ = ["learned"]
 
@@ -59,9 +59,9 @@ class _Products(torch.autograd.Function):
         kind = kept_type(a[0], of.how.get("dtype"))
         shape = (len(a), a[0].shape[0], b[0].shape[1])
         args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a[0].device)}
-        results = mm_array(
-            a, b, epilogue=keeping_function(of.activation, c is not None, bias is not None), args=args, **of.how
-        )
+        element = kept_element(a[0], of.how.get("dtype"))
+        epilogue = keeping_function(of.activation, c is not None, bias is not None, element)
+        results = mm_array(a, b, epilogue=epilogue, args=args, **of.how)
         ctx.save_for_backward(*tensors, results["sums"])
         return tuple(results["D"])
 

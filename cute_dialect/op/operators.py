@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache, lru_cache
 from inspect import Parameter, Signature
+from math import floor, log2
 from typing import Any, NamedTuple
 
 import torch
@@ -32,7 +33,9 @@ from cute_dialect.op.torch_operator import apply_of, is_eager
 from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
-__all__ = ["by_column", "by_operator", "factor_gradients", "keeping_function", "kept_type", "linear", "summed"]
+__all__ = [
+    "by_column", "by_operator", "factor_gradients", "keeping_function", "kept_element", "kept_type", "linear", "summed",
+]  # fmt: skip
 
 _MORE = (
     "Tensor? c=None, Tensor? bias=None, *, float alpha=1.0, float beta=1.0, str activation='', ScalarType? dtype=None, "
@@ -153,7 +156,8 @@ def _define_activations(call: str) -> None:
         args |= {} if bias is None else {"bias": bias}
         kind = kept_type(a, dtype)
         args |= {} if kind is None else {"sums": torch.empty(shape, dtype=kind, device=a.device)}
-        epilogue = _keeping(activation, shape, *[None if t is None else _like(t) for t in (c, bias)])
+        addends = [None if t is None else _like(t) for t in (c, bias)]
+        epilogue = _keeping(activation, shape, *addends, kept_element(a, dtype))
         found = function(a, b, epilogue=epilogue, args=args, dtype=dtype, **_given(how))
         return found["D"], found["sums"]
 
@@ -198,6 +202,13 @@ def kept_type(a: torch.Tensor, dtype: torch.dtype | None) -> torch.dtype | None:
     return a.dtype if dtype is not None and dtype.itemsize == 1 else None
 
 
+def kept_element(a: torch.Tensor, dtype: Any) -> str:
+    """Return the name of that type; ``dtype``: of the result, None for the usual one."""
+    usual = result_of(element_name(a.dtype)) if dtype is None else element_name(dtype)
+    kind = kept_type(a, getattr(torch, torch_name(usual)))
+    return usual if kind is None else element_name(kind)
+
+
 class _Like(NamedTuple):
     """What an epilogue asks of a tensor."""
 
@@ -210,29 +221,41 @@ def _like(t: torch.Tensor) -> _Like:
 
 
 @lru_cache(maxsize=256)
-def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Like | None) -> Any:
-    """Return the epilogue of a product with an activation that also gives what this is of."""
+def _keeping(activation: str, sums: tuple[int, ...], c: _Like | None, bias: _Like | None, element: str) -> Any:
+    """Return the epilogue of a GEMM with an activation that also gives the operand of it; ``element``: its type."""
     from cute_dialect.op.epilogue import FakeTensor, trace
 
     examples: dict[str, Any] = {"accum": FakeTensor("f32", sums), "alpha": 0.5}
     examples |= {} if c is None else {"C": FakeTensor(*c), "beta": 0.5}
     examples |= {} if bias is None else {"bias": FakeTensor(*bias)}
-    function = keeping_function(activation, c is not None, bias is not None)
+    function = keeping_function(activation, c is not None, bias is not None, element)
     return trace(function, examples, runtime=("alpha", "beta"))
 
 
+_JUMPS = {"relu6": 6.0, "hardsigmoid": 3.0, "hardswish": 3.0}
+"""Activations whose derivative jumps at a number (and at its negative)."""
+_BITS = {"bf16": 7, "f16": 10}
+"""Types that the operand of an activation is rounded to, and the bits of their significand after the point."""
+
+
 @cache
-def keeping_function(activation: str, c: bool, bias: bool) -> Any:
-    """Return the function of the sums that gives an activation and what this is of; always the same one."""
-    from cute_dialect.op.epilogue.functions import activated
+def keeping_function(activation: str, c: bool, bias: bool, element: str) -> Any:
+    """Return the epilogue that gives an activation and the operand of it, rounded to ``element``; always the same one.
+
+    An operand inside of a jump of the derivative stays inside when it is rounded: -2.9927 as bf16 would be -3, where
+    the derivative of hardswish is 0, not -0.5.
+    """
+    from cute_dialect.op.epilogue.functions import abs, activated, clamp, where
 
     function: Any = activated(activation)
+    jump, bits = _JUMPS.get(activation.partition("(")[0]), _BITS.get(element)
+    within = 0.0 if jump is None or bits is None else jump - 2.0 ** (floor(log2(jump)) - bits)
 
     def kept(accum: Any, **given: Any) -> Any:
         x = given["alpha"] * accum
         x = x + given["beta"] * given["C"] if c else x
         x = x + given["bias"] if bias else x
-        return {"D": function(x), "sums": x}
+        return {"D": function(x), "sums": where(abs(x) < jump, clamp(x, -within, within), x) if within else x}
 
     names = ["accum", "alpha", *(("C", "beta") if c else ()), *(("bias",) if bias else ())]
     kept.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]

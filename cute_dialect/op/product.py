@@ -20,8 +20,10 @@ from cute_dialect.op.choosing.ways import Way, epilogue_of, gpu_of, here, way_of
 from cute_dialect.op.compiled import combiner, splitter, turned_extras
 from cute_dialect.op.dtypes import FAST, arithmetic_of, both, check_types, element_name, result_of, tf32_allowed
 from cute_dialect.op.epilogue.bound import Bound, arranged, bound, in_place_of, stored_as, traced_of
+from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.modes import as_array
 from cute_dialect.op.epilogue.reducing import combining, memory_of
+from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.fused import unfused
 from cute_dialect.op.known import Extras
@@ -116,6 +118,11 @@ def _product(
     name, library = call.name, call.where.library
     a, b = views["a"], views["b"]
     shape = check_product(name, call.rank, a, b)
+    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
+    if graph is None and _widens(views, extras, dtype):
+        graph, args = _combination(arrays, views, shape, extras)
+        extras = extras.of_sums()
+        del views["c"]
     traced, sums_of = None if graph is None else traced_of(name, graph, args, shape), shape
     shape = shape if traced is None else traced.shape_of(shape)
     wanted = None if dtype is None else element_name(dtype)
@@ -151,7 +158,6 @@ def _product(
         if found is not None:
             found.nothing()
         return _returned(found, result)
-    nothing = extras.alpha == 0.0 or a.shape[-1] == 0  # sums of no terms: what a and b hold does not matter
     if nothing:
         views |= zeros(library, a, b, sums_of)
     narrow = FAST.get(extras.math)
@@ -215,7 +221,8 @@ def _product(
             raise UnsupportedError(
                 f"{name}: expected a traced epilogue of other elements, as it computes in f32, got one of f64"
             )
-        wide = "f32" if a.dtype.startswith("f8") or kind == "f32" else None
+        # The library rounds the result, so the accumulator is handed to it as it is: f16 ones are f16.
+        wide = "f32" if both(a.dtype, b.dtype)[:1] in "bf" and kind != "f64" and arithmetic != "f16" else None
         sums = _product(call, given, of_sums, wide, Extras() if narrow else extras.of_sums())
         if found is not None:
             found.by_library(sums)
@@ -237,6 +244,27 @@ def _product(
     if parts and found is not None:
         _combine(call, found, parts, views["out"])
     return _returned(found, result)
+
+
+def _widens(views: Mapping[str, ArrayView], extras: Extras, dtype: object) -> bool:
+    """Return True if ``c`` is not of the type of the result, to which kernels would round it before it is added."""
+    c, out = views.get("c"), views.get("out")
+    if c is None or extras.beta == 0.0 or extras.hook is not None:
+        return False
+    result = out.dtype if out is not None else result_of(views["a"].dtype) if dtype is None else element_name(dtype)
+    return is_rounded(c.dtype, result)
+
+
+def _combination(
+    arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: Extras
+) -> tuple[Any, dict[str, Any]]:
+    """Return the traced epilogue of ``activation(alpha * accum + beta * c + bias)``, and its arguments."""
+    numbers = {"alpha": float(extras.alpha), "beta": float(extras.beta)}
+    args = {"C": arrays["c"], **{n: x for n, x in numbers.items() if x != 1.0}}
+    args |= {} if extras.bias is None else {"bias": arrays["bias"]}
+    like = {"C": views["c"], "bias": views.get("bias")}
+    kinds = [(n, x if isinstance(x, float) else FakeTensor(like[n].dtype, tuple(x.shape))) for n, x in args.items()]
+    return combination(tuple(kinds), shape, extras.activation), args
 
 
 def _item(x: ArrayView) -> int:

@@ -327,21 +327,25 @@ class Result:
             values = self.fused.taken(values)
             row, first = self.of_sums(place, atom, column)
             row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
-            leaving = {n: self._leaving(n, place, atom) for n in self.beside}
+            leaving = {n: self._leaving(n, place, atom, column) for n in self.beside}
             at = 0 if ahead is None else column * self.twice
             self.fused.apply(
                 values, columns, row, first * self.twice, place.of[3], self.end(place), leaving, ahead, atom, at
             )
         return values
 
-    def _leaving(self, number: int, place: Place, atom: int) -> Leaving:
-        """Return the way of a result beside C, of the rows of an instruction."""
-        width, order = self.c.widths[0], list(self.beside).index(number)
+    def _leaving(self, number: int, place: Place, atom: int, column: Any) -> Leaving:
+        """Return the way of a result beside C, of the rows of an instruction and the columns from one on."""
+        width, order, several = self.c.widths[0], list(self.beside).index(number), len(self.beside)
 
         def take(values: Any, chunk: int) -> None:
             made = cute.make_rmem_tensor_like(values, self.kind)
             made.store(rounded(values, self.kind))
-            turn = (atom * self.chunks + chunk) * len(self.beside) + order
+            if self.by_chunks:  # each chunk of C follows those beside it
+                chunk += column // width
+                turn = (atom * self.chunks + chunk) * (several + 1) + order
+            else:
+                turn = (atom * self.chunks + chunk) * several + order
             self._put(self.beside[number], made, turn, self.at(place, atom, chunk * width))
 
         return Leaving(width, take)
@@ -378,7 +382,7 @@ class Result:
         """
         c, e = self.c, self.c.epilogue
         together = e.whole_tiles or e.reduces or e.paired or self.twice != 1
-        return e.active and not (self.wide or c.deferred or together or self.beside)
+        return e.active and not (self.wide or c.deferred or together)
 
     def convert(self, place: Place, ahead: Any = None) -> None:
         """Apply the epilogue to the accumulator of a tile and round it to elements of C.  Results of 32 bits, and those
@@ -425,7 +429,8 @@ class Result:
                 if self.wide and not self.c.epilogue.whole_tiles:
                     values = self.words(self.fuse(values, width, place, atom, column, ahead))
             # The tile before may have used the buffer of its first chunk last; results beside C are before it.
-            turn = i + len(pieces) * len(self.beside)
+            several = len(self.beside)
+            turn = i * (several + 1) + several if self.by_chunks else i + len(pieces) * several
             under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
             self.put(values, turn % buffers, width, place, atom, column, under_way)
 

@@ -143,7 +143,8 @@ def way_of(
     by_torch = epilogue is not None and (not readable or (n % 2 != 0 and epilogue.graph is None))
     if not readable:
         inside = Epilogue()
-        if epilogue is not None and epilogue.by_element and output in ("f16", "bf16", "f32"):
+        single = epilogue is not None and (epilogue.graph is None or epilogue.by_element)
+        if epilogue is not None and single and output in ("f16", "bf16", "f32"):
             inside, by_torch = epilogue, False
         other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
         return Way(problem, None, (), folded, by_torch, other)

@@ -31,9 +31,10 @@ from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights
 from cute_dialect.op.conv.unfolded import finish, sums_for, unfolded
 from cute_dialect.op.conv.wanted import config_for
 from cute_dialect.op.epilogue.bound import Bound, alone, bound, refuse_arranged, traced_of
+from cute_dialect.op.epilogue.combination import combination, is_rounded
 from cute_dialect.op.epilogue.matrices import Apart, by_name, is_arranged
 from cute_dialect.op.epilogue.reducing import combining, memory_of
-from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.known import Extras
 from cute_dialect.op.operands import matrix
@@ -93,8 +94,12 @@ def _computed(
         rows = _matrix(call, dense(library, target))
     assert rows is not None
     traced, found, shape = None, None, g.matrix
+    of_matrix = {n: _argument(call, n, t, g) for n, t in args.items()}
+    if graph is None and _widens(ready, extras):
+        graph, of_matrix = _combination(call, ready, extras)
+        extras = extras.of_sums()
+        ready = ready._replace(c=None, bias=None)
     if graph is not None:
-        of_matrix = {n: _argument(call, n, t, g) for n, t in args.items()}
         if "D" in of_matrix:
             raise EpilogueError(f"{call.name}: expected out for the result, got D in args")
         traced = traced_of(call.name, graph, of_matrix, shape)
@@ -122,6 +127,27 @@ def _computed(
         return out
     results = {n: out if n == "D" else _result(call, t, g) for n, t in found.results.items()}
     return traced.formed(results)
+
+
+def _widens(ready: Prepared, extras: Extras) -> bool:
+    """Return True if ``c`` is not of the type of the result, to which kernels would round it before it is added."""
+    if ready.c is None or extras.beta == 0.0 or extras.alpha == 0.0:
+        return False
+    return is_rounded(ready.c.dtype, ready.output)
+
+
+def _combination(call: Call, ready: Prepared, extras: Extras) -> tuple[Traced, dict[str, Any]]:
+    """Return ``activation(alpha * accum + beta * c + bias)`` as an epilogue of matrices, and its arguments."""
+    library, c = call.where.library, ready.c
+    assert c is not None
+    rows = rows_of(call.kind, c)
+    rows = rows_of(call.kind, dense(library, c)) if rows is None else rows
+    given = {"C": rows, "bias": ready.bias}
+    numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
+    views = {n: x for n, x in given.items() if x is not None}
+    kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in views.items()), *numbers.items()]
+    traced = combination(tuple(kinds), ready.geometry.matrix, extras.activation)
+    return traced, {**{n: library.native(x) for n, x in views.items()}, **numbers}
 
 
 def _as_matrices(

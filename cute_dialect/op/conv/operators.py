@@ -25,7 +25,7 @@ from cute_dialect.op.conv.order import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras
-from cute_dialect.op.operators import keeping_function, kept_type, summed
+from cute_dialect.op.operators import keeping_function, kept_element, kept_type, summed
 
 __all__ = ["by_operator"]
 
@@ -146,7 +146,7 @@ def _kept(
     args |= {} if bias is None else {"bias": bias}
     kind = kept_type(x, more.get("dtype"))
     args |= {} if kind is None else {"sums": _made(x, shape, kind)}
-    epilogue = keeping_function(activation, c is not None, bias is not None)
+    epilogue = keeping_function(activation, c is not None, bias is not None, kept_element(x, more.get("dtype")))
     found = _call(FPROP, {"x": x, "f": f}, None, Extras(), how, {**more, "epilogue": epilogue, "args": args})
     return found["D"], found["sums"]
 

@@ -8,8 +8,6 @@ one each a group.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +15,8 @@ from cute_dialect.kernels.activations import is_activation, unknown_activation
 from cute_dialect.kernels.epilogue_graph import Graph, Input
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import Bound, bound, refuse_arranged
-from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind, trace
+from cute_dialect.op.epilogue.combination import combination
+from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.grouped.shapes import Shapes
 
@@ -67,7 +66,8 @@ def combined(
             each["bias"] = bias
     if not args and not activation:
         return None
-    traced = _traced(tuple([(n, _like(x, s)) for n, x in args.items()]), len(s.result), activation)
+    sums = tuple(_EXTENTS.values())[-len(s.result) :]
+    traced = combination(tuple([(n, _like(x, s)) for n, x in args.items()]), sums, activation)
     found = bound(traced, args, result, s.result, lambda shape, kind: result)
     graph, operands = found.graph, list(found.operands)
     inputs = list(graph.inputs)
@@ -142,31 +142,6 @@ def _like(x: Any, s: Shapes) -> Any:
     full = (*(1,) * (len(s.result) - len(shape)), *shape)
     there = tuple([1 if n == 1 else _EXTENTS[e] for n, e in zip(full, "lmn"[-len(full) :])])
     return FakeTensor(element_name(x.dtype), there)
-
-
-@lru_cache(maxsize=256)
-def _traced(kinds: tuple[tuple[str, Any], ...], rank: int, activation: str) -> Traced:
-    """Return a combination of arguments of some kinds."""
-    from cute_dialect.op.epilogue.functions import activated
-
-    function: Any = activated(activation) if activation else None
-
-    def combination(**x: Any) -> Any:
-        value = x["accum"]
-        for name in ("scale_a", "scale_b"):
-            value = value * x[name] if name in x else value
-        if "alpha" in x:
-            value = x["alpha"] * value
-        if "C" in x:
-            value = value + (x["beta"] * x["C"] if "beta" in x else x["C"])
-        if "bias" in x:
-            value = value + x["bias"]
-        return value if function is None else function(value)
-
-    names = ["accum", *(name for name, _ in kinds)]
-    combination.__signature__ = Signature([Parameter(n, Parameter.KEYWORD_ONLY) for n in names])  # type: ignore[attr-defined]
-    sums = FakeTensor("f32", tuple(_EXTENTS.values())[-rank:])
-    return trace(combination, {"accum": sums, **dict(kinds)}, runtime=["alpha", "beta"])
 
 
 def _strides(t: Any) -> tuple[int, ...]:

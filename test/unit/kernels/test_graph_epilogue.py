@@ -141,6 +141,7 @@ BESIDE = {
     "deferred": GemmConfig(tile=(128, 256, 64), sms=2),
     "pingpong": GemmConfig(cluster_m=1, deferred=False, tile=(64, 128, 64), schedule="pingpong", sms=1, buffers=3),
     "a buffer": GemmConfig(cluster_m=1, deferred=False, tile=(128, 192, 64), sms=1, buffers=1),
+    "two instructions": GemmConfig(cluster_m=1, deferred=False, tile=(256, 192, 64), sms=1, stages=3),
 }
 
 

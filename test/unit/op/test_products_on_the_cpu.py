@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from products_on_the_cpu import noted  # noqa: E402
 
+import cute_dialect.lang as cute  # noqa: E402
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.choosing import ways  # noqa: E402
 from cute_dialect.op.choosing.choice import Choice, Problem  # noqa: E402
@@ -98,8 +99,9 @@ def test_rows_that_tma_cannot_read(launched: list[str], m: int, n: int, k: int) 
     found = bmm(a, b, alpha=2.0, c=c, activation="relu")
     assert torch.equal(found.double(), (2 * exact(a, b) + c).clamp(min=0))
     assert set(launched) == {"any"} and len(launched) == 4
-    with pytest.raises(op.UnsupportedError, match="bmm: expected matrices whose addresses and rows are mult"):
-        bmm(a, b, hook=lambda x, row, column: x)
+    found = bmm(a, b, hook=lambda x, row, column: x + cute.Float32(row - column))
+    places = torch.arange(m)[:, None] - torch.arange(n)
+    assert torch.equal(found, (exact(a, b) + places).to(found.dtype))
 
 
 @pytest.mark.parametrize(
