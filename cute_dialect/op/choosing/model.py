@@ -30,6 +30,7 @@ import numpy as np
 from cute_dialect.files import replace_file
 from cute_dialect.kernels.gemm.config import BITS, at_once, selects
 from cute_dialect.op.choosing.choice import Choice, Problem, TableError
+from cute_dialect.op.choosing.epilogue_work import NO_WORK, Work
 from cute_dialect.op.choosing.menu import FEW, SPLIT, STREAM, TURNS, Menu, menu, one, suiting
 from cute_dialect.runtime.settings import user_folder
 
@@ -77,7 +78,11 @@ class Costs(NamedTuple):
     ``promote``: cycles between two steps of a warp group that adds up what it has multiplied, beside those of the
     additions, ``promote_two``: of one with two accumulators; ``promote_add``: cycles of an addition,
     ``promote_scaled``: more of a step with scales of blocks, ``promote_select``: of one of two factors;
-    ``promote_cluster``: more of a step whose operands blocks share.
+    ``promote_cluster``: more of a step whose operands blocks share.  ``epilogue``: cycles of an instruction of an
+    epilogue for 128 elements, ``epilogue_special``: of an exponential or a reciprocal; ``epilogue_read``: of a tile of
+    16-bit elements that it reads, ``epilogue_read_full``: factor where the accumulator leaves few registers for loads
+    on their way; ``epilogue_written``, ``epilogue_scattered``: of a tile of results beside D, by TMA and by lanes;
+    ``epilogue_turns``: the part of these that consumers which take turns do not hide.
     """
 
     sms: int = 132
@@ -129,29 +134,39 @@ class Costs(NamedTuple):
     promote_scaled: float = 23.0
     promote_select: float = 6.9
     promote_cluster: float = 64.0
+    epilogue: float = 1.0
+    epilogue_special: float = 6.5
+    epilogue_read: float = 2.9
+    epilogue_read_full: float = 1.9
+    epilogue_written: float = 0.6
+    epilogue_scattered: float = 3.9
+    epilogue_turns: float = 0.3
 
 
 COSTS = Costs()
 """Of an H200 (2026-11-23: sweeps of 718 problems with seeds 202, 303, 404, 505 and 606, 14 to 22
 kernels each, and of 68 that were slow, of seeds 17 and 18, 30 to 40 each)."""
 
-GIVEN = ("sms", "fours", "eights", "ghz")
-"""Costs that are not fitted: the numbers of multiprocessors and of clusters, and the clock that all cycles are counted
-in.
+GIVEN = (
+    "sms", "fours", "eights", "ghz", "epilogue", "epilogue_special", "epilogue_read", "epilogue_read_full",
+    "epilogue_written", "epilogue_scattered", "epilogue_turns",
+)  # fmt: skip
+"""Costs that are not fitted to plain products: the numbers of multiprocessors and of clusters, the clock that cycles
+are counted in, and what epilogues cost (measured on an H200: 66 pairs of problem and epilogue, 9 to 11 tiles each).
 """
 
 RANGES = {"sharpness": (1.5, 20.0), "not_hidden": (0.01, 1.0), "wave": (0.001, 1.0), "alone": (0.8, 1.5)}
 """Between what a cost is looked for where a tenth of that of :data:`COSTS` to ten times it would not do."""
 
 
-def predict(choice: Choice, problem: Problem, costs: Costs = COSTS) -> float:
-    """Return the microseconds that a kernel takes for a problem, its operands in DRAM.
+def predict(choice: Choice, problem: Problem, costs: Costs = COSTS, work: Work = NO_WORK) -> float:
+    """Return the microseconds that a kernel takes for a problem, its operands in DRAM; ``work``: of its epilogue.
 
     >>> p = Problem(4096, 4096, 4096)
     >>> 150 < predict(best(p), p) < 250
     True
     """
-    return float(times(one(choice), problem, costs)[0])
+    return float(times(one(choice), problem, costs, work)[0])
 
 
 class Asked(NamedTuple):
@@ -263,7 +278,23 @@ def _either(which: Any, yes: float, no: float) -> Any:
     return yes if which else no
 
 
-def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArray[np.float64]:
+def _epilogue(found: Menu, f: _Fixed, x: Costs, p: Asked, work: Work) -> tuple[Any, Any]:
+    """Return the microseconds of the epilogue of a tile, and of them those that consumers that take turns do not hide:
+    special functions are not among these.
+    """
+    tile = 32768 / 128 * 1e-3 / x.ghz * x.epilogue
+    # The pipes work at the same time: as for steps, a sum of powers is the longer one, rounded where they are near.
+    pipes = (work.instructions**4 + (work.specials * x.epilogue_special) ** 4) ** 0.25
+    registers = np.where(found.rows == 256, 2, 1) * found.columns / 2  # of the accumulator of a thread
+    moved = work.read / 16 * x.epilogue_read * np.where(registers >= 176, x.epilogue_read_full, 1.0)
+    staged = (found.columns % (1024 / p.out_bits) == 0) & ~f.swapped & ~f.few
+    moved = moved + work.written / 16 * np.where(staged, x.epilogue_written, x.epilogue_scattered)
+    return (pipes * tile + moved) * f.tile, (work.instructions * tile + moved) * f.tile * x.epilogue_turns
+
+
+def times(
+    found: Menu, problem: Problem | Asked, costs: Costs = COSTS, work: Work = NO_WORK
+) -> NDArray[np.float64]:  # fmt: skip
     """Return the microseconds that each kernel of a menu takes for a problem: :func:`predict` of all at once."""
     p = problem if isinstance(problem, Asked) else Asked.of(problem)
     x, f = costs, _fixed(found, costs)
@@ -321,20 +352,26 @@ def times(found: Menu, problem: Problem | Asked, costs: Costs = COSTS) -> NDArra
     waves = np.ceil(tiles / f.slots)
     waves = waves * np.where(np.ceil(tiles / waves) > f.together, 2, 1)
     product, last_product = steps * step, steps * last_step
+    after, seen = (0.0, 0.0) if work == NO_WORK else _epilogue(found, f, x, p, work)
     products = (waves - 1) * product + last_product
     # Each way to share the work.
     between = store * np.where(f.deferred, x.not_hidden, 1.0) + x.wave
-    body = products + (waves - 1) * between + store
-    again = np.maximum(0.0, store - product) / 2 + x.wave
-    in_turns = np.where(waves > 1, products * x.turns + store + (waves - 1) * again, last_product * x.alone + store)
+    body = products + (waves - 1) * (between + after) + store + after
+    again = np.maximum(np.maximum(0.0, store + after - product) / 2, seen) + x.wave
+    in_turns = np.where(
+        waves > 1, products * x.turns + store + after + (waves - 1) * again, last_product * x.alone + store + after
+    )
     body = np.where(f.turns, in_turns, body)
-    body = np.where(f.split, part_steps * last_step + store + f.shared, body)
-    body = np.where(f.few, np.ceil(tiles / f.few_together) * (part_steps * step + store) + f.exchanged, body)
+    finished = after / found.finishers
+    body = np.where(f.split, part_steps * last_step + store + f.shared + finished, body)
+    of_few = part_steps * step + store + after / found.parts
+    body = np.where(f.few, np.ceil(tiles / f.few_together) * of_few + f.exchanged, body)
     if f.streams:
-        body = np.where(f.stream, _shared_last_wave(x, found, tiles, f.slots, steps, step, store), body)
+        streamed = _shared_last_wave(x, found, tiles, f.slots, steps, step, store) + waves * after
+        body = np.where(f.stream, streamed, body)
     scattered = x.torn_dram - 1
     read = p.k * (p.m * (1 + scattered * p.torn_a) + p.n * (1 + scattered * p.torn_b)) * p.bits / 8
-    moved = (read + p.m * p.n * p.out_bits / 8) * p.matrices
+    moved = (read + p.m * p.n * (p.out_bits + work.read + work.written) / 8) * p.matrices
     return f.begin + (body**sharp + (moved / x.dram / 1e6) ** sharp) ** (1 / sharp)
 
 
@@ -350,26 +387,28 @@ def _shared_last_wave(x: Costs, k: Menu, tiles: Any, slots: Any, steps: int, ste
     return np.where(left * steps < slots, as_ever, body)
 
 
-def ranked(problem: Problem, costs: Costs = COSTS, count: int | None = None) -> list[tuple[float, Choice]]:
+def ranked(
+    problem: Problem, costs: Costs = COSTS, count: int | None = None, work: Work = NO_WORK
+) -> list[tuple[float, Choice]]:  # fmt: skip
     """Return the kernels that suit a problem (or the first ``count`` of them) with their predicted microseconds, the
-    fastest first.
+    fastest first; ``work``: of their epilogue.
     """
-    found, taken = _suiting(problem, costs)
+    found, taken = _suiting(problem, costs, work)
     order = np.argsort(taken, kind="stable")[: np.count_nonzero(np.isfinite(taken))][:count]
     return [(float(taken[i]), found.choice(int(i))) for i in order]
 
 
 @lru_cache(maxsize=4096)
-def best(problem: Problem, costs: Costs = COSTS) -> Choice:
+def best(problem: Problem, costs: Costs = COSTS, work: Work = NO_WORK) -> Choice:
     """Return the kernel that is predicted to be the fastest: the first of :func:`ranked`."""
-    found, taken = _suiting(problem, costs)
+    found, taken = _suiting(problem, costs, work)
     return found.choice(int(taken.argmin()))
 
 
-def _suiting(problem: Problem, costs: Costs) -> tuple[Menu, NDArray[np.float64]]:
+def _suiting(problem: Problem, costs: Costs, work: Work) -> tuple[Menu, NDArray[np.float64]]:
     """Return a menu, and the times of its kernels: of those that do not suit the problem infinite ones."""
     found = menu(problem, costs.sms)
-    return found, np.where(suiting(found, problem), times(found, problem, costs), np.inf)
+    return found, np.where(suiting(found, problem), times(found, problem, costs, work), np.inf)
 
 
 def forget() -> None:

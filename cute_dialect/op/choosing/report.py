@@ -25,8 +25,10 @@ from cute_dialect.op import gemm
 from cute_dialect.op.choosing import choice as tables
 from cute_dialect.op.choosing import ways
 from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.epilogue_work import NO_WORK, Work, work_of
 from cute_dialect.op.choosing.menu import blocks
 from cute_dialect.op.choosing.model import costs_of, predict, ranked
+from cute_dialect.op.choosing.ways import with_epilogue
 from cute_dialect.op.compiled import AnyConfig
 from cute_dialect.op.conv.report import explained as explained_convolution
 from cute_dialect.op.conv.report import is_convolution
@@ -69,6 +71,7 @@ class Explanation(NamedTuple):
     once; ``bound``: microseconds that these take at the least; ``kernel``: its name.  ``other``: the kernel where there
     is no choice; ``parts``: the kernels that split f32 in three parts of tf32 first; ``launches``: how many, and why
     not one; ``split``: parts of K that were asked for, that there are, and why fewer.
+    ``work``: of the epilogue, by element; ``epilogue``: the part of ``microseconds`` that it takes.
     """
 
     operation: str
@@ -92,6 +95,8 @@ class Explanation(NamedTuple):
     parts: tuple[PartsConfig, ...] = ()
     launches: tuple[int, str] = (1, "")
     split: tuple[int, int, str] = (1, 1, "")
+    work: Work = NO_WORK
+    epilogue: float = 0.0
 
     @property
     def last_wave(self) -> float:
@@ -121,6 +126,13 @@ class Explanation(NamedTuple):
                 f"  blocks    {self.grid} of {self.shared_memory} bytes of shared memory; {self.waves:.2f} waves, "
                 f"the last one {self.last_wave:.0%} full",
             ]  # fmt: skip
+        if self.work != NO_WORK:
+            w = self.work
+            bytes = f", {(w.read + w.written) / 8:g} bytes of other matrices" if w.read + w.written else ""
+            lines.append(
+                f"  epilogue  {self.epilogue:.1f} us of it: {w.instructions:g} instructions and {w.specials:g} special "
+                f"functions an element{bytes}"
+            )
         lines.append(
             f"  bound     {self.bound:.1f} us: {self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.3g} MB "
             "(tensor cores, DRAM)"
@@ -289,13 +301,16 @@ def explained_way(
             name, p, gpu, None, why, 0.0, (), 0, 0.0, 0, copies, way.folded, way.by_torch, flops, moved, bound,
             kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(way.other), way.other,
         )  # fmt: skip
-    plain = way.choice if why else ways.choose(p, sms, gpu)
-    rest = [(t, c) for t, c in ranked(p, costs, others + 1) if c != plain][:others]
+    own = way.choice.config.epilogue
+    work = work_of(own.transposed() if way.choice.swapped else own, p.output)
+    plain = with_epilogue(way.choice, Epilogue())
+    rest = [(t, c) for t, c in ranked(p, costs, others + 1, work) if c != plain][:others]
     grid, waves = _blocks(plain, p)
+    whole = predict(plain, p, costs, work)
     return Explanation(
-        name, p, gpu, way.choice, why or _why(p, gpu), predict(plain, p, costs), tuple(rest), grid, waves,
+        name, p, gpu, way.choice, why or _why(p, gpu, plain), whole, tuple(rest), grid, waves,
         (plain.skinny or plain.config).smem_bytes, copies, way.folded, way.by_torch, flops, moved, bound,
-        way.choice.name, None, way.parts,
+        way.choice.name, None, way.parts, work=work, epilogue=whole - predict(plain, p, costs),
     )  # fmt: skip
 
 
@@ -319,8 +334,10 @@ def _blocks(choice: Choice, problem: Problem) -> tuple[int, float]:
     return -(-tiles // -(-tiles // slots)) * c.cluster, tiles / slots
 
 
-def _why(problem: Problem, gpu: str) -> str:
+def _why(problem: Problem, gpu: str, choice: Choice) -> str:
     """Return where the choice comes from."""
+    if tables.tuned(gpu).get(problem.key) != choice:
+        return "predicted to be the fastest"
     if problem.key in tables.read(tables.table_path(gpu)):
         return f"measured to be the fastest, says {tables.table_path(gpu)}"
     if problem.key in tables.shipped(gpu):

@@ -22,6 +22,7 @@ from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays import gpu_here
 from cute_dialect.op.choosing.choice import OF_BLOCKS, Choice, Problem, tuned
+from cute_dialect.op.choosing.epilogue_work import NO_WORK, work_of
 from cute_dialect.op.choosing.model import Costs, best, costs_of, predict, ranked, tell_clusters
 from cute_dialect.op.choosing.warps import copies, cut_for, predict_cut, predict_exact
 from cute_dialect.op.compiled import AnyConfig, RunKernel, any_config, any_rows, runner
@@ -44,15 +45,29 @@ WITHOUT_GPU = "NVIDIA H200"
 """The GPU that is meant where there is none."""
 
 
-def choose(problem: Problem, sms: int = 132, gpu: str = "") -> Choice:
-    """Return the kernel for a problem on a chip of ``sms`` multiprocessors.
+_CLOSE = 1.02
+"""Predictions that differ by less say less than a measurement without the epilogue."""
+
+
+def choose(problem: Problem, sms: int = 132, gpu: str = "", epilogue: Epilogue | None = None) -> Choice:
+    """Return the kernel for a problem on a chip of ``sms`` multiprocessors, which has no epilogue yet.
 
     ``gpu``: the name of the GPU, whose tables (:mod:`cute_dialect.op.choosing.choice`) are asked first: the user's,
     then the one of this package; then, and without a name, what is predicted to be the fastest of the menu
-    (:mod:`cute_dialect.op.choosing.model`), by the costs of that GPU.
+    (:mod:`cute_dialect.op.choosing.model`), by the costs of that GPU.  ``epilogue``: its work counts, too: tables say
+    what is fastest without one, so the kernel of a table is taken where the prediction for it is near the least.
     """
-    found = tuned(gpu).get(problem.key) if gpu else None
-    return found or best(problem, costs_of(gpu, sms))
+    found, costs, work = (
+        tuned(gpu).get(problem.key) if gpu else None,
+        costs_of(gpu, sms),
+        work_of(epilogue, problem.output),
+    )
+    if found is not None and work == NO_WORK:
+        return found
+    fastest = best(problem, costs, work)
+    if found is not None and predict(found, problem, costs, work) <= _CLOSE * predict(fastest, problem, costs, work):
+        return found
+    return fastest
 
 
 def epilogue_of(
@@ -148,7 +163,7 @@ def way_of(
             inside, by_torch = epilogue, False
         other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
         return Way(problem, None, (), folded, by_torch, other)
-    choice = choose(problem, sms, gpu)
+    choice = choose(problem, sms, gpu, None if by_torch else epilogue)
     if "out" in copied and (epilogue is None or by_torch):
         choice = with_direct(choice, problem, costs_of(gpu, sms))
         copied.remove("out")
@@ -235,7 +250,7 @@ def taking(choice: Choice, epilogue: Epilogue, problem: Problem, costs: Costs) -
     own = epilogue.paired or epilogue.reduces or epilogue.whole_tiles or epilogue.split != ""
     if not own and not (choice.swapped and epilogue.by_elements):
         return with_epilogue(choice, epilogue)
-    for other in (choice, *(c for _, c in ranked(problem, costs))):
+    for other in (choice, *(c for _, c in ranked(problem, costs, work=work_of(epilogue, problem.output)))):
         found = with_epilogue(other, epilogue)
         try:
             fits = not found.swapped

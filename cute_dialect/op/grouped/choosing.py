@@ -17,6 +17,7 @@ from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.kernels.gemm.grouped_config import GroupedConfig
 from cute_dialect.op.choosing.choice import Choice, Problem
+from cute_dialect.op.choosing.epilogue_work import work_of
 from cute_dialect.op.choosing.menu import TURNS, WHOLE, menu
 from cute_dialect.op.choosing.model import Asked, costs_of, times
 from cute_dialect.op.errors import UnsupportedError
@@ -88,7 +89,7 @@ def ranked(
         asked = asked._replace(n=p.n + found.columns * found.cluster_n / 2)
     else:
         asked = asked._replace(k=p.k + found.base.tile[2] / 2)
-    taken = times(found, asked, costs_of(gpu, sms))
+    taken = times(found, asked, costs_of(gpu, sms), work_of(epilogue, p.output))
     kept: list[tuple[float, GroupedConfig]] = []
     for i in np.argsort(taken, kind="stable"):
         try:

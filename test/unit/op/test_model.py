@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cute_dialect import op
 from cute_dialect.kernels.gemm.config import GemmConfig, SplitConfig
+from cute_dialect.kernels.gemm.epilogue import Epilogue
 from cute_dialect.op.choosing import model
 from cute_dialect.op.choosing.choice import Choice, Problem, TableError, decode, encode
+from cute_dialect.op.choosing.epilogue_work import work_of
 from cute_dialect.op.choosing.menu import blocks, menu, suiting, suits
 from cute_dialect.op.choosing.model import (
     COSTS,
@@ -182,3 +185,19 @@ def test_a_choice_can_be_made_for_any_number_of_multiprocessors() -> None:
     assert choose(Problem(4096, 4096, 4096), sms=78).config.sms == 78
     assert isinstance(choose(Problem(4096, 4096, 4096), sms=78), Choice)
     assert GemmConfig().sms == 132
+
+
+def test_the_choice_counts_the_work_of_an_epilogue() -> None:
+    """Much of it for little K: consumers that take turns hide it; without one the choice is as it was."""
+    p, epilogue = Problem(16384, 4096, 1024, "bf16", "bf16"), Epilogue(bias="n", bias_type="bf16", activation="silu")
+    plain, fused = choose(p), choose(p, epilogue=epilogue)
+    assert plain.config.schedule == "cooperative" and fused.config.schedule == "pingpong"
+    work = work_of(epilogue, "bf16")
+    assert work.specials == 2 and work.instructions > work_of(Epilogue(bias="n"), "bf16").instructions
+    assert predict(plain, p) < predict(fused, p) < predict(fused, p, work=work) < predict(plain, p, work=work)
+    reading = work_of(Epilogue(beta=1.0), "bf16")
+    assert reading.read == 16
+    assert predict(plain, p, work=reading) > predict(plain, p)
+    found = op.explain(op.mm, (16384, 1024), (1024, 4096), element="bf16", activation="silu")
+    assert found.epilogue > 0 and "  epilogue  " in str(found) and f"{found.epilogue:.1f} us of it" in str(found)
+    assert "  epilogue  " not in str(op.explain(op.mm, (64, 64), (64, 64)))
