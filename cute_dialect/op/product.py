@@ -259,11 +259,11 @@ def _combination(
     arrays: Mapping[str, Any], views: Mapping[str, ArrayView], shape: tuple[int, ...], extras: Extras
 ) -> tuple[Any, dict[str, Any]]:
     """Return the traced epilogue of ``activation(alpha * accum + beta * c + bias)``, and its arguments."""
-    numbers = {"alpha": float(extras.alpha), "beta": float(extras.beta)}
-    args = {"C": arrays["c"], **{n: x for n, x in numbers.items() if x != 1.0}}
-    args |= {} if extras.bias is None else {"bias": arrays["bias"]}
-    like = {"C": views["c"], "bias": views.get("bias")}
-    kinds = [(n, x if isinstance(x, float) else FakeTensor(like[n].dtype, tuple(x.shape))) for n, x in args.items()]
+    numbers = {n: x for n, x in (("alpha", float(extras.alpha)), ("beta", float(extras.beta))) if x != 1.0}
+    names = {"C": "c"} | ({} if extras.bias is None else {"bias": "bias"})
+    given = [(n, views[name]) for n, name in names.items()]
+    kinds = [*((n, FakeTensor(x.dtype, tuple(x.shape))) for n, x in given), *numbers.items()]
+    args: dict[str, Any] = {n: arrays[name] for n, name in names.items()} | numbers
     return combination(tuple(kinds), shape, extras.activation), args
 
 
