@@ -48,7 +48,9 @@ class DepthwiseConfig(NamedTuple):
     gradient multiples of the strides, all of them by one piece of code, or (``rolled``) up to so many rows by a loop,
     of which a turn is as long as a row is under way; ``ahead``: lines that are loaded before they are used;
     ``threads``, ``blocks``: threads of a block, and blocks that fit a multiprocessor; ``channels``: of a thread, 1, 2
-    or 4; ``held``: filters of at most as many taps stay in registers.
+    or 4; ``held``: filters of at most as many taps stay in registers; ``shift``: the loop has an iteration for each row
+    of results (each stride of rows, of a gradient), which moves sums and lines to the registers of the row before, so
+    that its code fits the instruction cache; ``multiplier``: filters of each channel of the image.
     """
 
     element: str
@@ -63,24 +65,38 @@ class DepthwiseConfig(NamedTuple):
     blocks: int = 2
     channels: int = 4
     held: int = 16
+    shift: bool = False
+    multiplier: int = 1
+
+    @property
+    def given(self) -> int:
+        """Channels of a pixel that a thread reads."""
+        return self.channels * self.multiplier if self.gradient else self.channels // self.multiplier
+
+    @property
+    def filters(self) -> int:
+        """Filters of a thread."""
+        return max(self.channels, self.given)
 
     @property
     def lanes(self) -> int:
         """Threads that lie beside each other along the channels, the most that a block has."""
         rows, columns = self.window.taps
-        return max(1, min(64, SHARED // (rows * columns * self.channels * number(self.element).width // 8)))
+        return max(1, min(64, SHARED // (rows * columns * self.filters * number(self.element).width // 8)))
 
     @property
     def registers(self) -> int:
         """Registers of lines, of sums that are not done, and of taps."""
         taps, (rows, columns) = self.window.taps, self.tile
-        line = len({hit.at for hit in self.hits(1)}) * self.channels * number(self.element).width // 32
+        line = len({hit.at for hit in self.hits(1)}) * self.given * number(self.element).width // 32
         rows = self.turn[0] if self.rolled else rows
         places = [[hit.at for hit in self.hits(0) if hit.pixel == row] for row in range(rows)]
         ats = {at for of_row in places for at in of_row}
         begun = [sum(min(of_row) <= at <= max(of_row) for of_row in places if of_row) for at in ats]
+        if self.shift:
+            begun = [rows * (self.past + 1)]
         held = taps[0] * taps[1] if taps[0] * taps[1] <= self.held else taps[1]
-        return line * (self.ahead + 1) + self.channels * (columns * max(begun, default=0) + held)
+        return line * (self.ahead + 1) + self.channels * columns * max(begun, default=0) + self.filters * held
 
     @property
     def name(self) -> str:
@@ -88,7 +104,8 @@ class DepthwiseConfig(NamedTuple):
         kind = "dgrad-" * self.gradient
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
         tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
-        tile += f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
+        tile += "s" * self.shift + f"c{self.channels}" * (self.channels != 4) + f"h{self.held}" * (self.held != 16)
+        tile += f"m{self.multiplier}" * (self.multiplier > 1)
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
@@ -128,17 +145,34 @@ class DepthwiseConfig(NamedTuple):
         places = [[hit.at for hit in self.hits(0, range(row, row + 1))] for row in range(unit)]
         most = max(self.ahead, max(max(ats) - min(ats) for ats in places if ats))
         rows = unit
-        while self.lines(0, rows) <= most:
+        while self.lines(0, rows) <= most and not self.shift:
             rows += unit
         return rows, min(hit.at for hit in self.hits(0, range(rows))), max(max(ats) for ats in places if ats)
+
+    @property
+    def past(self) -> int:
+        """Iterations before the current one whose rows its lines still reach, if registers are moved."""
+        unit = self.window.strides[0] if self.gradient else 1
+        first = min(hit.at for hit in self.hits(0, range(unit)))
+        n = 0
+        while any(hit.at >= first for hit in self.hits(0, range(-(n + 1) * unit, -n * unit))):
+            n += 1
+        return n
 
     def check(self) -> None:
         """Raise ValueError unless there is such a kernel."""
         self.epilogue.check()
         if self.channels not in (1, 2, 4):
             raise ValueError(f"depthwise: {self.channels} channels of a thread; 1, 2 or 4 are allowed")
+        if self.given not in (1, 2, 4) or (not self.gradient and self.channels % self.multiplier):
+            raise ValueError(
+                f"depthwise: {self.channels} channels of a thread with {self.multiplier} filters each read {self.given} "
+                "channels; 1, 2 or 4 are allowed"
+            )
         if not of_elements(self.epilogue):
             raise ValueError("expected an epilogue of single elements, got one of rows or columns")
+        if self.shift and not self.rolled:
+            raise ValueError("depthwise: registers are moved in a loop only; use rolled=True")
         if self.gradient and any(n % u for n, u in zip(self.tile, self.window.strides)):
             raise ValueError(f"expected a tile of whole strides {self.window.strides}, got {self.tile}")
 
@@ -154,10 +188,11 @@ def launch(
     """
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
-    channels, _, _, images = image.shape
+    channels, images = result.shape[0], image.shape[3]
     assert channels % config.channels == 0, "channels must be whole vectors"
-    assert filter.shape == (channels, *config.window.taps[::-1]), "the filter must have as many channels and taps"
-    assert result.shape[0] == channels, "the result must have as many channels"
+    whole = channels * config.filters // config.channels
+    assert filter.shape == (whole, *config.window.taps[::-1]), "there must be as many filters and taps"
+    assert image.shape[0] * config.channels == channels * config.given, "the result must have channels of the image"
     assert result.shape[3] == images, "the result must have as many images"
     _, q, p, _ = result.shape
     vectors = channels // config.channels
@@ -198,7 +233,7 @@ def _row(first: Any, pixel: Any, pixels: Any) -> Any:  # an operator's method is
 def depthwise(
     image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
-    """Compute four channels of a tile of pixels a thread."""
+    """Compute some channels of a tile of pixels in each thread."""
     lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     group, lane = divmod(thread, lanes)
@@ -206,16 +241,16 @@ def depthwise(
     rest, strip = divmod(tile, strips)
     n, band = divmod(rest, bands)
     c = first + lane * config.channels
-    there = (group < at_once) & (c < image.shape[0]) & (tile < tiles)
+    there = (group < at_once) & (c < result.shape[0]) & (tile < tiles)
     walk = _Walk(config, image, result, (c, strip, band * rows, n), rows)
     if there:
         for i in cute.range_constexpr(config.ahead):
             walk.load(i, 0)
-    filters = _shared(filter, first, lanes * config.channels, config)
+    filters = _shared(filter, chunk * lanes * config.filters, lanes * config.filters, config)
     cute.arch.sync_threads()
     if there:
         fused = Fused(config.epilogue, addends, pairs=False) if config.epilogue.active else None
-        filters = cute.make_tensor(filters.iterator + lane * config.channels, filters.layout)
+        filters = cute.make_tensor(filters.iterator + lane * config.filters, filters.layout)
         factors = _Factors(config, filters)
         if config.rolled:
             for turn in range(walk.turns()):
@@ -228,7 +263,7 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
     """Copy filters of some channels to shared memory, (C, S, R): by all threads, some elements of each on the way."""
     rows, columns = config.window.taps
     # A line of a tap behind the other, a vector apart: neighbouring taps of a channel lie in different banks.
-    line, taps = config.lanes * config.channels + config.channels, rows * columns
+    line, taps = config.lanes * config.filters + config.filters, rows * columns
     filters = cute.smem_tensor(
         filter.element_type, cute.make_layout((line, columns, rows), stride=(1, line, line * columns)), 16
     )
@@ -255,7 +290,7 @@ class _Factors:
     """The filters of a thread's channels, (C, S, R); those of few taps stay in registers."""
 
     def __init__(self, config: DepthwiseConfig, filter: Any):
-        self.filter, self.channels = filter, config.channels
+        self.filter, self.channels = filter, config.filters
         rows, columns = config.window.taps
         self.held = {}
         if rows * columns <= config.held:
@@ -282,14 +317,15 @@ class _Walk:
         self.config, self.image, self.result = config, image, result
         self.c, self.strip, self.row, self.n = place
         self.rows = cute.min(rows, result.shape[2] - self.row)
-        self.kind, width = image.element_type, config.channels * image.element_type.width
+        self.kind, width = image.element_type, config.given * image.element_type.width
         self.across = config.hits(1)
         self.columns = sorted({hit.at for hit in self.across})
         self.x, self.y = config.lines(1, self.strip * config.tile[1]), config.lines(0, self.row)
         self.end = image.shape[2]
         if config.rolled:
             self.count, first, last = config.turn
-            self.down = config.hits(0, range(-3 * self.count, self.count))
+            past = self.count * (config.past if config.shift else 3)
+            self.down = config.hits(0, range(-past, self.count))
             self.lines = [first + i for i in range(config.lines(0, self.count))]
             self.length = config.lines(0, rows - (config.window.strides[0] if config.gradient else 1)) + (
                 last - first + 1
@@ -299,7 +335,9 @@ class _Walk:
             self.count, self.down = config.tile[0], config.hits(0)
             self.lines = sorted({hit.at for hit in self.down})
         self.slots = len(self.lines) if config.rolled else config.ahead + 1
-        self.start = image[None, self.x, self.y, self.n].iterator + self.c
+        if config.shift:
+            self.slots += config.ahead
+        self.start = image[None, self.x, self.y, self.n].iterator + self.c // config.channels * config.given
         self.width, self.word = width, cute.Int16 if width == 16 else cute.Int32
         self.words = cute.make_layout(max(1, width // 32))
         self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.word, num_bits_per_copy=width)
@@ -308,7 +346,8 @@ class _Walk:
         self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
         for i, at in enumerate(self.columns):
             self.inside[0, i] = (self.x + at >= 0) & (self.x + at < image.shape[1])
-        self.sums = cute.make_rmem_tensor((self.config.channels, config.tile[1], self.count), cute.Float32)
+        self.places = self.count * (config.past + 1) if config.shift else self.count
+        self.sums = cute.make_rmem_tensor((config.channels, config.tile[1], self.places), cute.Float32)
         self.sums.fill(0.0)
 
     def turns(self) -> Any:
@@ -332,13 +371,23 @@ class _Walk:
             if self.config.rolled or i + self.config.ahead < len(self.lines):
                 self.load(i + self.config.ahead, turn)
             for row in [row for row in first if first[row] == at]:
-                self.sums[None, None, row % self.count].fill(0.0)
+                self.sums[None, None, self.place(row)].fill(0.0)
             _add(self, factors, self.y + at + turn * len(self.lines), i)
             for row in [row for row in last if last[row] == at]:
                 self.store(row, turn, fused)
         for row in range(self.count):
             if row not in last:  # no tap reaches it
                 self.store(row, turn, fused)
+        if self.config.shift:
+            count = len(self.lines)
+            for slot in range(self.places - self.count):
+                self.sums[None, None, slot] = self.sums[None, None, slot + self.count].load()
+            for slot in range(self.config.ahead):
+                self.ring[None, None, slot] = self.ring[None, None, slot + count].load()
+
+    def place(self, row: int) -> int:
+        """Return the registers of a row, of this iteration or of one before."""
+        return row + self.places - self.count if self.config.shift else row % self.count
 
     def add(self, factors: "_Factors", i: int) -> None:
         """Add a line to all sums that it belongs to."""
@@ -346,18 +395,19 @@ class _Walk:
         seen = dict[int, list[Any]]()
         for k, column in enumerate(self.columns):
             values = held[None, k].load().bitcast(self.kind)
-            seen[column] = [values[j].to(cute.Float32) for j in range(self.config.channels)]
+            seen[column] = [values[j].to(cute.Float32) for j in range(self.config.given)]
         for hit in self.down:
             for s in sorted({x.tap for x in self.across}) if hit.at == self.lines[i] else ():
                 factor = factors.of_tap(hit.tap, s)
                 for beside in [x for x in self.across if x.tap == s]:
-                    for j, value in enumerate(seen[beside.at]):
-                        place = j, beside.pixel, hit.pixel % self.count
-                        self.sums[place] = cute.math.fma(value, factor[j], self.sums[place])
+                    for k, of in enumerate(factor):  # a filter each
+                        value = seen[beside.at][k * self.config.given // self.config.filters]
+                        place = k * self.config.channels // self.config.filters, beside.pixel, self.place(hit.pixel)
+                        self.sums[place] = cute.math.fma(value, of, self.sums[place])
 
     def store(self, row: int, turn: Any, fused: Any) -> None:
         """Store a row of the tile."""
-        sums, width = self.sums[None, None, row % self.count], self.config.tile[1]
+        sums, width = self.sums[None, None, self.place(row)], self.config.tile[1]
         _store(self, fused, sums, turn * self.count + row, self.strip * width)
 
 
@@ -400,10 +450,10 @@ def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
 def depthwise_text(config: DepthwiseConfig) -> cute.Compiled:
     """Return the kernel ``@depthwise`` and its host function ``@launch`` as text."""
     kind, out = number(config.element), number(config.output)
-    step = f"?{{div={config.channels}}}" if config.channels > 1 else "?"
     image, result = (
-        cute.Tensor[x, f"(?,?,?,?):(1,{step},{step},{step})", f"align<{config.channels * x.width // 8}>"]
-        for x in (kind, out)
+        cute.Tensor[x, f"(?,?,?,?):(1,{step},{step},{step})", f"align<{n * x.width // 8}>"]
+        for x, n in ((kind, config.given), (out, config.channels))
+        for step in [f"?{{div={n}}}" if n > 1 else "?"]
     )
     tensors = [image, cute.Tensor[kind, "(?,?,?):(?,?,?)"], result]
     behind = config.epilogue.arguments(config.output)

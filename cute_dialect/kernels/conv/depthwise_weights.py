@@ -32,7 +32,7 @@ class DepthwiseWeightsConfig(NamedTuple):
     """Type of the image and of the result's gradient: f16, bf16 or f32."""
     window: Window
     channels: int = 2
-    """Channels of a thread, 1 or 2."""
+    """Filters of a thread, 1, 2 or 4."""
     columns: int = 4
     """Width in pixels of the strips of the result's gradient."""
     taps: int = 3
@@ -46,6 +46,15 @@ class DepthwiseWeightsConfig(NamedTuple):
     threads: int = 256
     blocks: int = 1
     """Blocks that must fit on a multiprocessor."""
+    multiplier: int = 1
+    """Filters of each channel of the image."""
+    shift: bool = False
+    """True if an iteration has one row of the result and moves those before to the next registers: less code."""
+
+    @property
+    def given(self) -> int:
+        """Channels of the image of a thread."""
+        return self.channels // self.multiplier
 
     @property
     def slices(self) -> int:
@@ -66,9 +75,14 @@ class DepthwiseWeightsConfig(NamedTuple):
     def rows(self) -> int:
         """Rows of the result per iteration of the loop. Its lines exceed the span and the lines loaded ahead."""
         rows = 1
-        while rows * self.unit <= max(self.span, self.ahead):
+        while not self.shift and rows * self.unit <= max(self.span, self.ahead):
             rows += 1
         return rows
+
+    @property
+    def held(self) -> int:
+        """Rows of the result's gradient in registers."""
+        return self.span // self.unit + 1 if self.shift else self.rows
 
     @property
     def registers(self) -> int:
@@ -83,14 +97,15 @@ class DepthwiseWeightsConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole
+        shape = f"c{self.channels}q{self.columns}r{self.taps}a{self.ahead}" + "w" * self.whole + "s" * self.shift
+        shape += f"m{self.multiplier}" * (self.multiplier > 1)
         return (
             f"depthwise-wgrad-{self.element}-{self.window.name}-{shape}-l{self.lanes}t{self.threads}x{self.blocks}"
         )  # fmt: skip
 
     def check(self) -> None:
         """Raise ValueError unless the kernel exists."""
-        if self.channels not in (1, 2) or self.lanes * self.slices > self.threads:
+        if self.channels not in (1, 2, 4) or self.channels % self.multiplier or self.lanes * self.slices > self.threads:
             raise ValueError(f"depthwise wgrad: {self.channels} channels and {self.lanes} lanes do not fit the block")
 
 
@@ -102,8 +117,8 @@ def launch(
     result per tile.
     """
     config.check()
-    channels, _, _, images = image.shape
-    assert grads.shape[0] == channels, "the result's gradient must have as many channels as the image"
+    channels, images = grads.shape[0], image.shape[3]
+    assert image.shape[0] * config.multiplier == channels, "the result's gradient must have channels of the image"
     assert grads.shape[3] == images, "the result's gradient must have as many images"
     taps = config.window.taps[0] * config.window.taps[1]
     assert parts.shape[1] == channels * taps, "parts must have a column for each tap of each channel"
@@ -131,7 +146,7 @@ def depthwise_weights(
     c = first + lane * config.channels
     acc = cute.make_rmem_tensor((config.channels, config.window.taps[1], config.taps), cute.Float32)
     acc.fill(0.0)
-    if (group < at_once) & (c < image.shape[0]):
+    if (group < at_once) & (c < grads.shape[0]):
         for tile in range(block * at_once + group, tiles, parts.shape[0] * at_once):
             rest, strip = divmod(tile, strips)
             n, band = divmod(rest, bands)
@@ -140,7 +155,31 @@ def depthwise_weights(
                 walk.load(i, 0)
             for turn in range(walk.turns()):
                 walk.turn(turn)
-    _reduce(config, acc, parts, block, first, image.shape[0], (lanes, at_once))
+    _reduce(config, acc, parts, block, first, grads.shape[0], (lanes, at_once))
+
+
+class _Vector:
+    """Neighbouring channels of a pixel that a thread loads at once."""
+
+    def __init__(self, kind: Any, count: int):
+        self.kind, self.count, width = kind, count, count * kind.width
+        self.word = cute.Int16 if width == 16 else cute.Int32
+        self.words, self.bytes = cute.make_layout(max(1, width // 32)), width // 8
+        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.word, num_bits_per_copy=width)
+
+    def registers(self, *extents: int) -> Any:
+        """Return registers for arrays of vectors."""
+        return cute.make_rmem_tensor((cute.size(self.words), *extents), self.word)
+
+    def load(self, at: Any, to: Any, flag: Any) -> None:
+        """Load a vector where the flag is true."""
+        source = cute.make_tensor(cute.recast_ptr(at.align(self.bytes), dtype=self.word), self.words)
+        cute.copy(self.atom, source, to, pred=flag)
+
+    def floats(self, words: Any) -> list[Any]:
+        """Return the channels as f32."""
+        values = words.load().bitcast(self.kind)
+        return [values[j].to(cute.Float32) for j in range(self.count)]
 
 
 class _Walk:
@@ -157,17 +196,15 @@ class _Walk:
             {q * across + s * w.dilations[1] for q in range(config.columns) for s in range(w.taps[1])}
         )
         self.lines = self.count * down
+        self.slots = self.lines + (config.ahead if config.shift else 0)
         self.length = (self.rows - 1) * down + config.span + 1
         self.y = row * down - w.before[0] + slice_ * config.taps * w.dilations[0]
         x, q = strip * config.columns * across - w.before[1], strip * config.columns
-        self.start = image[None, x, self.y, n].iterator + c
+        self.start = image[None, x, self.y, n].iterator + c // config.multiplier
         self.result = grads[None, q, row, n].iterator + c
-        width = config.channels * image.element_type.width
-        word = cute.Int16 if width == 16 else cute.Int32
-        self.words, self.word, self.width = cute.make_layout(max(1, width // 32)), word, width
-        self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), word, num_bits_per_copy=width)
-        self.ring = cute.make_rmem_tensor((max(1, width // 32), len(self.columns), self.lines), word)
-        self.given = cute.make_rmem_tensor((max(1, width // 32), config.columns, self.count), word)
+        self.of_image, self.of_grads = (_Vector(image.element_type, n) for n in (config.given, config.channels))
+        self.ring = self.of_image.registers(len(self.columns), self.slots)
+        self.given = self.of_grads.registers(config.columns, -(-self.slots // self.unit))
         self.inside = cute.make_rmem_tensor((1, len(self.columns)), cute.Boolean)
         self.there = cute.make_rmem_tensor((1, config.columns), cute.Boolean)
         for i, at in enumerate(self.columns):
@@ -175,7 +212,7 @@ class _Walk:
         for i in range(config.columns):
             self.there[0, i] = q + i < grads.shape[1]
         # Rows of the result's gradient in use, as f32. A row is converted when the walk reaches its first line.
-        self.held = cute.make_rmem_tensor((config.channels, config.columns, self.count), cute.Float32)
+        self.held = cute.make_rmem_tensor((config.channels, config.columns, config.held), cute.Float32)
         self.held.fill(0.0)
 
     def turns(self) -> Any:
@@ -193,8 +230,8 @@ class _Walk:
 
     def load(self, i: int, turn: Any) -> None:
         """Load line ``i`` of an iteration, and the row of the result's gradient that begins there."""
-        slot = i % self.lines
-        if self.hits(slot):
+        slot = i % self.slots
+        if self.hits(i % self.lines):
             self.ring[None, None, slot].fill(0)
             at = i + turn * self.lines
             _load_line(self, self.y + at, self.start + at * self.image.stride[2], slot)
@@ -211,44 +248,49 @@ class _Walk:
             if i % self.unit == 0:
                 row = i // self.unit
                 for q in range(self.config.columns):
-                    for j, value in enumerate(self.floats(self.given[None, q, row])):
-                        self.held[j, q, row] = value
+                    for j, value in enumerate(self.of_grads.floats(self.given[None, q, row])):
+                        self.held[j, q, self.place(row)] = value
             if self.hits(i):
                 _multiply_line(self, self.y + i + turn * self.lines, i, turn)
+        if self.config.shift:
+            for slot in range(self.config.held - 1):
+                self.held[None, None, slot] = self.held[None, None, slot + 1].load()
+            for slot in range(self.config.ahead):
+                self.ring[None, None, slot] = self.ring[None, None, slot + self.lines].load()
+            for slot in range(-(-self.slots // self.unit) - 1):
+                self.given[None, None, slot] = self.given[None, None, slot + 1].load()
 
-    def floats(self, words: Any) -> list[Any]:
-        """Return the channels of a pixel as f32."""
-        values = words.load().bitcast(self.image.element_type)
-        return [values[j].to(cute.Float32) for j in range(self.config.channels)]
+    def place(self, row: int) -> int:
+        """Return the registers of a row, of this iteration or of one before."""
+        return row + self.config.held - 1 if self.config.shift else row % self.count
 
     def multiply(self, i: int, turn: Any) -> None:
         """Multiply line ``i`` with the rows that reach it."""
-        seen = {at: self.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
+        seen = {at: self.of_image.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
         for row, r in self.hits(i):
-            _multiply_row(self, row + turn * self.count, row % self.count, r, seen)
+            _multiply_row(self, row + turn * self.count, self.place(row), r, seen)
 
     def products(self, slot: int, r: int, q: int, seen: Any) -> None:
         """Add the products of one pixel of the result's gradient."""
         for s in range(self.config.window.taps[1]):
             values = seen[q * self.config.window.strides[1] + s * self.steps[1]]
-            for j, value in enumerate(values):
+            for j in range(self.config.channels):
+                value = values[j // self.config.multiplier]
                 self.acc[j, s, r] = cute.math.fma(value, self.held[j, q, slot], self.acc[j, s, r])
 
 
 def _load_line(walk: Any, y: Any, start: Any, slot: int) -> None:
     if (y >= 0) & (y < walk.image.shape[2]):
         for k in cute.range_constexpr(len(walk.columns)):
-            at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.width // 8)
-            source = cute.make_tensor(cute.recast_ptr(at, dtype=walk.word), walk.words)
-            cute.copy(walk.atom, source, walk.ring[None, k, slot], pred=walk.inside[None, k])
+            at = start + walk.columns[k] * walk.image.stride[1]
+            walk.of_image.load(at, walk.ring[None, k, slot], walk.inside[None, k])
 
 
 def _load_row(walk: Any, row: Any, start: Any, slot: int) -> None:
     if row < walk.rows:
         for q in cute.range_constexpr(walk.config.columns):
-            at = (start + q * walk.grads.stride[1]).align(walk.width // 8)
-            source = cute.make_tensor(cute.recast_ptr(at, dtype=walk.word), walk.words)
-            cute.copy(walk.atom, source, walk.given[None, q, slot], pred=walk.there[None, q])
+            at = start + q * walk.grads.stride[1]
+            walk.of_grads.load(at, walk.given[None, q, slot], walk.there[None, q])
 
 
 def _multiply_line(walk: Any, y: Any, i: int, turn: Any) -> None:
@@ -311,9 +353,11 @@ def _store_sums(config: Any, held: Any, parts: Any, sizes: Any) -> None:
 @printed
 def depthwise_weights_text(config: DepthwiseWeightsConfig) -> cute.Compiled:
     """Return the kernel ``@depthwise_weights`` and its host function ``@launch`` as text."""
-    kind, n = number(config.element), config.channels
-    steps = f"?{{div={n}}}" if n > 1 else "?"
-    align = f"align<{n * kind.width // 8}>"
-    tensors = [cute.Tensor[kind, f"({steps},?,?,?):(1,{steps},{steps},{steps})", align] for _ in range(2)]
+    kind = number(config.element)
+    tensors = [
+        cute.Tensor[kind, f"({step},?,?,?):(1,{step},{step},{step})", f"align<{n * kind.width // 8}>"]
+        for n in (config.given, config.channels)
+        for step in [f"?{{div={n}}}" if n > 1 else "?"]
+    ]
     parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
     return cute.trace(launch, *tensors, parts, cute.Int32(0), config=config)

@@ -197,6 +197,13 @@ class DirectConfig(NamedTuple):
         return 2 * (rows * columns * pixel + taps[0] * taps[1] * self.groups * self.lines[0] * tap) + h * w * out * item
 
     @property
+    def registers(self) -> int:
+        """Estimate of the registers for offsets of the steps of K, filters that are kept, and accumulators."""
+        steps = -(-max(len(c.taps) for c in self.classes) * self.deep // 16)
+        held = 2 * steps if self.held else 2
+        return steps + self.narrow // 8 * (held + 4 * self.atoms) + 4 * self.atoms + 40
+
+    @property
     def name(self) -> str:
         """Name of the kernel."""
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP
@@ -28,7 +28,7 @@ _FEW_TAPS, _HELD = 16, 49
 """Taps up to which a thread has four channels; taps whose filters stay in registers for two channels or one."""
 _THREADS = 132 * 400
 """Threads that are to run: tiles have fewer rows where there are not as many."""
-_REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS = 125, 100, 140, 190
+_REGISTERS, _FEW_REGISTERS, _MOST_REGISTERS, _MANY_REGISTERS = 125, 100, 130, 190
 """With as many, lines are loaded two ahead of their use, else one; with fewer, more may be on the way, and blocks have
 256 threads, else 192, or 128. More than the last number would be spilled.
 """
@@ -43,9 +43,14 @@ def depthwise_config(g: Geometry, element: str, output: str) -> DepthwiseConfig 
     'depthwise-f16-f16-3x3-p1x1-8x2ra4'
     """
     w, element = g.window, "f32" if element == "tf32" else element
-    one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
+    multiplier = g.filter[0] // g.groups
+    one = g.filter[-1] == 1 and g.groups == g.image[-1] and len(w.taps) == 2 and multiplier in (1, 2, 4)
     if not one or g.kind not in (FPROP, DGRAD) or element not in _TYPES or output not in _TYPES:
         return None
+    if multiplier > 1:
+        few = multiplier if g.kind == FPROP else gcd(4 // multiplier, g.groups)
+        found = _shaped(g, element, output, few, 4, 16)
+        return found if found.registers <= _MANY_REGISTERS else None
     if g.groups % 8 == 0 and g.taps <= _FEW_TAPS:
         return _shaped(g, element, output, 4, _COLUMNS, 16)
     few = 2 if g.groups % 2 == 0 else 1
@@ -62,17 +67,19 @@ def _shaped(g: Geometry, element: str, output: str, channels: int, columns: int,
     tile = -(-most // units[0]) * units[0], columns
     config = DepthwiseConfig(
         element, output, w._replace(left=()), gradient=g.kind == DGRAD, tile=tile, rolled=True, channels=channels,
-        held=held,
+        held=held, multiplier=g.filter[0] // g.groups,
     )  # fmt: skip
+    if g.taps > _FEW_TAPS:
+        config = config._replace(shift=True)
     if config.turn[0] * g.taps * columns * channels > _MULTIPLICATIONS:  # a turn would be too long
         rows = max(1, min(most, _MULTIPLICATIONS // (g.taps * columns * channels)))
-        config = config._replace(rolled=False, tile=(-(-rows // units[0]) * units[0], columns))
+        config = config._replace(rolled=False, shift=False, tile=(-(-rows // units[0]) * units[0], columns))
     deeper = [config._replace(ahead=n) for n in _AHEAD if config.rolled]
     config = next((c for c in deeper if c.registers <= _FEW_REGISTERS), config)
     if config.registers > _REGISTERS:
         config = config._replace(ahead=1)
     if config.registers > _MOST_REGISTERS:
-        return config._replace(threads=128)
+        return config._replace(threads=256, blocks=1)
     return config if config.registers <= _FEW_REGISTERS else config._replace(threads=192)
 
 
@@ -81,10 +88,10 @@ def depthwise(
 ) -> None:  # fmt: skip
     """Compute a depthwise convolution to a matrix of rows; ``operands``: what its epilogue takes."""
     g, library = ready.geometry, call.where.library
-    image = ready.image if aligned_vector(ready.image) >= config.channels else dense(library, ready.image)
+    image = ready.image if aligned_vector(ready.image) >= config.given else dense(library, ready.image)
     steps = strides_of(g.output)
     step = rows.strides[0]
-    result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.groups * step for n in steps[-2::-1]]))
+    result = rows._replace(shape=g.output[::-1], strides=(1, *[n // g.output[-1] * step for n in steps[-2::-1]]))
     given = padded_view(image)
     given = given._replace(shape=image.shape[::-1], strides=(1, *given.strides[-2::-1]))
     axes = (0, 2, 1)  # channels, then the taps of a row

@@ -12,8 +12,10 @@ __all__ = ["DepthwiseWeights", "depthwise_weights_of", "launch_of"]
 
 _TYPES = ("f16", "bf16", "f32")
 _LANES = 32
-_REGISTERS = 160
+_REGISTERS = 200
 """Registers of a thread beyond which the rows of taps are shared between more threads."""
+_LATENCY = 2
+"""Lines whose time passes before the first line of a band arrives."""
 _ACCUMULATORS = 160
 """Accumulators of a thread: wider filters are left to other kernels."""
 
@@ -32,20 +34,23 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
     >>> from cute_dialect.op.conv.geometry import geometry
     >>> g = geometry("conv2d_weight", "wgrad", (8, 56, 56, 96), (96, 3, 3, 1), 1, 1, 1, 96)
     >>> depthwise_weights_of(g, "f16").config.name
-    'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a1w-l24t256x2'
+    'depthwise-wgrad-f16-3x3-p1x1-c2q4r3a2ws-l24t256x2'
     """
     element = "f32" if element == "tf32" else element
     w = g.window
-    one = g.filter[-1] == 1 and g.groups == g.image[-1] == g.filter[0] and len(w.taps) == 2
+    multiplier = g.filter[0] // g.groups
+    one = g.filter[-1] == 1 and g.groups == g.image[-1] and len(w.taps) == 2 and multiplier in (1, 2, 4)
     if not one or g.kind != WGRAD or element not in _TYPES or 0 in g.result or 0 in g.image:
         return None
-    channels = 2 if g.groups % 2 == 0 else 1
+    channels = max(multiplier, 2 if g.groups % 2 == 0 else 1)
     columns = _columns(g.result[2])
-    config = DepthwiseWeightsConfig(element, w._replace(left=()), channels, columns, w.taps[0])
-    config = config._replace(whole=g.result[2] % columns == 0)
-    vectors = g.groups // channels
+    config = DepthwiseWeightsConfig(element, w._replace(left=()), channels, columns, w.taps[0], ahead=2, shift=True)
+    config = config._replace(multiplier=multiplier, whole=g.result[2] % columns == 0)
+    vectors = g.filter[0] // channels
     chunks = -(-vectors // _LANES)
     config = config._replace(lanes=-(-vectors // chunks))
+    if config.registers > _REGISTERS:
+        config = config._replace(ahead=1)
     slices = 1
     while config.registers > _REGISTERS and config.taps > 1:
         slices += 1
@@ -58,18 +63,21 @@ def depthwise_weights_of(g: Geometry, element: str, sms: int = 132) -> Depthwise
 
 def launch_of(g: Geometry, config: DepthwiseWeightsConfig, sms: int = 132) -> DepthwiseWeights:
     """Return the launch of a kernel: as many blocks as the chip holds, and tiles that give each thread work."""
-    vectors = -(-g.groups // config.channels)
+    vectors = -(-g.filter[0] // config.channels)
     chunks = -(-vectors // config.lanes)
     lanes = -(-vectors // chunks)
     groups = config.threads // (lanes * config.slices)
     blocks = max(1, sms * config.blocks // chunks)
     n, p, q, _ = g.result
-    strips = n * -(-q // config.columns)
-    # A band reads the span of the window again, so bands are as high as the number of threads permits.
-    bands = max(1, min(-(-p // (2 * max(1, config.span // config.unit + 1))), -(-blocks * groups // strips)))
-    rows = -(-p // bands)
-    tiles = strips * -(-p // rows)
-    return DepthwiseWeights(config, min(blocks, -(-tiles // groups)), rows)
+    strips, slots = n * -(-q // config.columns), blocks * groups
+
+    def cost(rows: int) -> tuple[int, int]:
+        """Return the lines of the busiest thread, and the height of a band: each reads the span of the window again."""
+        rounds = -(-strips * -(-p // rows) // slots)
+        return rounds * (rows * config.unit + config.span + _LATENCY), -rows
+
+    rows = min({-(-p // bands) for bands in range(1, p + 1)}, key=cost)
+    return DepthwiseWeights(config, min(blocks, -(-strips * -(-p // rows) // groups)), rows)
 
 
 def _columns(q: int) -> int:

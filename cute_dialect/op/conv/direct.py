@@ -25,7 +25,7 @@ MEMORY = 227 * 1024
 
 
 _TYPES = ("f16", "bf16")
-_GROUPED, _ALONE = 64, 16
+_GROUPED, _ALONE = 64, 32
 """Most channels and filters of a group that tiles of the image serve, in groups and without."""
 _HELD = 100
 """Registers of filters that a warp may keep."""
@@ -43,9 +43,7 @@ def is_narrow(g: Geometry, element: str) -> bool:
     c, k = g.filter[-1], g.filter[0] // g.groups
     if element not in _TYPES or len(g.window.taps) != 2 or 0 in g.result or 0 in g.image:
         return False
-    if g.groups == 1:
-        return max(c, k) <= _ALONE and c % 8 == 0 and k % 8 == 0 and g.taps > 1
-    return min(c, k) <= _GROUPED
+    return min(c, k) <= (_GROUPED if g.groups > 1 else _ALONE) and (g.groups > 1 or g.taps > 1)
 
 
 def vector_of(channels: int) -> int:
@@ -64,8 +62,9 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
     most = max(1, min(g.groups, 64 // max(base.deep, padded(base.width))))
     slabs = dict.fromkeys((next(n for n in (8, 4, 2, 1) if n <= most), 1))
     parts = dict.fromkeys((-(-base.width // 64), -(-base.width // 32), -(-base.width // 8)))
+    whole = False  # whether several groups of whole results fit a block
     for slab, part, (rows, columns) in product(slabs, parts, direct_tiles(extents)):
-        if slab > 1 and part > 1:
+        if (slab > 1 and part > 1) or (slab == 1 < most and part == 1 and whole):
             continue
         config = base._replace(groups=slab, parts=part, tile=(rows, columns))
         for held in (True, False):
@@ -75,13 +74,14 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
             if found.bytes > MEMORY or (held and registers > _HELD) or steps > _STEPS * 2 * len(found.classes):
                 continue
             across = next(n for n in (8, 4, 2, 1) if found.units % n == 0)
-            fit = min(4 if registers <= 40 or not held else 2, MEMORY // (found.bytes + 1024))
+            fit = min(4, MEMORY // (found.bytes + 1024), 65536 // (found.threads * min(255, found.registers)))
+            whole = whole or slab > 1
             yield found._replace(warps=(across, 8 // across), blocks=max(1, fit))
 
 
 def direct_tiles(extents: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yield tiles of rows and columns, the preferred one first."""
-    for columns in dict.fromkeys(_even(extents[1], n) for n in (28, 16, 56)):
+    for columns in dict.fromkeys(_even(extents[1], n) for n in (28, 16)):
         for rows in dict.fromkeys(_even(extents[0], n) for n in (8, 4, 16, 2)):
             yield rows, columns
 
@@ -91,9 +91,30 @@ def _even(extent: int, most: int) -> int:
     return -(-extent // -(-extent // most))
 
 
-def direct_config(g: Geometry, element: str, output: str) -> DirectConfig | None:
-    """Return the kernel of a convolution of few channels per group; None for others."""
-    return next(direct_configs(g, element, output), None)
+def direct_config(g: Geometry, element: str, output: str, sms: int = 132) -> DirectConfig | None:
+    """Return the kernel of few channels per group that is predicted to be the fastest; None for other convolutions."""
+    return min(direct_configs(g, element, output), key=lambda c: _cost(g, c, sms), default=None)
+
+
+_COPIED, _STORED, _SHARED, _MMA, _START = 16, 16, 6, 2.4, 500
+"""Bytes per cycle that a block loads and stores; cycles of an ``ldmatrix`` and of an MMA; cycles before a block's data
+arrive. Fitted to times of 11 problems and 9 kernels each on an H200.
+"""
+
+
+def _cost(g: Geometry, c: DirectConfig, sms: int) -> float:
+    """Return the cycles that a convolution takes, up to a factor."""
+    (h, w), (rows, columns), taps = c.tile, c.halo, prod(c.window.taps)
+    loaded = rows * columns * c.groups * c.deep * (8 / c.vectors[0]) ** 0.5 + taps * c.groups * prod(c.lines)
+    atoms = -(-h * w // (16 * c.atoms * c.warps[1])) * c.warps[1] * c.atoms * c.units
+    steps, results = max(len(x.taps) for x in c.classes) * c.deep / 16, c.narrow // 8
+    shared = _SHARED * (1 if c.held else 1 + results / 2 / c.atoms)
+    cycles = 2 * loaded / _COPIED + 2 * h * w * c.groups * c.wide / _STORED + _START
+    cycles += atoms * steps * max(shared, _MMA * results)
+    extents = [-(-n // u) for n, u in zip(g.output[1:-1], c.remainders)]
+    tiles = g.image[0] * -(-extents[0] // h) * -(-extents[1] // w)
+    blocks = tiles * -(-g.groups // c.groups) * c.parts * len(c.classes)
+    return max(1.0, blocks / (sms * c.blocks)) * cycles * c.blocks**0.85 * (1.35 if c.blocks == 1 else 1.0)
 
 
 def direct(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import NamedTuple
 
 from cute_dialect.kernels.conv.config import WGRAD
@@ -14,6 +15,8 @@ __all__ = ["DirectWeights", "direct_weights_of", "direct_weights_of_all", "launc
 
 _REGISTERS = 100
 """Accumulators and offsets of a thread."""
+_MANY = 64
+"""Accumulators and offsets above which more warps share the taps."""
 
 
 class DirectWeights(NamedTuple):
@@ -48,8 +51,30 @@ def direct_weights_of_all(g: Geometry, element: str, sms: int = 132) -> Iterator
 def _parts_of_taps(config: DirectWeightsConfig, most: int) -> list[int]:
     """Return numbers of warps that share the taps, those first that leave no warp with less to do."""
     pairs = -(-config.chunks // 2)
-    found = [n for n in range(1, max(5, most) + 1) if config._replace(warps=(1, n, 1)).registers <= _REGISTERS]
-    return sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, n)) or [16]
+    every = {n: config._replace(warps=(1, n, 1)).registers for n in range(1, max(6, most) + 1)}
+    found = [n for n in every if every[n] <= _REGISTERS]
+    return sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, every[n] > _MANY, n))[:4] or [16]
+
+
+def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:
+    """Return the cycles that a gradient takes, up to a factor."""
+    c = found.config
+    (h, w), (rows, columns) = c.tile, c.halo
+    loaded = 2 * c.groups * (
+        rows * columns * c.deep * (8 / c.vectors[0]) ** 0.5 + h * w * c.wide * (8 / c.vectors[1]) ** 0.5
+    )  # fmt: skip
+    atoms = -(-h * w // (16 * c.warps[2])) * c.warps[2]
+    cycles = 2 * atoms * c.groups * c.warps[1] * (c.pairs * max(6, 2.4 * c.wide // 8) + 4 * c.warps[1]) / 2
+    cycles += loaded / 16 + 1000
+    _, p, q, _ = g.result
+    tiles = g.image[0] * -(-p // h) * -(-q // w)
+    rounds = -(-tiles // (found.rows // c.warps[2]))
+    slabs = -(-g.groups // c.groups) * prod(c.parts)
+    blocks = slabs * (found.rows // c.warps[2])
+    resident = min(c.blocks, max(1, -(-blocks // sms)))
+    sums = found.rows * prod(g.filter) * 8 / 2000  # cycles to write partial sums and add them up
+    cycles *= resident**0.85 * (1.35 if resident == 1 else 1.0) * max(1, blocks / (sms * c.blocks))
+    return rounds * cycles + sums
 
 
 def launch_of(g: Geometry, config: DirectWeightsConfig, sms: int = 132) -> DirectWeights:
@@ -63,4 +88,4 @@ def launch_of(g: Geometry, config: DirectWeightsConfig, sms: int = 132) -> Direc
 
 def direct_weights_of(g: Geometry, element: str, sms: int = 132) -> DirectWeights | None:
     """Return the kernel of the gradient of filters of few channels per group; None for others."""
-    return next(direct_weights_of_all(g, element, sms), None)
+    return min(direct_weights_of_all(g, element, sms), key=lambda x: _cost(g, x, sms), default=None)

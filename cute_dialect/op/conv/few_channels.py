@@ -24,6 +24,8 @@ __all__ = ["FewChannels", "few_channels"]
 
 FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 
+_ALONE = 16
+"""Most channels and filters of a convolution without groups."""
 _WIDE = 32
 """Channels of a group above which an im2col GEMM is faster, where it serves the problem."""
 
@@ -39,10 +41,14 @@ def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
     found: FewChannels | None = (
         partial_weights_of(g, asked.element, sms)
         if g.kind == WGRAD
-        else depthwise_config(g, asked.element, asked.output) or direct_config(g, asked.element, asked.output)
+        else depthwise_config(g, asked.element, asked.output) or direct_config(g, asked.element, asked.output, sms)
     )
     alone = isinstance(found, DepthwiseConfig) or (
         isinstance(found, PartialWeights) and isinstance(found.config, DepthwiseWeightsConfig)
     )
-    wide = max(g.filter[-1], g.filter[0] // g.groups) > _WIDE
-    return None if found is not None and not alone and wide and served(asked) and not g.is_product else found
+    if found is None or alone:
+        return found
+    widest = max(g.filter[-1], g.filter[0] // g.groups)
+    if g.groups == 1:
+        return found if widest <= _ALONE and g.filter[-1] % 8 == 0 and g.filter[0] % 8 == 0 else None
+    return None if widest > _WIDE and served(asked) and not g.is_product else found

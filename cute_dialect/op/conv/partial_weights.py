@@ -55,7 +55,7 @@ def partial_weights(call: Call, ready: Prepared, rows: ArrayView, found: Partial
         config = config._replace(vectors=vectors)
         least_of_image, least_of_grads = vectors
     else:
-        least_of_image = least_of_grads = config.channels
+        least_of_image, least_of_grads = config.given, config.channels
     if of_image < least_of_image:
         image = dense(library, ready.image)
     if of_grads < least_of_grads:

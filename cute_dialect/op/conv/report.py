@@ -155,7 +155,7 @@ def explained(
         why = "each channel has a filter of its own" if depthwise else "a group has few channels"
         if isinstance(few, PartialWeights):
             why += f"; a second kernel adds {few.rows} rows of partial sums"
-        least = getattr(other, "channels", 1) if depthwise else 1
+        least = getattr(other, "given", 1) if depthwise else 1
         copied = [n for n in NAMES[kind][: 1 if kind != WGRAD else 2] if not _is_read(views, n, turn, least)]
     elif found is not None:
         time, config = found

@@ -92,6 +92,21 @@ def test_random_depthwise(seed: int, kernels: list[str]) -> None:
     assert len(kernels) == 3 and all(name.startswith("depthwise") for name in kernels)
 
 
+@pytest.mark.parametrize("multiplier", [2, 4])
+def test_filters_of_each_channel(multiplier: int, kernels: list[str]) -> None:
+    """Depthwise with several filters of each channel."""
+    rng = np.random.default_rng(multiplier)
+    h = How((1, 2), (1, 0), (2, 1), (1, 2), 6, multiplier == 2)
+    x, f = small(rng, 2, 9, 7, 6), small(rng, 6 * multiplier, 3, 2, 1)
+    want = forward(x, f, h)
+    y = small(rng, *want.shape)
+    dx, df = gradients(x, f, y, h)
+    assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
+    assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
+    assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+    assert len(kernels) == 3 and all(f"m{multiplier}" in name for name in kernels)
+
+
 def test_narrow_without_groups(kernels: list[str]) -> None:
     """5x5 filters of 16 channels: the gradients take tiles of the image, too."""
     rng, h = np.random.default_rng(5), how(2)
