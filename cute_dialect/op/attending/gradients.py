@@ -146,16 +146,22 @@ def _readable(x: Tensor) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
+@cache
+def _no_state(device: torch.device) -> Tensor:
+    """Return the random state of a call without dropout, which nothing reads."""
+    return torch.empty(0, dtype=torch.uint64, device=device)
+
+
 def _call_flash(
     arrays: tuple[Tensor, ...], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
     left: int, right: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Call torch's kernel; ``arrays``: q, k, v, the result, its gradient; -1: no bound of the window."""
     q, k, v, out, grad = [_readable(x) for x in arrays]
-    causal = left < 0 and right == 0
+    causal, state = left < 0 and right == 0, _no_state(q.device)
     window = {} if causal else {"window_size_left": left, "window_size_right": right}
     return torch.ops.aten._flash_attention_backward.default(
-        grad, q, k, v, out, lse, *begins, *most, 0.0, causal, None, None, scale=scale, **window
+        grad, q, k, v, out, lse, *begins, *most, 0.0, causal, state, state, scale=scale, **window
     )
 
 
