@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from cute_dialect import op
+from cute_dialect.kernels.row_sums import loss_parts
 from cute_dialect.op.rows import functions as rows
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.rows.call import RowKernel
@@ -86,7 +87,8 @@ class Rows(NamedTuple):
         else:
             found.append(rows.row_kernel(call, self.element, self.n, self.takes))
         if call == "cross_entropy" and not self.backward:
-            found.append(rows.loss_kernel(self.element, True))
+            steps = ("all",) if loss_parts(self.rows) == 1 else ("first", "last")
+            found += [rows.loss_kernel(self.element, True, step) for step in steps]
         return {k.name: k.text for k in found}
 
     def _gradients(self) -> list[RowKernel]:
@@ -96,7 +98,8 @@ class Rows(NamedTuple):
         if "softmax" in self.call:
             return [rows.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
         norm = row_grads.norm_kernel(self.call, self.element, self.n, self.takes)
-        return [norm, row_grads.column_kernel(self.element, self.takes)]
+        blocks = row_grads.norm_blocks(self.element, self.n, self.rows)
+        return [norm, row_grads.column_kernel(self.element, self.takes, blocks)]
 
     def trial(self) -> Trial:
         """Make normal data."""

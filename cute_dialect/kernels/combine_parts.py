@@ -24,10 +24,14 @@ __all__ = ["CombineConfig", "combine_parts_text", "launch"]
 
 _THREADS = 256
 
+_AT_ONCE = 8
+"""Parts that a thread loads before it combines them."""
+
 
 class CombineConfig(NamedTuple):
-    """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``across``: results of a block, 32 where
-    there are many, 1 where many parts make few; ``apart``: of two matrices, the results of the second are S.
+    """``operation``: ``sum``, ``max`` or ``min``; ``output``: the type of R; ``apart``: of two matrices, the results
+    of the second are S; ``across``: results of a block: 32 where there are many, 8 (a sector of memory) where many
+    parts make some, 1 where many parts make few.
     """
 
     operation: str = "sum"
@@ -66,10 +70,15 @@ def combine(P: Any, R: Any, S: Any, config: cute.Constexpr[Any]):
     across, lines = config.across, _THREADS // config.across
     lane, line = thread % across, thread // across
     at = block * across + lane
-    total = cute.Float32(REDUCTIONS[config.operation])
+    identity = cute.Float32(REDUCTIONS[config.operation])
+    total = identity
     if at < R.shape[0]:
-        for part in range(line, P.shape[0], lines):
-            total = f(total, P[part, at, matrix])
+        last = P.shape[0] - 1
+        for part in range(line, P.shape[0], lines * _AT_ONCE):
+            # Loaded before any of them is used, so that all are under way together.
+            found = [P[cute.min(part + i * lines, last), at, matrix] for i in range(_AT_ONCE)]
+            for i in cute.range_constexpr(_AT_ONCE):
+                total = f(total, cute.where(part + i * lines <= last, found[i], identity))
     held = cute.smem_tensor(cute.Float32, cute.make_layout((lines, across), stride=(across, 1)))
     held[line, lane] = total
     for i in cute.range_constexpr(lines.bit_length() - 1):

@@ -5,7 +5,7 @@ row is known at run time.  It fixes how many vectors a thread has (``chunks``): 
 some threads have.  So a class holds the lengths whose vectors need that many chunks, and only the last one is tested.
 
 >>> [row_class("softmax", "bf16", n)[:3] for n in (100, 768, 4095, 4096, 5120)]
-[(16, 1, 8), (32, 3, 4), (128, 4, 1), (128, 4, 1), (160, 4, 1)]
+[(8, 2, 16), (32, 3, 4), (128, 4, 1), (128, 4, 1), (160, 4, 1)]
 >>> row_class("softmax", "bf16", 5000) == row_class("softmax", "bf16", 5001)
 True
 """
@@ -93,6 +93,7 @@ class RowConfig(NamedTuple):
     the rest is on its way.
     ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
     ``resident``: blocks that an SM should hold, which limits their registers; 0: as many as have 1024 threads.
+    ``stages``: rows that are under way at once in shared memory, where blocks go from row to row.
     """
 
     threads: int
@@ -103,6 +104,7 @@ class RowConfig(NamedTuple):
     groups: int = 0
     together: int = 1
     resident: int = 0
+    stages: int = 0
 
     @property
     def block(self) -> int:
@@ -191,7 +193,7 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     vectors = max(1, n // w)
     two = has_two(takes)
     if vectors <= 96:  # rows of (a part of) a warp
-        threads = min(32, max(2 * w, _power_of_two(-(-vectors // (2 if two else 4)))))
+        threads = min(32, max(w, _power_of_two(-(-vectors // (2 if two else 5)))))
         return RowConfig(threads, -(-vectors // threads), 128 // threads)
     kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None

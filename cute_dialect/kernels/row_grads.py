@@ -1,13 +1,13 @@
 """Gradients of norms and of cross entropy.
 
-Norms: the blocks that the GPU holds go from row to row; while one is worked on the next is on its way into other
-registers.  What the row's forward pass found is found again, with the sums of the gradient, in one exchange.  A thread
-has the same columns of all rows, and adds up the gradients of their weights and biases in registers; each group of
-threads writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.combine_parts` adds up, always in the
-same order.
+Norms: the blocks that the GPU holds go from row to row; the next rows are copied into shared memory meanwhile
+(:class:`Ring`).  The sums of the row's forward pass are computed again, with those of the gradient, in one exchange.  A
+thread has the same columns of all rows, and adds up the gradients of their weights and biases in registers; each block
+writes its sums into a row of ``parts``, which :mod:`cute_dialect.kernels.combine_parts` adds up, always in the same
+order.
 
     norm = norm_backward_program("layernorm", "bf16", 4096, "wb")
-    norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (groups of threads, 2 * columns)
+    norm(x, w, dy, dx, parts, 1e-5)                 # parts: f32, (blocks, 2 * columns)
 
 Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``; nothing is reduced.
 """
@@ -23,7 +23,7 @@ from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
-from cute_dialect.kernels.rows import add, power, where_mine, wide
+from cute_dialect.kernels.rows import add, pivot_of, power, where_mine, wide
 
 __all__ = [
     "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",
@@ -31,29 +31,44 @@ __all__ = [
 ]  # fmt: skip
 
 VALUES = 16
-"""Elements of a row that a thread has: with their gradients, those of the next row and sums they fill the registers."""
+"""Elements of a row that a thread has: f32 sums for each of them fill the registers."""
 
 MOST = 512
 """Threads of a block: so many have 128 registers each."""
+
+STAGES, RING = 4, 192 * 1024
+"""Rows that are under way at once, and bytes of shared memory that they may take of a multiprocessor."""
 
 
 def gradient_class(element: str, n: int) -> RowConfig:
     """Return the class of rows of ``n`` elements for the gradients of norms.  Raises ValueError.
 
     >>> [gradient_class("bf16", n)[:4] for n in (100, 768, 4096, 5120, 32768)]
-    [(32, 1, 4, 1), (64, 2, 1, 1), (256, 2, 1, 1), (320, 2, 1, 1), (512, 2, 1, 4)]
+    [(8, 2, 16, 1), (64, 2, 1, 1), (256, 2, 1, 1), (320, 2, 1, 1), (512, 2, 1, 4)]
     """
     w = width(element)
     vectors, most = max(1, n // w), VALUES // w
-    if vectors <= 32 * most:
-        return RowConfig(32, -(-vectors // 32), 4)
     if n > longest_gradient(element):
         raise ValueError(f"expected rows of at most {longest_gradient(element)} elements, got {n}")
+    if vectors <= 32 * most:
+        threads = min(32, max(w, 1 << (-(-2 * vectors // (3 * most)) - 1).bit_length()))
+        return staged(RowConfig(threads, -(-vectors // threads), 128 // threads))
     cluster = 1
     while vectors > MOST * most * cluster:
         cluster *= 2
     threads = 32 * -(-vectors // (32 * most * cluster))
-    return RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster)
+    return staged(RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster))
+
+
+def staged(config: RowConfig, stages: int = STAGES) -> RowConfig:
+    """Return a configuration with up to so many rows under way, as there is shared memory for them."""
+    fit = RING // (resident(config) * slot_bytes(config))
+    return config._replace(stages=max(1, min(stages, fit)))
+
+
+def slot_bytes(config: RowConfig) -> int:
+    """Return bytes of shared memory that a row and its gradient take of a block: 16 for each vector of a thread."""
+    return 2 * 16 * config.chunks * config.block
 
 
 def longest_gradient(element: str) -> int:
@@ -66,18 +81,88 @@ def part_columns(n: int) -> int:
     return -(-n // 4) * 4
 
 
-class Columns(RowMemory):
-    """Rows of which a thread has the same columns; what is no aligned vector then is read element by element."""
+class Ring(RowMemory):
+    """Rows of ``x`` and ``dy`` on their way to the threads: slots in shared memory, for ``stages`` rows each.
 
-    def place(self, row: Any) -> Place:
-        """Return where a row is; its vectors are counted from its beginning."""
-        n, w = self.n, self.plan.width
-        vectors = n // w
-        edges: list[tuple[Any, Any]] = []
-        if not self.plan.whole:
-            column = vectors * w + self.sharing.thread
-            edges.append((column, column < n))
-        return Place(row, True, row, 0, vectors, edges)
+    A thread copies the vectors that it reads itself, so no barrier guards a slot.  It has the same columns of every
+    row, as the sums over the rows need.  Rows of whole vectors give it these columns by themselves.  Other rows begin
+    amid an aligned vector, each at another element; but all rows of one group of threads begin at the same element if
+    they are a multiple of 16 bytes apart (``steady``), and the launch rounds the number of blocks to make it so.
+    Otherwise, or if ``dy`` or ``dx`` begin at other elements than ``x``, columns are counted from the beginning of the
+    row, and elements are copied one by one.
+    """
+
+    def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, d: cute.Tensor, y: cute.Tensor):
+        super().__init__(plan, sharing, x, [], y)
+        c, self.d, self.rows = plan.config, d, x.shape[0]
+        self.base = sharing.row if c.rows == 1 else cute.arch.block_idx().x * c.rows
+        self.sub = 0 if c.rows == 1 else cute.arch.thread_idx().x // c.threads
+        self.step = cute.arch.grid_dim().x // c.cluster * c.rows
+        self.steady: Any = True
+        if not plan.whole:
+            row, w = cute.min(sharing.row, self.rows - 1), plan.width
+            begin, self.steady = self.skew(x, row, w), self.rows > 0
+            for t in (x, d, y):
+                fixed = (self.step >= self.rows) | (t.stride[0] % w * (self.step % w) % w == 0)
+                self.steady = self.steady & fixed & (self.skew(t, row, w) == begin)
+        # A slot has the chunks of x, then those of dy; a chunk has one vector of each thread of the block.
+        self.apart = c.block * plan.width
+        self.slot = 2 * plan.chunks * self.apart
+        self.own = cute.smem_tensor(self.dtype, cute.make_layout(c.stages * self.slot)).iterator
+        self.own = self.own + cute.arch.thread_idx().x * plan.width
+        self.columns = self.place(sharing.row)
+        if not self.has_last(self.columns):  # nor has it the last vector of another row
+            nothing = self.registers(1)
+            nothing.fill(0.0)
+            for i in cute.range_constexpr(2 * c.stages):
+                cute.autovec_copy(self.in_registers(nothing, 0, 1), self.held(0, (i + 1) * plan.chunks - 1))
+
+    def head(self, row: Any) -> Any:
+        """Return how many elements of a row lie before its first vector."""
+        return cute.where(self.steady, super().head(row), 0)
+
+    def held(self, slot: Any, chunk: int) -> cute.Tensor:
+        """Return this thread's vector of a chunk in a slot, as ``(width, 1)``."""
+        return self._chunks(self.own + slot * self.slot, chunk, 1, self.apart)
+
+    def fetch_row(self, row: Any, slot: Any) -> None:
+        """Begin to copy the vectors of a row into a slot."""
+        place, chunks = self.place(row), self.plan.chunks
+        for number, tensor in enumerate((self.x, self.d)):
+            for i in range(chunks):
+                mine = True if i < chunks - 1 else self.has_last(place)
+                if mine:
+                    to = self.held(slot, number * chunks + i)
+                    if self.steady:
+                        cute.copy(self.fetch_atom, self.chunks(self.begin(tensor, place), i, 1), to)
+                    else:
+                        at = tensor[place.source, None].iterator + self.first
+                        values = self.registers(1)
+                        cute.autovec_copy(self.chunks(at, i, 1), self.in_registers(values, 0, 1))
+                        cute.autovec_copy(self.in_registers(values, 0, 1), to)
+
+    def vectors(self, slot: Any, chunk: int) -> list[cute.Tensor]:
+        """Return this thread's elements of ``x`` and ``dy`` of a chunk."""
+        found = [self.registers(1) for _ in range(2)]
+        for number, values in enumerate(found):
+            cute.autovec_copy(self.held(slot, number * self.plan.chunks + chunk), self.in_registers(values, 0, 1))
+        return found
+
+    def edges_of(self, row: Any) -> list[Any]:
+        """Load the edges of ``x`` and ``dy`` and the first element of a row, or of the last row where there is none."""
+        place = self.place(cute.min(row, self.rows - 1))
+        first = cute.make_rmem_tensor(1, self.dtype)
+        first[0] = self.first_element(place)
+        return [*[self.load_edges(t, place) for t in (self.x, self.d)], first]
+
+    def write_vector(self, place: Place, chunk: int, values: cute.Tensor) -> None:
+        """Store this thread's vector of a chunk of a row of the result."""
+        source = self.in_registers(values, 0, 1)
+        if self.steady:
+            cute.autovec_copy(source, self.chunks(self.begin(self.y, place), chunk, 1))
+        else:
+            at = self.y[place.source, None].iterator + self.first
+            cute.autovec_copy(source, self.chunks(at, chunk, 1))
 
 
 class Gradient:
@@ -85,8 +170,13 @@ class Gradient:
     of the gradient.
     """
 
-    def __init__(self, memory: Columns, eps: Any):
+    def __init__(self, memory: RowMemory, eps: Any, pivot: Any):
         self.memory, self.plan, self.eps, self.lanes = memory, memory.plan, eps, memory.sharing.lanes
+        self.pivot = pivot
+
+    def placed(self, x: Any) -> Any:
+        """Return elements as they are worked on."""
+        return x
 
     def neutral(self, count: int) -> list[Any]:
         """Return numbers that change nothing."""
@@ -127,9 +217,14 @@ class RmsGradient(Gradient):
 class LayerGradient(Gradient):
     """``dx = (g - mean of g - y * mean of g y) / deviation``; ``y`` is the norm without weights, ``g = dy w``.
 
-    A group of elements has five numbers: their sum, squared deviations from its own mean, how many they are; the sums
+    Elements are taken relative to the row's pivot (:func:`~cute_dialect.kernels.rows.pivot_of`).  A group of them has
+    five numbers: their sum, squared deviations from its own mean, how many they are; the sums
     of ``g``, and of ``g`` times deviations from the group's mean.
     """
+
+    def placed(self, x: Any) -> Any:
+        """Return elements less the pivot."""
+        return x - self.pivot
 
     def of_warp(self, pieces: list[tuple[Any, Any, Any]]) -> list[Any]:
         """Return the numbers of pieces: elements, gradients, whether this thread has them."""
@@ -159,7 +254,7 @@ class LayerGradient(Gradient):
         """Take the numbers of the row."""
         total, squares, _, of_g, products = numbers
         self.mean, self.of_g = total * share, of_g * share
-        self.by = cute.arch.rsqrt_approx(squares * share + self.eps)
+        self.by = cute.arch.rsqrt_approx(cute.max(squares * share, 0.0) + self.eps)
         self.c = products * share * self.by * self.by
 
     def normed(self, x: Any) -> Any:
@@ -178,67 +273,96 @@ def norm_backward(
     x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, eps: cute.Float32, plan: cute.Constexpr[Plan]
 ):  # fmt: skip
     """Find the gradients of this block's rows, and the sums of those of the weights."""
-    c = plan.config
+    c, width, chunks = plan.config, plan.width, plan.chunks
     sharing = Sharing(c, messages=True, in_turn=True)
-    memory = Columns(plan, sharing, x, [] if w is None else [w], y)
-    rows, step, width = x.shape[0], cute.arch.grid_dim().x // c.cluster * c.rows, plan.width
-    share = 1.0 / wide(memory.n)
-    begin = memory.place(0)
-    weights = memory.load(as_matrix(w), begin, 0, plan.chunks) if w is not None else None
-    edge = memory.load_edges(as_matrix(w), begin) if w is not None else None
+    ring = Ring(plan, sharing, x, d, y)
+    share = 1.0 / wide(ring.n)
+    weights = edge_weights = None
+    if w is not None:
+        vector = as_matrix(w)
+        at = ring.columns._replace(source=0)
+        alike = plan.whole or ring.steady & (ring.skew(vector, 0, width) == at.head)
+        weights = ring.load(vector, at, 0, chunks, alike=alike)
+        edge_weights = ring.load_edges(vector, at)
     sums = [Added(plan) for kind in "wb" if kind in plan.takes]
 
-    def load(row: Any) -> list[Any]:
-        place = memory.place(cute.min(row, rows - 1))
-        both = [memory.load(t, place, 0, plan.chunks, alike=plan.whole) for t in (x, d)]
-        return both + [memory.load_edges(t, place) for t in (x, d)]
-
-    now, turn = load(sharing.row), cute.Int32(0)
+    for i in cute.range_constexpr(c.stages):
+        if ring.base + i * ring.step < ring.rows:
+            ring.fetch_row(ring.base + ring.sub + i * ring.step, i)
+        cute.arch.cp_async_commit_group()
+    edges, turn, slot = ring.edges_of(sharing.row), cute.Int32(0), cute.Int32(0)
     if c.cluster > 1:
         cute.arch.cluster_wait()  # every block has begun: its barrier is there
-    for row in range(sharing.row, rows, step):
-        coming = load(row + step)
-        place, gradient = memory.place(row), GRADIENTS[plan.op](memory, eps)
+    for base in range(ring.base, ring.rows, ring.step):
+        place = ring.place(base + ring.sub)
+        coming = ring.edges_of(base + ring.sub + ring.step)
+        cute.arch.cp_async_wait_group(c.stages - 1)
+        gradient = GRADIENTS[plan.op](ring, eps, pivot_of(edges[2][0]))
 
-        def piece(i: int, fresh: bool) -> tuple[Any, Any, Any]:
-            """Return elements, gradients, and those times weights, of a chunk or, behind the last, of an edge."""
-            if i == plan.chunks:
-                of = [*now[2:], edge]
-            else:
-                of = [None if t is None else part(t, i * width, width) for t in (*now[:2], weights)]
-            e, g, factors = (None if t is None else widened(t, fresh) for t in of)
-            return e, g, g if factors is None else g * factors
+        def piece(i: int, fresh: bool, slot: Any = slot, gradient: Any = gradient) -> tuple[Any, Any, Any]:
+            """Return elements, gradients, and those times weights, of a chunk or, after the last, of an edge."""
+            j = i - chunks
+            of = ring.vectors(slot, i) if j < 0 else [part(t, j, 1) for t in edges[:2]]
+            factors = None
+            if weights is not None:
+                factors = part(weights, i * width, width) if j < 0 else part(edge_weights, j, 1)
+            e, g, f = (None if t is None else widened(t, fresh) for t in (*of, factors))
+            e = gradient.placed(e)
+            return e, g, g if f is None else g * f
 
-        mine = [True] * (plan.chunks - 1) + [memory.has_last(place)] + [has for _, has in place.edges]
+        mine = [True] * (chunks - 1) + [ring.has_last(place)] + [has for _, has in place.edges]
         pieces = [piece(i, False) for i in range(len(mine))]
         numbers = gradient.of_warp([(e, scaled, has) for (e, _, scaled), has in zip(pieces, mine)])
         gradient.of_row(sharing.exchange(gradient, numbers, Turn(turn & 1, turn >> 1 & 1)), share)
-        made = memory.registers(plan.chunks)
-        for i in cute.range_constexpr(len(mine)):
-            e, g, scaled = piece(i, True)  # made again: kept they would take twice the registers
-            for total, term in zip(sums, [gradient.normed(e) * g, g] if "w" in plan.takes else [g]):
-                total.see(i, term, mine[i])
-            found = gradient.element(e, scaled)
-            if i == plan.chunks:
-                memory.store_edges(y, place, found)
-            else:
-                part(made, i * width, width).store(found.to(memory.dtype))
-        store(memory, y, place, made)
-        for old, new in zip(now, coming):
+        if place.exists:
+            for i in cute.range_constexpr(len(mine)):
+                e, g, scaled = piece(i, True)  # read again: the registers hold the sums
+                has = mine[i]
+                if has:
+                    for total, term in zip(sums, [gradient.normed(e) * g, g] if "w" in plan.takes else [g]):
+                        total.see(i, term)
+                    found = gradient.element(e, scaled)
+                    made = cute.make_rmem_tensor(found.size, ring.dtype)
+                    made.store(found.to(ring.dtype))
+                    if i < chunks:
+                        ring.write_vector(place, i, made)
+                    else:
+                        y[place.source, place.edges[i - chunks][0]] = made[0]
+        if base + c.stages * ring.step < ring.rows:
+            ring.fetch_row(base + ring.sub + c.stages * ring.step, slot)
+        cute.arch.cp_async_commit_group()
+        for old, new in zip(edges, coming):
             if old is not None:
                 old.store(new.load())
         turn += 1
-    for i, total in enumerate(sums):
-        total.write(memory, parts, part_of(sharing, c), i * (parts.shape[1] // len(sums)), begin)
+        slot = cute.where(slot + 1 < c.stages, slot + 1, 0)
+    cute.arch.cp_async_wait_group(0)
+    block, columns = cute.arch.block_idx().x // c.cluster, part_stride(ring.n)
+    if sums and c.rows == 1:
+        for i, total in enumerate(sums):
+            total.write(ring, parts, block, i * columns)
+    elif sums:  # the groups of a block add up theirs first
+        held = -(-c.sharing * chunks * width // 4) * 4 + 2 * width
+        table = cute.smem_tensor(
+            cute.Float32, cute.make_layout((c.rows, len(sums) * held), stride=(len(sums) * held, 1))
+        )
+        for i, total in enumerate(sums):
+            total.write(ring, table, ring.sub, i * held)
+        cute.arch.sync_threads()
+        for column in range(cute.arch.thread_idx().x, ring.n, c.block):
+            for i in cute.range_constexpr(len(sums)):
+                found = cute.Float32(0)
+                for row in cute.range_constexpr(c.rows):
+                    found = found + table[row, i * held + column]
+                parts[block, i * columns + column] = found
     if c.cluster > 1:
         cute.arch.cluster_arrive()  # no block is gone while another one sends to it
         cute.arch.cluster_wait()
 
 
-def part_of(sharing: Sharing, config: RowConfig) -> Any:
-    """Return the row of the parts that this group of threads writes."""
-    block = cute.arch.block_idx().x // config.cluster
-    return block * config.rows + (cute.arch.thread_idx().x // config.threads if config.rows > 1 else 0)
+def part_stride(n: Any) -> Any:
+    """Return the columns of ``parts`` for the weights, as :func:`part_columns`, of a length in a kernel."""
+    return (n + 3) // 4 * 4
 
 
 def as_matrix(vector: cute.Tensor) -> cute.Tensor:
@@ -247,44 +371,32 @@ def as_matrix(vector: cute.Tensor) -> cute.Tensor:
     return cute.make_tensor(vector.iterator, cute.make_layout((1, n), stride=(n, 1)))
 
 
-def store(memory: Columns, y: cute.Tensor, place: Place, values: cute.Tensor) -> None:
-    """Store a row, by vectors where rows are whole aligned ones."""
-    for first, n, mine in memory.pieces(place, 0, memory.plan.chunks):
-        if mine:
-            begin = y[place.source, None].iterator + memory.first
-            cute.autovec_copy(memory.in_registers(values, first, n), memory.chunks(begin, first, n))
-
-
 class Added:
     """Sums of a thread's columns over the rows that it has seen."""
 
     def __init__(self, plan: Plan):
-        self.plan, self.edges = plan, plan.edges > 0
-        self.sums = cute.make_rmem_tensor(plan.chunks * plan.width, cute.Float32)
+        self.plan = plan
+        self.sums = cute.make_rmem_tensor(plan.chunks * plan.width + plan.edges, cute.Float32)
         self.sums.fill(0.0)
-        self.edge = cute.Float32(0)
 
-    def see(self, chunk: int, term: Any, mine: Any) -> None:
-        """Add elements of a chunk, or, behind the last, of an edge."""
-        if chunk == self.plan.chunks:
-            self.edge = self.edge + cute.where(mine, term[0], 0.0)
-        else:
-            at = part(self.sums, chunk * self.plan.width, self.plan.width)
-            at.store(at.load() + term)
+    def see(self, chunk: int, term: Any) -> None:
+        """Add elements of a chunk, or, after the last, of an edge."""
+        w, j = self.plan.width, chunk - self.plan.chunks
+        at = part(self.sums, chunk * w, w) if j < 0 else part(self.sums, self.plan.chunks * w + j, 1)
+        at.store(at.load() + term)
 
-    def write(self, memory: Columns, parts: cute.Tensor, row: Any, column: Any, place: Place) -> None:
+    def write(self, ring: Ring, parts: cute.Tensor, row: Any, column: Any) -> None:
         """Write the sums into a row of the parts from a column on."""
-        begin = parts[row, None].iterator + (column + memory.first)
-        for first, n, mine in memory.pieces(place, 0, self.plan.chunks):
+        w, place = self.plan.width, ring.columns
+        begin = parts[row, None].iterator + (column + ring.first)
+        begin = begin if self.plan.whole else begin + place.head
+        for first, n, mine in ring.pieces(place, 0, self.plan.chunks):
             if mine:
-                source = cute.make_tensor(
-                    self.sums.iterator + first * self.plan.width,
-                    cute.make_layout((self.plan.width, n), stride=(1, self.plan.width)),
-                )
-                cute.autovec_copy(source, memory.chunks(begin, first, n))
-        for at, mine in place.edges:
+                source = cute.make_tensor(self.sums.iterator + first * w, cute.make_layout((w, n), stride=(1, w)))
+                cute.autovec_copy(source, ring.chunks(begin, first, n))
+        for j, (at, mine) in enumerate(place.edges):
             if mine:
-                parts[row, column + at] = self.edge
+                parts[row, column + at] = self.sums[self.plan.chunks * w + j]
 
 
 @cute.jit
@@ -292,14 +404,14 @@ def launch(
     x: cute.Tensor, w: Any, d: cute.Tensor, y: cute.Tensor, parts: Any, groups: cute.Int32 | None, eps: cute.Float32,
     plan: cute.Constexpr[Plan],
 ):  # fmt: skip
-    """Launch as many groups of threads as the parts have rows, or as ``groups`` says where there are no parts."""
+    """Launch as many blocks or clusters as the parts have rows; ``groups``: that number where there are no parts."""
     c, held = plan.config, capacity(plan.element, plan.config)
     assert y.shape[0] == x.shape[0], "dx must have as many rows as x"
     assert d.shape[0] == x.shape[0], "dy must have as many rows as x"
     assert x.shape[1] < held.stop, f"the kernel is for rows of {held.start} to {held.stop - 1} elements"
     assert x.shape[1] >= held.start, f"the kernel is for rows of {held.start} to {held.stop - 1} elements"
     count = groups if parts is None else parts.shape[0]
-    sizes = {"grid": count // c.rows * c.cluster, "block": c.block, "cluster": c.cluster}
+    sizes = {"grid": count * c.cluster, "block": c.block, "cluster": c.cluster}
     anywhere = Plan(plan.op, plan.element, c, plan.takes, whole=False)
     vx, vd, vy = (cute.promise_vectors(m, plan.width) for m in (x, d, y))
     kernel_of(plan)(vx, w, vd, vy, parts, eps, plan).launch(
@@ -314,19 +426,21 @@ def kernel_of(plan: Plan) -> Any:
 
 
 def resident(config: RowConfig) -> int:
-    """Return the blocks of an SM for gradients of norms: 512 threads, with 128 registers each."""
-    return max(1, 512 // config.block)
+    """Return the blocks of an SM for gradients of norms: by default 512 threads, with 128 registers each."""
+    return config.resident or max(1, 512 // config.block)
 
 
 @printed
-def norm_backward_text(op: str, element: str, n: int, takes: str) -> cute.Compiled:
+def norm_backward_text(
+    op: str, element: str, n: int, takes: str, config: RowConfig | None = None
+) -> cute.Compiled:  # fmt: skip
     """Return the kernel of ``rmsnorm`` or ``layernorm`` backward for the class of ``n``.
 
-    To be called with ``(x, w, dy, dx, parts, eps)``, without ``w`` where ``takes`` has none; where there are neither
-    weights nor biases, ``(x, dy, dx, groups, eps)``.  ``parts``: f32, a row a group of threads, :func:`part_columns`
-    columns for weights and as many for biases; a multiple of the class' rows of a block.
+    To be called with ``(x, w, dy, dx, parts, eps)``, without ``w`` where ``takes`` has none; without weights and
+    biases, with ``(x, dy, dx, blocks, eps)``.  ``parts``: f32, a row for each block, or cluster of blocks, that is
+    launched, :func:`part_columns` columns for weights and as many for biases.
     """
-    config = gradient_class(element, n)
+    config = config or gradient_class(element, n)
     dtype = type_of_mlir(element)
     matrix, vector = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)", "align<16>"]
     parts = cute.Tensor[cute.Float32, "(?,?{div=4}):(?{div=4},1)", "align<16>"] if takes else None
@@ -346,11 +460,14 @@ def entropy_class(element: str, n: int) -> RowConfig:
     """Return the class of rows of ``n`` elements.
 
     >>> [entropy_class("bf16", n)[:3] for n in (100, 4096, 50257)]
-    [(32, 4, 4), (128, 4, 1), (512, 4, 1)]
+    [(8, 2, 16), (128, 4, 1), (512, 4, 1)]
     """
-    quarter = -(-max(1, n // width(element)) // AT_ONCE)
-    threads = min(THREADS, max(32, 1 << (quarter - 1).bit_length()))
-    return RowConfig(threads, AT_ONCE, 4 if threads == 32 else 1)
+    vectors = max(1, n // width(element))
+    if vectors <= 128:  # (a part of) a warp
+        threads = min(32, max(width(element), 1 << (-(-vectors // 2) - 1).bit_length()))
+        return RowConfig(threads, min(2, -(-vectors // threads)), 128 // threads)
+    threads = min(THREADS, 1 << (-(-vectors // AT_ONCE) - 1).bit_length())
+    return RowConfig(threads, AT_ONCE)
 
 
 def entropy_backward(
@@ -425,7 +542,9 @@ def entropy_kernel(plan: Plan) -> Any:
 
 
 @printed
-def entropy_backward_text(element: str, n: int, of_loss: str, mean: bool) -> cute.Compiled:
+def entropy_backward_text(
+    element: str, n: int, of_loss: str, mean: bool, config: RowConfig | None = None
+) -> cute.Compiled:  # fmt: skip
     """Return the kernel of cross entropy backward for the class of ``n``.
 
     To be called with ``(x, target, lse, g, count, dx, ignored)``: ``g`` of type ``of_loss``, one for each row, perhaps
@@ -434,6 +553,6 @@ def entropy_backward_text(element: str, n: int, of_loss: str, mean: bool) -> cut
     dtype = type_of_mlir(element)
     matrix, numbers = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[cute.Float32, "(?):(1)"]
     g, targets = cute.Tensor[type_of_mlir(of_loss), "(?):(?)"], cute.Tensor[cute.Int64, "(?):(1)"]
-    plan = Plan("cross_entropy_backward", element, entropy_class(element, n))
+    plan = Plan("cross_entropy_backward", element, config or entropy_class(element, n))
     count = numbers if mean else None
     return cute.trace(launch_entropy, matrix, targets, numbers, g, count, matrix, cute.Int32, plan)

@@ -124,6 +124,8 @@ class RowMemory:
     def __init__(self, plan: Plan, sharing: Sharing, x: cute.Tensor, weights: list[cute.Tensor], y: cute.Tensor):
         self.plan, self.config, self.sharing = plan, plan.config, sharing
         self.x, self.weights, self.y = x, weights, y
+        self.added: Any = None
+        """A matrix that is added to ``x`` first; None without one."""
         self.n = x.shape[1]
         self.dtype: Any = type_of_mlir(plan.element)
         self.neutral = -inf if plan.op in ("softmax", "log_softmax") else 0.0
@@ -139,13 +141,21 @@ class RowMemory:
 
         Threads beyond the last row read that one: they take part in shuffles, but write nothing.
         """
-        plan, rows, n, w = self.plan, self.x.shape[0], self.n, self.plan.width
+        rows = self.x.shape[0]
         source, exists = row, True
         if self.config.rows * self.config.together > 1:
             source, exists = cute.min(row, rows - 1), row < rows
-        if plan.whole:
-            return Place(row, exists, source, 0, n // w, [])
-        head = cute.min(self.skew(self.x, source, w), n)
+        if self.plan.whole:
+            return Place(row, exists, source, 0, self.n // self.plan.width, [])
+        return self.placed(row, exists, source, self.head(source))
+
+    def head(self, row: Any) -> Any:
+        """Return how many elements of a row lie before its first vector."""
+        return cute.min(self.skew(self.x, row, self.plan.width), self.n)
+
+    def placed(self, row: Any, exists: Any, source: Any, head: Any) -> Place:
+        """Return the place of a row of which so many elements lie before its first vector."""
+        plan, n, w = self.plan, self.n, self.plan.width
         vectors = (n - head) // w
         after = n - head - vectors * w
         edges: list[tuple[Any, Any]] = []
@@ -225,6 +235,13 @@ class RowMemory:
             if mine:
                 values[j] = tensor[place.source, column]
         return values
+
+    def first_element(self, place: Place) -> Any:
+        """Load the first element of a row, as it is worked on."""
+        first = self.x[place.source, 0]
+        if self.added is None:
+            return first
+        return (first.to(cute.Float32) + self.added[place.source, 0].to(cute.Float32)).to(self.dtype)
 
     def alike(self, tensor: cute.Tensor, place: Place) -> Any:
         """Tell whether a row of another matrix begins as that of ``x`` does."""

@@ -21,38 +21,46 @@ from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import Plan, RowConfig, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.row_sharing import Sharing
-from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, power, same, wide
+from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
 
-__all__ = ["SUMS", "loss_text", "sum_class", "sum_program", "sum_text"]
+__all__ = ["SUMS", "loss_parts", "loss_text", "sum_class", "sum_program", "sum_text"]
 
 SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
 """The operations."""
 
-MOST = 512
-"""Threads that share a row at most."""
+POWERS = ("logsumexp", "cross_entropy")
+"""Of these, those that add up powers."""
+
+MOST, MOST_POWERS = 512, 128
+"""Threads that share a row at most, and where powers are added up."""
 
 
-def sum_class(element: str, n: int) -> RowConfig:
+def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
     """Return the class of rows of ``n`` elements: threads, vectors under way at once, rows of a block.
 
+    Rows of powers take more computing for each byte: many small blocks hide it better than few large ones.
+
     >>> [sum_class("f16", n)[:3] for n in (100, 1024, 4096, 32768, 50257, 10**7)]
-    [(16, 1, 8), (32, 4, 4), (128, 4, 1), (512, 8, 1), (512, 8, 1), (512, 8, 1)]
+    [(4, 3, 32), (16, 8, 8), (128, 4, 1), (512, 4, 1), (512, 4, 1), (512, 4, 1)]
+    >>> sum_class("f16", 32768, "cross_entropy")[:3]
+    (128, 4, 1)
     """
     w = width(element)
     if n < 1:
         raise ValueError(f"expected rows of at least one element, got {n}")
     vectors = max(1, n // w)
     if vectors <= 128:  # (a part of) a warp
-        threads = min(32, max(2 * w, 1 << (-(-vectors // 4) - 1).bit_length()))
-        return RowConfig(threads, -(-vectors // threads), 128 // threads)
-    threads = min(MOST, 32 * -(-vectors // 128))
-    return RowConfig(threads, 4 if vectors <= 4 * threads else 8)
+        threads = min(32, max(4, 1 << (-(-vectors // 8) - 1).bit_length()))
+        chunks = -(-vectors // threads)
+        together = 4 if op in POWERS and threads * chunks <= 8 else 1
+        return RowConfig(threads, chunks, 128 // threads, together=together)
+    return RowConfig(min(MOST_POWERS if op in POWERS else MOST, 32 * -(-vectors // 128)), 4)
 
 
 class Total(Sums):
-    """The sum of a row, or its mean."""
+    """The sum of a row."""
 
-    def __init__(self, memory: RowMemory):
+    def __init__(self, memory: RowMemory, place: Place):
         self.memory, self.plan, self.lanes = memory, memory.plan, memory.sharing.lanes
         self.fours, self.rest = cute.full(4, 0.0, cute.Float32), cute.Float32(0)
 
@@ -60,9 +68,17 @@ class Total(Sums):
         """Add elements: each of four sums has every fourth one, so that no chain of steps is long."""
         n = cute.size(values)
         for at in cute.range_constexpr(0, n - n % 4, 4):
-            self.fours = self.fours + wide(part(values, at, 4).load())
+            self.fours = self.fours + self.term(part(values, at, 4).load())
         for at in cute.range_constexpr(n - n % 4, n):
-            self.rest = self.rest + wide(values[at])
+            self.rest = self.rest + self.term(values[at])
+
+    def term(self, values: Any) -> Any:
+        """Return what is added of elements."""
+        return wide(values)
+
+    def see_edges(self, values: cute.Tensor, place: Place) -> None:
+        """Add edges, neutral elements among them."""
+        self.see(values)
 
     def of_warp(self) -> list[Any]:
         """Return the numbers of this warp."""
@@ -70,14 +86,36 @@ class Total(Sums):
 
     def result(self, numbers: list[Any]) -> Any:
         """Return the row's number."""
-        return numbers[0] * (1.0 / wide(self.memory.n)) if self.plan.op == "mean" else numbers[0]
+        return numbers[0]
+
+
+class Mean(Total):
+    """The mean of a row: the pivot (:func:`~cute_dialect.kernels.rows.pivot_of`), and the mean distance from it."""
+
+    def __init__(self, memory: RowMemory, place: Place):
+        super().__init__(memory, place)
+        self.pivot = pivot_of(memory.first_element(place), 2.0**100)  # no finite f32 less it overflows
+
+    def term(self, values: Any) -> Any:
+        """Return what is added of elements."""
+        return wide(values) - self.pivot
+
+    def see_edges(self, values: cute.Tensor, place: Place) -> None:
+        """Add the edges that this thread has: no element is neutral less a pivot."""
+        for j, (_, mine) in enumerate(place.edges):
+            if mine:
+                self.see(part(values, j, 1))
+
+    def result(self, numbers: list[Any]) -> Any:
+        """Return the row's number."""
+        return self.pivot + numbers[0] / wide(self.memory.n)
 
 
 class Largest(Total):
     """The largest element of a row; NaN where there is one."""
 
-    def __init__(self, memory: RowMemory):
-        super().__init__(memory)
+    def __init__(self, memory: RowMemory, place: Place):
+        super().__init__(memory, place)
         self.largest = cute.Float32(-inf)
 
     def see(self, values: cute.Tensor) -> None:
@@ -106,8 +144,8 @@ class LogSum(Total):
 
     neutral, over_lanes, merged = Softmax.neutral, Softmax.over_lanes, Softmax.merged
 
-    def __init__(self, memory: RowMemory):
-        super().__init__(memory)
+    def __init__(self, memory: RowMemory, place: Place):
+        super().__init__(memory, place)
         self.largest, self.total = cute.Float32(LOWEST), cute.Float32(0)
 
     def see(self, values: cute.Tensor) -> None:
@@ -127,7 +165,19 @@ class LogSum(Total):
         return cute.where(m == inf, cute.Float32(inf), m + cute.arch.log2_approx(total) * LN_2)
 
 
-OPERATIONS = {"sum": Total, "mean": Total, "max": Largest, "logsumexp": LogSum, "cross_entropy": LogSum}
+class Loss(LogSum):
+    """The largest element of a row and the logarithm of the sum of powers relative to it.
+
+    They are kept apart: a loss is a small number, of which large logits leave nothing once they are added.  With plus
+    infinity the logarithm is NaN, as torch has it.
+    """
+
+    def result(self, numbers: list[Any]) -> Any:
+        """Return both numbers."""
+        return numbers[0], cute.arch.log2_approx(numbers[1]) * LN_2
+
+
+OPERATIONS = {"sum": Total, "mean": Mean, "max": Largest, "logsumexp": LogSum, "cross_entropy": Loss}
 
 
 def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, plan: cute.Constexpr[Plan]):
@@ -135,36 +185,46 @@ def sums_kernel(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: Any, pl
     sharing = Sharing(plan.config)
     memory = RowMemory(plan, sharing, x, [], None)
     memory.neutral = -inf if plan.op in ("max", "logsumexp", "cross_entropy") else 0.0
-    operation = OPERATIONS[plan.op](memory)
-    place = memory.place(sharing.row)
-    begin, at_once = memory.begin(x, place), plan.chunks * plan.step
-    target = t[place.source] if plan.op == "cross_entropy" else None
+    places = [memory.place(sharing.row * plan.config.together + i) for i in range(plan.config.together)]
+    begun = [begun_row(memory, place, t, ignored) for place in places]  # all under way before any is worked on
+    found: list[Any] = []
+    for place, (operation, rest, edges, first, _, _) in zip(places, begun):
+        for i in range(plan.chunks):
+            if first + i * plan.config.sharing + sharing.thread < place.vectors:
+                operation.see(part(rest, i * plan.width, plan.width))
+        if edges is not None:
+            operation.see_edges(edges, place)
+        found.append(operation.result(sharing.exchange(operation, operation.of_warp())))
+    for place, number, (_, _, _, _, target, picked) in zip(places, found, begun):
+        if sharing.thread == 0 and place.exists:
+            if plan.op == "cross_entropy":
+                largest, log = number
+                z[place.row] = largest + log
+                y[place.row] = cute.where(target == ignored, 0.0, largest - picked + log)
+            else:
+                y[place.row] = number.to(memory.dtype)
+
+
+def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[Any, ...]:
+    """Return what has seen the whole rounds of a row, what is left of the row and on its way: vectors and edges, the
+    number of its first vector; the target and its element, None without targets.
+    """
+    plan = memory.plan
+    operation, begin = OPERATIONS[plan.op](memory, place), memory.begin(memory.x, place)
+    at_once = plan.chunks * plan.config.sharing
+    target = None if t is None else t[place.source].to(cute.Int32)
     # What is left of a row after whole rounds is never nothing: a row of one round needs no loop.
-    rounds = cute.max(place.vectors - 1, 0) // (plan.chunks * plan.config.sharing)
+    rounds = cute.max(place.vectors - 1, 0) // at_once
     for i in range(rounds):
         values = memory.registers(plan.chunks)
         cute.autovec_copy(
-            memory.chunks(begin + i * at_once, 0, plan.chunks), memory.in_registers(values, 0, plan.chunks)
+            memory.chunks(begin + i * (at_once * plan.width), 0, plan.chunks),
+            memory.in_registers(values, 0, plan.chunks),
         )
         operation.see(values)
-    rest, edges = rest_of(memory, place, begin, rounds), memory.load_edges(x, place)
-    picked = None
-    if target is not None:  # on its way while the rest is worked on
-        target = target.to(cute.Int32)
-        picked = wide(x[place.source, cute.where(target == ignored, 0, target)])
-    first = rounds * (plan.chunks * plan.config.sharing)
-    for i in range(plan.chunks):
-        if first + i * plan.config.sharing < place.vectors:
-            operation.see(part(rest, i * plan.width, plan.width))
-    if edges is not None:
-        operation.see(edges)
-    found = operation.result(sharing.exchange(operation, operation.of_warp()))
-    if sharing.thread == 0 and place.exists:
-        if plan.op == "cross_entropy":
-            z[place.row] = found
-            y[place.row] = cute.where(target == ignored, 0.0, found - picked)
-        else:
-            y[place.row] = found.to(memory.dtype)
+    rest, edges = rest_of(memory, place, begin, rounds), memory.load_edges(memory.x, place)
+    picked = None if t is None else wide(memory.x[place.source, cute.where(target == ignored, 0, target)])
+    return operation, rest, edges, rounds * at_once, target, picked
 
 
 def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Tensor:
@@ -185,7 +245,7 @@ def launch(x: cute.Tensor, t: Any, y: cute.Tensor, z: Any, ignored: cute.Int32 |
     """Launch as many blocks as the rows need."""
     c, rows = plan.config, x.shape[0]
     assert y.shape[0] == rows, "y must have as many elements as x has rows"
-    sizes = {"grid": cute.ceil_div(rows, c.rows), "block": c.block}
+    sizes = {"grid": cute.ceil_div(rows, c.rows * c.together), "block": c.block}
     anywhere = Plan(plan.op, plan.element, c, whole=False)
     kernel_of(plan)(cute.promise_vectors(x, plan.width), t, y, z, ignored, plan).launch(
         **sizes, fallback=kernel_of(anywhere)(x, t, y, z, ignored, anywhere)
@@ -207,7 +267,7 @@ def sum_program(op: str, element: str = "f32", n: int = 1024, config: RowConfig 
     """
     if op not in OPERATIONS:
         raise ValueError(f"expected an operation of {', '.join(SUMS)}, got '{op}'")
-    config = sum_class(element, n) if config is None else config
+    config = sum_class(element, n, op) if config is None else config
     dtype = type_of_mlir(element)
     matrix, column = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)"]
     plan = Plan(op, element, config)
@@ -229,19 +289,43 @@ def sum_text(op: str, element: str = "f32", n: int = 1024, config: RowConfig | N
 
 # -------------------------------------------------------------------------------------------------------- all losses
 
-THREADS = 1024
+THREADS, LOSSES = 1024, 4
+"""Threads of a block that adds up losses, and losses that each loads before it adds them."""
+
+ONE_BLOCK, BLOCKS = 1 << 14, 128
+"""Losses that one block adds up by itself; blocks that add up more."""
+
+
+def loss_parts(rows: int) -> int:
+    """Return into how many sums the losses of so many rows go first; 1: into the result at once.
+
+    >>> [loss_parts(rows) for rows in (1, 16384, 16385, 10**6)]
+    [1, 1, 5, 128]
+    """
+    return 1 if rows <= ONE_BLOCK else min(BLOCKS, -(-rows // (THREADS * LOSSES)))
 
 
 @cute.kernel
 def reduce_losses(
-    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: Any, mean: cute.Constexpr[bool]
+    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: Any, mean: cute.Constexpr[bool],
 ):  # fmt: skip
-    """Add up losses, always in the same order; ``mean``: over those whose target is not ``ignored``."""
-    tid, warps = cute.arch.thread_idx().x, THREADS // 32
+    """Add up losses, and count their targets ``t`` that are not ``ignored``, always in the same order.
+
+    Each block leaves a sum, or a ``mean``, and a count.  Where ``ignored`` is None, ``t`` has counts already.
+    """
+    tid, block, warps = cute.arch.thread_idx().x, cute.arch.block_idx().x, THREADS // 32
     total, targets = cute.Float32(0), cute.Float32(0)
-    for i in range(tid, losses.shape[0], THREADS):
-        total += losses[i]
-        targets += cute.where(t[i].to(cute.Int32) == ignored, 0.0, 1.0)
+    step, end = cute.arch.grid_dim().x * THREADS, losses.shape[0]
+    for i in range(block * THREADS + tid, end, step * LOSSES):
+        at = [cute.min(i + k * step, end - 1) for k in range(LOSSES)]
+        own = [losses[j] for j in at]
+        each = [t[j] for j in at]
+        if ignored is not None:
+            each = [cute.where(x.to(cute.Int32) == ignored, 0.0, 1.0) for x in each]
+        for k in cute.range_constexpr(LOSSES):
+            there = i + k * step < end
+            total += cute.where(there, own[k], 0.0)
+            targets += cute.where(there, each[k], 0.0)
     table = cute.smem_tensor(cute.Float32, cute.make_layout(2 * warps))
     warp, lane = tid // 32, cute.arch.lane_idx()
     total, targets = (cute.arch.warp_reduction(x, add, 32) for x in (total, targets))
@@ -254,24 +338,28 @@ def reduce_losses(
         if lane == 0:
             if mean:
                 total = total / targets  # NaN where there is none, as torch has it
-            y[0] = total.to(y.element_type)
-            count[0] = targets
+            y[block] = total.to(y.element_type)
+            count[block] = targets
 
 
 @cute.jit
 def launch_losses(
-    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: cute.Int32,
+    losses: cute.Tensor, t: cute.Tensor, y: cute.Tensor, count: cute.Tensor, ignored: cute.Int32 | None,
     mean: cute.Constexpr[bool],
 ):  # fmt: skip
-    """Launch one block."""
-    reduce_losses(losses, t, y, count, ignored, mean).launch(grid=1, block=THREADS)
+    """Launch one block for each sum that is left."""
+    reduce_losses(losses, t, y, count, ignored, mean).launch(grid=y.shape[0], block=THREADS)
 
 
 @printed
-def loss_text(element: str, mean: bool) -> cute.Compiled:
+def loss_text(element: str, mean: bool, step: str = "all") -> cute.Compiled:
     """Return the kernel that adds up the losses of ``cross_entropy``, to be called with ``(losses, target, y, count,
     ignored)``: ``y`` has one element of type ``element``, ``count`` one of f32, how many targets there are.
+
+    ``step``: ``first`` leaves as many sums in f32 and counts as ``y`` and ``count`` have elements; ``last`` adds those
+    up, and is called with ``(sums, counts, y, count)``.
     """
     numbers, targets = (cute.Tensor[x, "(?):(1)"] for x in (cute.Float32, cute.Int64))
-    one = cute.Tensor[type_of_mlir(element), "(?):(1)"]
-    return cute.trace(launch_losses, numbers, targets, one, numbers, cute.Int32, mean)
+    result = numbers if step == "first" else cute.Tensor[type_of_mlir(element), "(?):(1)"]
+    t, ignored = (numbers, None) if step == "last" else (targets, cute.Int32)
+    return cute.trace(launch_losses, numbers, t, result, numbers, ignored, mean and step != "first")

@@ -23,7 +23,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.printed import printed
-from cute_dialect.kernels.row_config import BITS, OPS, Plan, RowConfig, capacity, check, has_two, row_class
+from cute_dialect.kernels.row_config import OPS, Plan, RowConfig, capacity, check, has_two, row_class
 from cute_dialect.kernels.row_memory import Line, Place, RowMemory, combined, mapped, part
 from cute_dialect.kernels.row_sharing import Sharing
 
@@ -33,6 +33,7 @@ __all__ = [
     "Softmax",
     "Sums",
     "add",
+    "pivot_of",
     "power",
     "row_program",
     "row_text",
@@ -73,6 +74,15 @@ def same(x: Any) -> Any:
 def where_mine(mine: Any, x: Any) -> Any:
     """Return a number of what a thread may not have: 0 where it has it not; ``mine``: True where it surely has."""
     return x if isinstance(mine, bool) else cute.where(mine, x, 0.0)
+
+
+def pivot_of(x: Any, most: float = -LOWEST) -> Any:
+    """Return the number from which the elements of a row are measured: its first one, 0 if that is more than ``most``.
+
+    Of equal elements the distances are 0, and their mean is exact.  An infinity or NaN is left to the distances.
+    """
+    x = wide(x)
+    return cute.where((x <= most) & (x >= -most), x, 0.0)
 
 
 def power(x: Any, m: Any) -> Any:
@@ -220,47 +230,55 @@ class LogSoftmax(Softmax):
 class LayerNorm(Sums):
     """``(x - mean) / sqrt(variance + eps) * w + b``.
 
-    A thread adds up how far its elements are from the mean of its first few, and the squares of that, which loses
-    nothing where the mean is large.  A group of elements has two numbers: sum, and squared deviations from its own mean
-    (Chan, Golub, LeVeque 1979); how many they are follows from the length of the row.
+    Elements are taken relative to the row's pivot (:func:`pivot_of`).  A thread adds up how far its elements are from
+    the mean of its first few, and the squares of that, which loses nothing where the mean is large.  A group of
+    elements has two numbers: sum, and squared deviations from its own mean (Chan, Golub, LeVeque 1979); how many they
+    are follows from the length of the row.
     """
+
+    def __init__(self, memory: RowMemory, lines: list[Line], eps: Any = None):
+        super().__init__(memory, lines, eps)
+        self.pivots = [pivot_of(memory.first_element(line.place)) for line in lines]
 
     def of_warp(self) -> list[Any]:
         """Return the numbers of each row."""
         found: list[Any] = []
-        for line in self.lines:
-            total, squares, elements = self.of_thread(line)
+        for line, pivot in zip(self.lines, self.pivots):
+            total, squares, elements = self.of_thread(line, pivot)
             found += self._over(line.place, [total, squares], elements, self.lanes, 1)
         return found
 
-    def of_thread(self, line: Line) -> list[Any]:
-        """Return those of this thread's elements of a row, and how many they are; neutral ones take no part."""
+    def of_thread(self, line: Line, pivot: Any) -> list[Any]:
+        """Return the numbers of this thread's elements of a row, and their count; neutral ones take no part."""
         plan, memory, w = self.plan, self.memory, self.plan.width
         last, has = plan.chunks - 1, memory.has_last(line.place)
-        near, from_near, squares = None, cute.Float32(0), cute.Float32(0)
+        near, base, from_near, squares = None, None, cute.Float32(0), cute.Float32(0)
         for i in range(len(plan.parts)):
             memory.arrived(line, i)  # waits for it
             for start, count, mine in memory.pieces(line.place, *plan.parts[i]):
                 x = memory.read(line, start, count)
                 if near is None:
-                    near = self.near(part(x, 0, w), mine, line)
-                one = combined(x, add, lambda v, near=near: wide(v) - near)
-                two = combined(x, add, lambda v, near=near: (wide(v) - near) * (wide(v) - near))
+                    near = self.near(part(x, 0, w), mine, line, pivot)
+                    base = pivot + near
+                    near = base - pivot  # as rounded in the base
+                one = combined(x, add, lambda v, base=base: wide(v) - base)
+                two = combined(x, add, lambda v, base=base: (wide(v) - base) * (wide(v) - base))
                 from_near += where_mine(mine, one)
                 squares += where_mine(mine, two)
         elements = cute.where(has, float((last + 1) * w), float(last * w))
         for j, (_, mine) in enumerate(line.place.edges):
-            far = wide(line.edges[j]) - near
+            far = wide(line.edges[j]) - base
             from_near += cute.where(mine, far, 0.0)
             squares += cute.where(mine, far * far, 0.0)
             elements += cute.where(mine, 1.0, 0.0)
         by = cute.arch.rcp_approx(cute.max(elements, 1.0))
         return [near * elements + from_near, squares - from_near * from_near * by, elements]
 
-    def near(self, first: cute.Tensor, mine: Any, line: Line) -> Any:
-        """Return the mean of a thread's first elements: of a vector, or an edge where it has no vector."""
-        mean = combined(first, add, wide) * (1.0 / self.plan.width)
-        return mean if isinstance(mine, bool) or line.edges is None else cute.where(mine, mean, wide(line.edges[0]))
+    def near(self, first: cute.Tensor, mine: Any, line: Line, pivot: Any) -> Any:
+        """Return the mean of a thread's first elements, less the pivot: of a vector, or an edge without one."""
+        mean = combined(first, add, lambda v: wide(v) - pivot) * (1.0 / self.plan.width)
+        of_edge = None if line.edges is None else wide(line.edges[0]) - pivot
+        return mean if isinstance(mine, bool) or of_edge is None else cute.where(mine, mean, of_edge)
 
     def elements(self, place: Place, first: Any, threads: int) -> Any:
         """Return how many elements of a row threads have, from one on: what follows from its length."""
@@ -306,15 +324,12 @@ class LayerNorm(Sums):
     def of_row(self, numbers: list[Any]) -> None:
         """Take the numbers of the rows."""
         share = 1.0 / wide(self.memory.n)
-        self.means = [x * share for x in numbers[::2]]
-        self.by = [cute.arch.rsqrt_approx(x * share + self.eps) for x in numbers[1::2]]
+        self.means = [pivot + x * share for pivot, x in zip(self.pivots, numbers[::2])]
+        self.by = [cute.arch.rsqrt_approx(cute.max(x * share, 0.0) + self.eps) for x in numbers[1::2]]
 
     def element(self, i: int, v: Any, w: list[Any]) -> Any:
         """Return what becomes of some elements of row ``i``."""
-        mean, by = self.means[i], self.by[i]
-        if BITS[self.plan.element] < 32:  # one multiply-add less: rounding the element was the larger error
-            return self.weighted(v * by - mean * by, w)
-        return self.weighted((v - mean) * by, w)
+        return self.weighted((v - self.means[i]) * self.by[i], w)
 
 
 class SoftmaxBackward(Sums):
@@ -373,6 +388,7 @@ def rows_kernel(
 ):  # fmt: skip
     """Work on the rows of this block; all that is loaded of them is under way at once."""
     memory = RowMemory(plan, Sharing(plan.config, plan.messages), x, [v for v in (w, b) if v is not None], y)
+    memory.added = r if "r" in plan.takes else None
     c, first = plan.config, memory.sharing.row
     places = [memory.place(first * c.together + i) for i in range(c.together)]
     slots = memory.make_slots(places) if plan.shared else [None] * c.together

@@ -30,7 +30,12 @@ GRADIENTS = [
 
 def kernels() -> dict[str, RowKernel]:
     """The kernels by their names."""
-    found = [rows.loss_kernel(element, mean) for element in ("f32", "bf16") for mean in (True, False)]
+    found = [
+        rows.loss_kernel(element, mean, step)
+        for element in ("f32", "bf16")
+        for mean in (True, False)
+        for step in ("all", "first", "last")
+    ]
     for call, element, n, takes in CALLS:
         made = rows.sum_kernel(call, element, n) if call in SUMS else rows.row_kernel(call, element, n, takes)
         found.append(made)
@@ -43,5 +48,5 @@ def kernels() -> dict[str, RowKernel]:
             found.append(rows.row_kernel(f"{call}_backward", element, n, "d"))
         else:
             found.append(row_grads.norm_kernel(call, element, n, takes))
-            found += [row_grads.column_kernel(element, takes)] if takes else []
+            found += [row_grads.column_kernel(element, takes, groups) for groups in (1, 1000)] if takes else []
     return {k.name: k for k in found}

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.row_config import longest, row_class
-from cute_dialect.kernels.row_sums import loss_text, sum_class, sum_text
+from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
 from cute_dialect.kernels.rows import row_text
 from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
@@ -73,7 +73,7 @@ def _row_text(op: str, element: str, n: int, takes: str) -> str:
 
 def sum_kernel(call: str, element: str, n: int) -> RowKernel:
     """Return the kernel of a sum, a loss or the like for rows of ``n`` elements."""
-    return RowKernel(f"rows-{call}-{element}-{sum_class(element, n).name}", sum_text, (call, element, n))
+    return RowKernel(f"rows-{call}-{element}-{sum_class(element, n, call).name}", sum_text, (call, element, n))
 
 
 def _operators(call: str, out: Any, *arrays: Any) -> Any:
@@ -356,8 +356,12 @@ def cross_entropy(
         check_classes(x, weight, label_smoothing)
         if reduction not in _REDUCTIONS:
             raise UnsupportedError(f"cross_entropy: expected a reduction of mean, sum or none, got {reduction!r}")
-        losses = cross_entropy(x, target, ignore_index=ignore_index, reduction="none", device=device)
-        return of_classes(losses, x, target, weight, label_smoothing, ignore_index, reduction)
+        operators = _operators("cross_entropy", None, x)
+        if operators is not None:
+            losses, lse, _ = operators.cross_entropy(x, target, ignore_index, "none")
+        else:
+            losses, lse, _ = cross_entropy_with_lse(x, target, ignore_index, "none", device)
+        return of_classes(losses, lse, x, target, weight, label_smoothing, ignore_index, reduction)
     operators = _operators("cross_entropy", None, x)
     if operators is not None:
         return operators.cross_entropy(x, target, ignore_index, reduction)[0]
@@ -394,14 +398,23 @@ def cross_entropy_with_lse(
         if device is None:
             one.remember(known, (ignore_index, reduction), (x, target), (losses, lse))
         return losses, lse, None
-    y, count = one.result((), one.element), one.result((), "f32")
-    kernel = loss_kernel(one.element, reduction == "mean")
-    one.launch(kernel, one.numbers(losses), targets, one.numbers(y), one.numbers(count), ignore_index)
+    y, parts = one.result((), one.element), loss_parts(one.count)
+    count, mean = one.result((), "f32"), reduction == "mean"
+    of = (one.numbers(y), one.numbers(count))
+    if parts == 1:
+        one.launch(loss_kernel(one.element, mean), one.numbers(losses), targets, *of, ignore_index)
+    else:
+        sums = [one.result((parts,), "f32") for _ in range(2)]
+        steps, given = ("first", "last"), [one.numbers(x) for x in sums]
+        first, last = (loss_kernel(one.element, mean, step) for step in steps)
+        one.launch(first, one.numbers(losses), targets, *given, ignore_index)
+        one.launch(last, *given, *of)
     if device is None:
         one.remember(known, (ignore_index, reduction), (x, target), (y, lse, count))
     return y, lse, count
 
 
-def loss_kernel(element: str, mean: bool) -> RowKernel:
-    """Return the kernel that adds up losses."""
-    return RowKernel(f"rows-losses-{element}-{'mean' if mean else 'sum'}", loss_text, (element, mean), "launch_losses")
+def loss_kernel(element: str, mean: bool, step: str = "all") -> RowKernel:
+    """Return the kernel that adds up losses, or one of the two steps that add up many."""
+    kind = f"{'mean' if mean else 'sum'}{'' if step == 'all' else f'-{step}'}"
+    return RowKernel(f"rows-losses-{element}-{kind}", loss_text, (element, mean, step), "launch_losses")

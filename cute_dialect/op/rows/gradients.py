@@ -9,11 +9,11 @@ Gradients of weights are sums over all rows, added up in f32 and always in the s
 
 from __future__ import annotations
 
-from functools import cache
+from math import gcd
 from typing import Any
 
 from cute_dialect.kernels.combine_parts import CombineConfig, combine_parts_text
-from cute_dialect.kernels.row_config import RowConfig
+from cute_dialect.kernels.row_config import width
 from cute_dialect.kernels.row_grads import (  # fmt: skip
     entropy_backward_text,
     entropy_class,
@@ -31,7 +31,7 @@ from cute_dialect.op.rows.functions import row_kernel
 
 __all__ = [
     "column_kernel", "cross_entropy_backward", "entropy_kernel", "layer_norm_backward", "log_softmax_backward",
-    "norm_kernel", "rms_norm_backward", "softmax_backward",
+    "norm_blocks", "norm_kernel", "rms_norm_backward", "softmax_backward",
 ]  # fmt: skip
 
 _KNOWN = {
@@ -40,8 +40,14 @@ _KNOWN = {
 }  # fmt: skip
 """Calls that were made, by function."""
 
-GROUPS_ON_CPU = 4
-"""Groups of threads that the interpreter runs: enough for more than one, and each has several rows."""
+MANY_BLOCKS = 256
+"""Sums of a column from which on more threads add them up: a block then has fewer columns."""
+
+PROCESSORS = 132
+"""Multiprocessors of an H100 or H200."""
+
+BLOCKS_ON_CPU = 2
+"""Blocks that the interpreter runs: more than one, and few enough that each has several rows."""
 
 
 def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
@@ -51,13 +57,15 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
         raise UnsupportedError(
             f"{call}_backward: expected rows of at most {longest_gradient(element)} elements, got {n}"
         )  # fmt: skip
-    name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{gradient_class(element, n).name}"
-    return RowKernel(name, norm_backward_text, (op, element, n, takes))
+    config = gradient_class(element, n)
+    name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
+    return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
 
 
-def column_kernel(element: str, takes: str) -> RowKernel:
-    """Return the kernel that adds up the gradients of weights and biases."""
-    config = CombineConfig(output=element, apart=len(takes) == 2)
+def column_kernel(element: str, takes: str, blocks: int) -> RowKernel:
+    """Return the kernel that adds up the gradients of weights and biases, the sums of so many blocks each."""
+    across = 8 if blocks > MANY_BLOCKS else CombineConfig().across
+    config = CombineConfig(output=element, across=across, apart=len(takes) == 2)
     return RowKernel(config.name, combine_parts_text, (config,))
 
 
@@ -134,31 +142,39 @@ def _normed(
         for vector in vectors:  # sums of no terms
             vector[...] = 0
         return _named(takes, (dx, *vectors))
-    kernel, config = norm_kernel(call, one.element, n, takes), gradient_class(one.element, n)
-    groups = GROUPS_ON_CPU if one.cpu else _groups(one.gpu, config)
-    groups = min(groups, -(-one.count // config.rows) * config.rows)
+    kernel = norm_kernel(call, one.element, n, takes)
+    blocks = norm_blocks(one.element, n, one.count, None if one.cpu else gpu_of(one.gpu)[1])
     columns = part_columns(n)
-    parts = one.result((groups, len(takes) * columns), "f32") if takes else None
+    parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
     given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), one.matrix_of(dx)]
-    one.launch(kernel, *given, groups if parts is None else one.matrix_of(parts), float(eps))
+    one.launch(kernel, *given, blocks if parts is None else one.matrix_of(parts), float(eps))
     if parts is not None:
         of = one.matrix_of(parts)
-        of = of._replace(shape=(groups, n, len(takes)), strides=(of.strides[0], 1, columns))
+        of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))
         to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
-        one.launch(column_kernel(one.element, takes), of, *to)
+        one.launch(column_kernel(one.element, takes, blocks), of, *to)
     results = [dx, *vectors]
     if device is None:
         one.remember(_KNOWN[call], (eps, takes), read, tuple(results))
     return _named(takes, tuple(results))
 
 
-@cache
-def _groups(gpu: int, config: RowConfig) -> int:
-    """Return how many groups of threads a GPU holds, in whole blocks."""
-    blocks = gpu_of(gpu)[1] * resident(config)
-    if config.cluster > 1:  # the multiprocessors of a GPC hold whole clusters
-        blocks = blocks // 8 * 8 // config.cluster
-    return max(1, blocks) * config.rows
+def norm_blocks(element: str, n: int, rows: int, processors: int | None = PROCESSORS) -> int:
+    """Return the blocks, or clusters of blocks, that share the rows of a norm's gradients: what the GPU holds at once.
+
+    Args:
+        processors: the multiprocessors of the GPU; None: the interpreter.
+    """
+    config, w = gradient_class(element, n), width(element)
+    blocks = BLOCKS_ON_CPU
+    if processors is not None:
+        blocks = processors * resident(config)
+        if config.cluster > 1:  # the multiprocessors of a GPC hold whole clusters
+            blocks = max(1, blocks // 8 * 8 // config.cluster)
+    if n % w:  # the rows of a group of threads then begin at the same element of a vector
+        unit = w // gcd(w, config.rows)
+        blocks = max(unit, blocks // unit * unit)
+    return min(blocks, -(-rows // config.rows))
 
 
 def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:

@@ -228,12 +228,19 @@ def _keep_entropy(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tenso
     x, target, ctx.ignore_index, reduction = inputs
     ctx.mean = reduction == "mean"
     ctx.save_for_backward(x, target, *output[1:])
-    ctx.mark_non_differentiable(*output[1:])
+    ctx.mark_non_differentiable(output[2])
+    ctx.set_materialize_grads(False)
 
 
-def _entropy_backward(ctx: Any, g: Tensor, *others: Any) -> tuple[Any, ...]:
+def _entropy_backward(ctx: Any, g: Tensor | None, of_lse: Tensor | None, _: Any) -> tuple[Any, ...]:
     x, target, lse, count = ctx.saved_tensors
-    dx = cross_entropy_backward(g, x, target, lse, count if ctx.mean else None, ctx.ignore_index)
+    dx = None
+    if g is not None:
+        dx = cross_entropy_backward(g, x, target, lse, count if ctx.mean else None, ctx.ignore_index)
+    if of_lse is not None:  # that of a loss whose target is no class
+        nowhere = torch.full_like(target, -1)
+        more = cross_entropy_backward(of_lse, x, nowhere, lse, None, -2)
+        dx = more if dx is None else dx + more
     return dx, None, None, None
 
 
@@ -269,7 +276,7 @@ def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
         share = (x == y).to(dy.dtype)
         return None, share * (dy / share.sum(-1, keepdim=True)), None
     if ctx.call == "logsumexp":
-        return None, dy * torch.exp(x - y), None
+        return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
     return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape).contiguous(), None
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
 from cute_dialect.kernels.row_grads import entropy_class, gradient_class, longest_gradient
-from cute_dialect.kernels.row_sums import SUMS, sum_class
+from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.rows import functions as rows
@@ -107,11 +107,12 @@ def explained(
     n, count = shape[-1], prod(shape[:-1])
     takes = "".join([k for k, t in (("w", weight), ("b", bias), ("r", residual)) if t is not None])
     if function in _GRADIENTS:
-        kernels, config, lengths, matrices = _of_gradient(call, element, n, takes.strip("r"))
+        kernels, config, lengths, matrices = _of_gradient(call, element, count, n, takes.strip("r"))
     elif call in SUMS:
-        kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n), None
+        kernels, config, lengths = (rows.sum_kernel(call, element, n),), sum_class(element, n, call), None
         if call == "cross_entropy":
-            kernels = (*kernels, rows.loss_kernel(element, True))
+            steps = ("all",) if loss_parts(count) == 1 else ("first", "last")
+            kernels = (*kernels, *[rows.loss_kernel(element, True, step) for step in steps])
         matrices = 1
     else:
         kernels = (rows.row_kernel(call, element, n, takes),)
@@ -123,7 +124,7 @@ def explained(
 
 
 def _of_gradient(
-    call: str, element: str, n: int, takes: str
+    call: str, element: str, rows_there: int, n: int, takes: str
 ) -> tuple[tuple[RowKernel, ...], RowConfig, range | None, int]:
     """Return the kernels of a gradient, how a row is shared out, the lengths of the class, the matrices that move."""
     if call == "cross_entropy_backward":
@@ -133,7 +134,9 @@ def _of_gradient(
         config = row_class(call, element, n, "d")
         return (rows.row_kernel(call, element, n, "d"),), config, capacity(element, config), 3
     kernels = (gradients.norm_kernel(call.removesuffix("_backward"), element, n, takes),)
-    kernels += (gradients.column_kernel(element, takes),) if takes else ()
+    if takes:
+        blocks = gradients.norm_blocks(element, n, rows_there)
+        kernels += (gradients.column_kernel(element, takes, blocks),)
     config = gradient_class(element, n)
 
     def last_of(inside: int, outside: int) -> int:

@@ -11,6 +11,7 @@ which also differentiates it.  Smoothing needs the sum of each row of logits bes
 from __future__ import annotations
 
 import sys
+from math import inf
 from typing import Any
 
 from cute_dialect.op.dtypes import element_name
@@ -34,10 +35,10 @@ def check_classes(x: Any, weight: Any, smoothing: float) -> None:
 
 
 def of_classes(
-    losses: Any, x: Any, target: Any, weight: Any, smoothing: float, ignored: int, reduction: str
+    losses: Any, lse: Any, x: Any, target: Any, weight: Any, smoothing: float, ignored: int, reduction: str
 ) -> Any:  # fmt: skip
     """Return losses as ``torch.nn.functional.cross_entropy`` has them with ``weight`` and ``label_smoothing``;
-    ``losses``: those of each row without, in f32.
+    ``losses``: those of each row without, and ``lse``, its ``logsumexp``, in f32.
     """
     arrays = sys.modules[type(x).__module__.partition(".")[0] if not hasattr(x, "data_ptr") else "torch"]
     kept, f32 = target != ignored, arrays.float32
@@ -48,15 +49,22 @@ def of_classes(
         each = weight[classes] * each
     found = losses * each
     if smoothing:
-        count = x.shape[-1]
+        # The sum over the classes of weight * (logsumexp - x), in f64: it is small where logits are large.
+        count, f64 = x.shape[-1], arrays.float64
+        all_of, terms = float(count), x
         if hasattr(x, "data_ptr"):
-            picked = x.gather(-1, classes[..., None])[..., 0].to(f32)
-            total = x.sum(-1, dtype=f32) if weight is None else (x.to(f32) * weight).sum(-1)
+            picked = x.gather(-1, classes[..., None])[..., 0].to(f64)
+            of_row = arrays.where(picked == -inf, lse.to(f64), losses.to(f64) + picked)
+            if weight is not None:
+                terms, all_of = x.to(f64) * weight, weight.sum(dtype=f64)
+            smooth = (all_of * of_row - terms.sum(-1, dtype=f64)).to(f32)
         else:
-            picked = arrays.take_along_axis(x, classes[..., None], -1)[..., 0].astype(f32)
-            total = x.sum(-1, dtype=f32) if weight is None else (x.astype(f32) * weight).sum(-1)
-        all_of = float(count) if weight is None else weight.sum()
-        smooth = arrays.where(kept, all_of * (losses + picked) - total, losses)
+            picked = arrays.take_along_axis(x, classes[..., None], -1)[..., 0].astype(f64)
+            of_row = arrays.where(picked == -inf, lse.astype(f64), losses.astype(f64) + picked)
+            if weight is not None:
+                terms, all_of = x.astype(f64) * weight, weight.sum(dtype=f64)
+            smooth = (all_of * of_row - terms.sum(-1, dtype=f64)).astype(f32)
+        smooth = arrays.where(kept, smooth, 0.0)
         found = (1.0 - smoothing) * found + smoothing / count * smooth
     if reduction == "none":
         return found
