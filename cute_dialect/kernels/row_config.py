@@ -183,7 +183,7 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     can hold such a row.
 
     >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
-    RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0)
+    RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0)
     """
     if op not in OPS:
         raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
