@@ -74,7 +74,9 @@ def direct_configs(g: Geometry, element: str, output: str) -> Iterator[DirectCon
             if found.bytes > MEMORY or (held and registers > _HELD) or steps > _STEPS * 2 * len(found.classes):
                 continue
             across = next(n for n in (8, 4, 2, 1) if found.units % n == 0)
-            fit = min(4, MEMORY // (found.bytes + 1024), 65536 // (found.threads * min(255, found.registers)))
+            # The compiler computes offsets again rather than keeping them, so two blocks fit in any case.
+            fit = max(2, 65536 // (found.threads * min(255, found.registers)))
+            fit = min(4, MEMORY // (found.bytes + 1024), fit)
             whole = whole or slab > 1
             yield found._replace(warps=(across, 8 // across), blocks=max(1, fit))
 

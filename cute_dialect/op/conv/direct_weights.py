@@ -53,7 +53,7 @@ def _parts_of_taps(config: DirectWeightsConfig, most: int) -> list[int]:
     pairs = -(-config.chunks // 2)
     every = {n: config._replace(warps=(1, n, 1)).registers for n in range(1, max(6, most) + 1)}
     found = [n for n in every if every[n] <= _REGISTERS]
-    return sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, every[n] > _MANY, n))[:4] or [16]
+    return sorted(found, key=lambda n: (-(-pairs // n) * n - pairs, every[n] > _MANY, n))[:1] or [16]
 
 
 def _cost(g: Geometry, found: DirectWeights, sms: int) -> float:
