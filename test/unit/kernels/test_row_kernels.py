@@ -332,7 +332,7 @@ def test_programs_are_called_with_arrays() -> None:
         program(x, w, b, y, EPS, device="cpu", checks=CHECKS)
         close("f16", y, reference("layernorm", x, w, b, takes="wb"))
     x = matrix("f16", 2, 300, 300)
-    with pytest.raises(Exception, match="the kernel is for rows of 136 to 263 elements"):
+    with pytest.raises(Exception, match="the kernel is for rows of 200 to 263 elements"):
         program(x, x[0], x[0], x.copy(), EPS, device="cpu")
     y = np.zeros(3, np.float32)
     sum_program("sum", "f32", 40)(np.ones((3, 40), np.float32), y, device="cpu")
@@ -423,7 +423,8 @@ def test_code_moves_128_bits_and_spills_nothing(op: str, element: str, n: int) -
     c = row_class(op, element, n)
     assert len(re.findall(r"cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16", fast)) == c.shared * c.together
     assert fast.count("ld.global.v4.b32") >= (c.chunks - c.shared) * c.together
-    assert "ld.global.b" not in fast and "ld.local" not in compiled.ptx
+    pivots = c.together if op == "layernorm" else 0  # the first element of each row
+    assert fast.count("ld.global.b") == pivots and "ld.local" not in compiled.ptx
     assert fast.count("st.global.v4.b32") == c.chunks * c.together
     assert "warning" not in compiled.report
     assert compiled.report.count(" 0 bytes spilled, 0 bytes stack") == 2
