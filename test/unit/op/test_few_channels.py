@@ -162,3 +162,37 @@ def test_split_k_selects_the_gemm(kernels: list[str]) -> None:
     x, f = small(rng, 1, 4, 4, 64), small(rng, 64, 3, 3, 32)
     got = op.conv2d(x, f, **h.arguments, split_k=2, **CHECKS)
     assert (got == forward(x, f, h)).all() and not kernels
+
+
+def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Depthwise kernels whose iteration is one row, for windows of few taps, too; lines come one to three ahead."""
+    from cute_dialect.op.conv import depthwise_weights, few_channels, partial_weights
+
+    given, of_weights = few_channels.depthwise_config, partial_weights.depthwise_weights_of
+    options = {"ahead": 1, "shift": True}
+
+    def moved(*args: Any) -> Any:
+        config = given(*args)
+        return None if config is None else config._replace(rolled=True, shift=True, ahead=options["ahead"])
+
+    def weights(g: Any, element: str, sms: int) -> Any:
+        found = of_weights(g, element, sms)
+        return found and depthwise_weights.launch_of(g, found.config._replace(**options), sms)
+
+    monkeypatch.setattr(few_channels, "depthwise_config", moved)
+    monkeypatch.setattr(partial_weights, "depthwise_weights_of", weights)
+    rng = np.random.default_rng(11)
+    for ahead, shift, stride, dilation in (
+        (1, True, (1, 1), (2, 1)), (2, False, (2, 3), (1, 1)), (3, True, (3, 1), (2, 2)),
+    ):  # fmt: skip
+        options.update(ahead=ahead, shift=shift)
+        h = How((2, 1), (1, 2), stride, dilation, 10, ahead == 2)
+        x, f = small(rng, 2, 11, 9, 10), small(rng, 10, 3, 4, 1)
+        want = forward(x, f, h)
+        y = small(rng, *want.shape)
+        dx, df = gradients(x, f, y, h)
+        few_channels.few_channels.cache_clear()
+        assert (op.conv2d(x, f, **h.arguments, **CHECKS) == want).all()
+        assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
+        assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
+    few_channels.few_channels.cache_clear()
