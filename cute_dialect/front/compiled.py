@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.arguments import ArraySpec, Spec, StaticSpec, StreamSpec, unpack
 from cute_dialect.front.errors import CompileError, CuteError, KernelTypeError, NotCompiled
+from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.target import default_device
 from cute_dialect.front.watched import Watched
 from cute_dialect.front.where import place_of_frame, user_frames
@@ -54,11 +55,13 @@ class Outcome(NamedTuple):
     """What stays known of a trace: the name of the host function, and what the function returned.
 
     ``outputs``: how a function without launches gives back what it computed.
+    ``texts``: constant texts that a function with launches prints in each call.
     """
 
     name: str
     result: object
     outputs: Outputs | None = None
+    texts: HostTexts = HostTexts()
 
 
 class Compiled:
@@ -87,7 +90,9 @@ class Compiled:
         self._trace = trace
         self._found = found
         self._program: Program | None = None
-        self.outcome = Outcome(found.name, found.result) if found is not None else self.program.outcome
+        self.outcome = (
+            Outcome(found.name, found.result, texts=found.texts) if found is not None else self.program.outcome
+        )
         self.device: str | int | None = None
         """Where its calls run; None for the process's default."""
         self.watched = Watched()
@@ -223,7 +228,12 @@ class Compiled:
             if self.outcome.outputs is not None:
                 kernel = None if self.outcome.outputs.empty else self.kernel(cpu=True)
                 return self.outcome.outputs.run(kernel, leaves, options)
-            report = self.kernel(cpu=device == "cpu")(*leaves, device=device, **options)
+            kernel, texts = self.kernel(cpu=device == "cpu"), self.outcome.texts
+            if texts.before:
+                print(texts.before, end="")
+            report = kernel(*leaves, device=device, **options)
+            if texts.after:
+                print(texts.after, end="")
             return report if device == "cpu" else self.outcome.result
         except LaunchError as e:
             self.explain_error(e, values)
@@ -245,7 +255,15 @@ class Compiled:
         error.args = (f"{text}{_called_from()}", *error.args[1:])
 
     def bind(self, *args: Any, **kwargs: Any) -> BoundCall:
-        """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch."""
+        """Prepare a launch on these arrays: ``call = k.bind(a, b); call()`` does no more than the driver's launch.
+
+        Raises LaunchError for a host function that prints, because a bound call would skip its texts.
+        """
+        if any(self.outcome.texts):
+            raise LaunchError(
+                f"{self.name}: bind cannot be used with a host function that calls cute.printf; call the function, or "
+                "remove the printf"
+            )
         return self.kernel(cpu=False).bind(*unpack(self.specs, self.arguments(args, kwargs)))
 
     def kernel(self, *, cpu: bool, elsewhere: bool = False) -> Kernel:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.front.convert import asked_for
 from cute_dialect.front.digests import NoDigest, Walk, digest_of
+from cute_dialect.front.printing import HostTexts
 from cute_dialect.front.recording import Recorder, multiprocessors
 from cute_dialect.front.watched import is_library
 from cute_dialect.pipelines.cache import Cache, default_cache, key_of_sources, same_tools, tools
@@ -33,7 +34,7 @@ __all__ = ["Found", "Plan", "plan_of"]
 
 KIND = "kind.json"
 """The file of an entry."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Found(NamedTuple):
@@ -43,6 +44,7 @@ class Found(NamedTuple):
     key: str
     name: str
     result: object
+    texts: HostTexts
     remarks: list[str]
 
 
@@ -73,7 +75,8 @@ class Plan:
                 return None
             result = _read(entry["result"])
             self._calls = dict(entry["calls"])
-            return Found(artifact, entry["artifact"], str(entry["name"]), result, list(entry["remarks"]))
+            texts = HostTexts(*entry["texts"])
+            return Found(artifact, entry["artifact"], str(entry["name"]), result, texts, list(entry["remarks"]))
         except (ValueError, KeyError, TypeError, SyntaxError, AttributeError):
             return None  # no entry of ours
 
@@ -115,7 +118,8 @@ class Plan:
             return
         entry = {
             "format": _FORMAT, "name": outcome.name, "artifact": artifact, "tools": tools(), "calls": self._calls,
-            "multiprocessors": self._answers, "result": text, "remarks": remarks,
+            "multiprocessors": self._answers, "result": text, "texts": outcome.texts,
+            "remarks": remarks,
         }  # fmt: skip
         self.cache.put_files(self.key, {KIND: (json.dumps(entry, indent=1) + "\n").encode()})
 

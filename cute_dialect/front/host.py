@@ -15,6 +15,7 @@ from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.passing import argument_form
+from cute_dialect.front.printing import HostTexts, take_host_texts
 from cute_dialect.front.python_errors import arguments_error
 from cute_dialect.front.trace import LaunchFacts, Tracer, active, at_the_call, parse_type
 from cute_dialect.front.values import Form, form_of, is_dynamic
@@ -70,6 +71,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
                 place=launch.place,
                 hint="add .launch(grid=…, block=…)",
             )
+        texts = HostTexts()
         if not tracer.state.get("launches"):
             from cute_dialect.front.hostless import as_kernel
 
@@ -77,12 +79,13 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
         else:
             outputs = None
             _check_host(tracer, result)
+            texts = take_host_texts(tracer)
     if outputs is not None:
         from cute_dialect.front.hostless import launch_it
 
         launch_it(module, name, outputs)
     _say_symbols(module, name, call.specs)
-    return Program(module, Outcome(name, result, outputs))
+    return Program(module, Outcome(name, result, outputs, texts))
 
 
 def _say_symbols(module: ModuleOp, name: str, specs: Mapping[str, Spec]) -> None:
@@ -325,9 +328,6 @@ def _launch(
     """Emit a launch; tells whether its fallbacks are in it: the kernels for where a promise is not kept."""
     from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
 
-    from cute_dialect.front.printing import refuse_prints
-
-    refuse_prints(tracer)
     facts = LaunchFacts(_facts(grid), _facts(block), cluster)
     attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
     promises = _has_promises(launch)

@@ -179,7 +179,8 @@ def _is_plain(name: str) -> bool:
 
 def learn(owner: Any, kind: Compiled, args: tuple[Any, ...], *, watch: bool) -> None:
     """Make ``owner`` (a function or a kind) recognise calls like the one that was just launched with ``args``."""
-    if kind.outcome.result is not None or kind.outcome.outputs is not None:
+    outcome = kind.outcome
+    if outcome.result is not None or outcome.outputs is not None or any(outcome.texts):
         return
     found = constants_of(kind.specs, args, kind.watched if watch else None)
     if found is None:

@@ -9,19 +9,18 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.algebra.values import ComposedLayout
 from cute_dialect.front.dtypes import Boolean, Float64, Int32, Numeric, Uint32
 from cute_dialect.front.errors import KernelTypeError, LayoutError, LimitError, StaticError
 from cute_dialect.front.tuples import tree_text
-from cute_dialect.front.where import user_places
+from cute_dialect.front.where import place_of_location
 
 if TYPE_CHECKING:
-    from cute_dialect.front.errors import Place
     from cute_dialect.front.trace import Tracer
 
-__all__ = ["assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "refuse_prints", "trap"]
+__all__ = ["HostTexts", "assert_", "breakpoint", "pretty_str", "print_tensor", "printf", "take_host_texts", "trap"]
 
 MAX_ARGUMENTS = 32
 """The arguments that printf of a GPU takes (CUDA C++ Programming Guide, "Formatted Output")."""
@@ -29,6 +28,13 @@ MAX_ARGUMENTS = 32
 _LEAF = re.compile(r"\?(\{[^}]*\})?")
 _C_SPEC = re.compile(r"%([-+ #0]*)(\d+)?(?:\.(\d+))?(?:hh|h|ll|l)?([diouxXeEfFgGcs%])")
 _FORMAT_SPEC = re.compile(r"(0?)(\d+)?(?:\.(\d+))?([dxXobeEfFgG]?)$")
+
+
+class HostTexts(NamedTuple):
+    """Constant texts that a host function prints in each call: before its first launch, and after it."""
+
+    before: str = ""
+    after: str = ""
 
 
 class _Line:
@@ -142,8 +148,6 @@ class _Line:
         from cute_dialect.front.trace import current
 
         t = current()
-        if t.kind == "host":
-            _on_the_host(t)
         if len(self.arguments) > MAX_ARGUMENTS:
             raise LimitError(
                 "F172", f"one printf has at most {MAX_ARGUMENTS} numbers, this one {len(self.arguments)}",
@@ -153,23 +157,33 @@ class _Line:
         t.op("gpu.printf", [x.ssa for x in self.arguments], (), {"format": StringAttr(text)})
 
 
-def _on_the_host(tracer: Tracer) -> None:
-    if tracer.state.get("launches"):
-        raise _host_print([])
-    tracer.state["print"] = (user_places() or [None])[0]
+def take_host_texts(tracer: Tracer) -> HostTexts:
+    """Remove the printf ops of a host function that launches kernels, and return their texts.
 
+    Raises F260 for a text with values of run time, or under a condition of run time.
+    """
+    from xdsl.dialects.builtin import StringAttr
 
-def refuse_prints(tracer: Tracer) -> None:
-    """Refuse a launch in a host function that has printed (F260): nothing can be printed beside a launch."""
-    if "print" in tracer.state:
-        raise _host_print([("it is printed", tracer.state["print"])])
-
-
-def _host_print(notes: list[tuple[str, Place | None]]) -> KernelTypeError:
-    return KernelTypeError(
-        "F260", "a host function that launches kernels cannot print values of run time", notes=notes,
-        hint="print(…) prints while tracing; cute.printf in the kernel prints when that runs",
-    )  # fmt: skip
+    before: list[str] = []
+    after: list[str] = []
+    launched = False
+    for op in list(tracer.function.walk()):
+        launched |= op.name == "gpu.launch_func"
+        if op.name != "gpu.printf":
+            continue
+        if op.operands or op.parent is not tracer.entry:
+            why = "prints values known only when it runs" if op.operands else "prints under a condition of run time"
+            raise KernelTypeError(
+                "F260", f"a host function that launches kernels {why}; it can print constant text only",
+                place=place_of_location(op.location),
+                hint="print(…) prints while tracing; cute.printf in the kernel prints when that runs",
+            )  # fmt: skip
+        text = op.properties["format"]
+        assert isinstance(text, StringAttr)
+        (after if launched else before).append(text.data.replace("%%", "%"))
+        op.detach()
+        op.erase()
+    return HostTexts("".join(before), "".join(after))
 
 
 def printf(fmt: Any, *args: Any, end: str | None = None) -> None:
