@@ -13,12 +13,14 @@ import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import NumericType as NumericMeta
 from cute_dialect.front.errors import KernelTypeError
 from cute_dialect.front.values import form_of
+from cute_dialect.runtime.driver import CudaError as DSLCudaRuntimeError
 
 __all__ = [
     "CUDA_VERSION",
     "Arch",
     "BaseDSL",
     "CuTeDSL",
+    "DSLCudaRuntimeError",
     "Int",
     "JitArgument",
     "NumericMeta",

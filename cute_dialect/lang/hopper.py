@@ -68,16 +68,27 @@ def make_smem_layout_b(b_layout: LayoutEnum, tile_shape_mnk: Any, b_dtype: Any, 
     return _staged(b_layout, (tile_shape_mnk[1], tile_shape_mnk[2]), b_dtype, num_stages)
 
 
-def make_smem_layout_epi(epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int) -> Any:
-    """Return the layout of the staging buffers of C: swizzled, (M, N, stages)."""
-    return _staged(epi_layout, tuple(epi_tile), epi_dtype, epi_stage)
+def make_smem_layout_epi(
+    epi_dtype: Any, epi_layout: LayoutEnum, epi_tile: Any, epi_stage: int, smem_trg_shape: Any = None,
+    smem_order: Any = None,
+) -> Any:  # fmt: skip
+    """Return the swizzled layout of the staging buffers of C, by default ``(M, N, stages)``.
+
+    Args:
+        smem_trg_shape: another shape to fill with the swizzle atom, whose first two modes are those of the tile.
+        smem_order: the order in which the modes are filled; by default the contiguous mode comes last of the two.
+    """
+    return _staged(epi_layout, tuple(epi_tile), epi_dtype, epi_stage, smem_trg_shape, smem_order)
 
 
-def _staged(layout: LayoutEnum, tile: Any, dtype: Any, stages: int) -> Any:
+def _staged(
+    layout: LayoutEnum, tile: Any, dtype: Any, stages: int, shape: Any = None, order: Any = None
+) -> Any:  # fmt: skip
     row = layout is LayoutEnum.ROW_MAJOR
     kind = get_smem_layout_atom(layout, dtype, tile[1] if row else tile[0])
     atom = cute.nvgpu.warpgroup.make_smem_layout_atom(kind, dtype)
-    return cute.tile_to_shape(atom, (*tile, stages), order=(0, 1, 2) if row else (1, 0, 2))
+    shape = (*tile, stages) if shape is None else shape
+    return cute.tile_to_shape(atom, shape, order=((0, 1, 2) if row else (1, 0, 2)) if order is None else order)
 
 
 def sm90_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: Any, elem_ty_acc: Any, *others: Any) -> Any:

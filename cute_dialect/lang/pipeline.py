@@ -175,6 +175,8 @@ class Slot(NamedTuple):
 class PipelineProducer:
     """The producer's side with a state of its own."""
 
+    ImmutableResourceHandle = Slot
+
     def __init__(self, pipe: Any, state: PipelineState):
         self.pipe = pipe
         self.state = state
@@ -209,6 +211,8 @@ class PipelineProducer:
 
 class PipelineConsumer:
     """The consumer's side with a state of its own, and one for the slots it gives back later."""
+
+    ImmutableResourceHandle = Slot
 
     def __init__(self, pipe: Any, state: PipelineState):
         self.pipe = pipe

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_dialect.front.target import running_on
-from cute_dialect.lang.refused import LATER_CHIPS, VENDOR, refused
+from cute_dialect.lang.refused import LATER_CHIPS, STATEMENTS, VENDOR, refused
 from cute_dialect.runtime.settings import word
 
 __all__ = ["MODULES", "answered_imports", "main", "run"]
@@ -38,14 +38,22 @@ MODULES = {
     "cutlass._mlir.dialects": "cute_dialect.lang.mlir",
     "cutlass._mlir.dialects.arith": "cute_dialect.lang.mlir.arith",
     "cutlass._mlir.dialects.llvm": "cute_dialect.lang.mlir.llvm",
+    "cutlass._mlir.dialects.math": "cute_dialect.lang.mlir.math",
     "cutlass._mlir.dialects.nvvm": "cute_dialect.lang.mlir.nvvm",
     "cutlass._mlir.dialects.vector": "cute_dialect.lang.mlir.vector",
     "cutlass._mlir.ir": "cute_dialect.lang.mlir.ir",
+    "cutlass._mlir._mlir_libs": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir": "cute_dialect.lang.mlir",
+    "cutlass._mlir._mlir_libs._cutlass_ir._mlir.ir": "cute_dialect.lang.mlir.ir",
     "cutlass.base_dsl": "cute_dialect.lang.compat",
     "cutlass.base_dsl.arch": "cute_dialect.lang.compat",
     "cutlass.base_dsl.typing": "cute_dialect.lang.compat",
     "cutlass.cute": "cute_dialect.lang",
+    "cutlass.base_dsl.runtime": "cute_dialect.lang.compat",
+    "cutlass.base_dsl.runtime.cuda": "cute_dialect.lang.cuda",
     "cutlass.cute.arch": "cute_dialect.lang.earlier_arch",
+    "cutlass.cute.arch.nvvm_wrappers": "cute_dialect.lang.earlier_arch",
     "cutlass.cute.atom": "cute_dialect.lang",
     "cutlass.cute.core": "cute_dialect.lang",
     "cutlass.cute.tensor": "cute_dialect.lang",
@@ -64,12 +72,20 @@ MODULES = {
     "cutlass.testing": "cute_dialect.lang.testing",
     "cutlass.torch": "cute_dialect.lang.torch",
     "cutlass.utils": "cute_dialect.lang.utils",
+    "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
     "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
     "cutlass.utils.layout": "cute_dialect.lang.utils",
     "cutlass.utils.tensor_helpers": "cute_dialect.lang.torch",
 }
 """What a program for CuTe DSL imports -> what answers."""
 REFUSED = {
+    "cutlass.for_generate": STATEMENTS,
+    "cutlass.while_generate": STATEMENTS,
+    "cutlass.yield_out": STATEMENTS,
+    "cutlass.cutlass_dsl.for_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.while_generate": STATEMENTS,
+    "cutlass.cutlass_dsl.yield_out": STATEMENTS,
+    "cutlass.cute.experimental": VENDOR,
     "cutlass._mlir.dialects.cute": VENDOR,
     "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
     "cutlass.base_dsl.tvm_ffi_builder": VENDOR,

@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from cute_dialect.front.errors import KernelTypeError
 
-__all__ = ["LATER_CHIPS", "VENDOR", "refused"]
+__all__ = ["LATER_CHIPS", "STATEMENTS", "VENDOR", "refused"]
 
 LATER_CHIPS = "needs sm_100 or later; instructions up to those of sm_90a are written here"
+STATEMENTS = "builds a loop by hand; write 'for' or 'while' instead"
 VENDOR = "belongs to the vendor's compiler; nothing here answers it"
 
 

@@ -13,10 +13,12 @@ import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.front.recording import multiprocessors
 from cute_dialect.front.shared import SmemAllocator
+from cute_dialect.viz.dispatch import draw
+from cute_dialect.viz.threads import draw_tv
 
 __all__ = [
     "GroupedRaster", "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator",
-    "StaticPersistentTileScheduler", "WorkTileInfo", "get_smem_capacity_in_bytes",
+    "StaticPersistentTileScheduler", "WorkTileInfo", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
 ]  # fmt: skip
 
 
@@ -67,6 +69,18 @@ class LayoutEnum(Enum):
         """Return the major mode of an operand of wgmma that lies so."""
         modes = cute.nvgpu.warpgroup.OperandMajorMode
         return modes.K if self is LayoutEnum.ROW_MAJOR else modes.MN
+
+    mma_major_mode = sm90_mma_major_mode
+
+
+def print_latex(layout: Any) -> None:
+    """Print a LaTeX document that draws a static layout."""
+    print(draw(layout).latex, end="")
+
+
+def print_latex_tv(layout_tv: Any, tile_mn: Any) -> None:
+    """Print a LaTeX document that draws which thread holds which value of a tile ``(M, N)``."""
+    print(draw_tv(layout_tv, tile_mn).latex, end="")
 
 
 def get_smem_capacity_in_bytes(chip: str = "sm_90") -> int:

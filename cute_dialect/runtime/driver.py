@@ -54,6 +54,11 @@ class CudaError(Exception):
         super().__init__(f"{call} failed with {text} ({code}){hint}")
         self.code = code
 
+    @property
+    def error_code(self) -> int:
+        """The CUresult, which equals the cudaError_t of the same name for launch errors."""
+        return self.code
+
 
 class NoGpuError(CudaError):
     """There is no NVIDIA driver or no GPU here."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.lang.mlir.packs import number_type
 
 __all__ = ["cmpf", "cmpi", "constant", "select"]
 
@@ -23,7 +24,7 @@ _FLOATS = {
 
 def constant(result: Any, value: Any, **_: Any) -> Any:
     """Return a number of a type."""
-    return result(value)
+    return number_type(result)(value)
 
 
 def select(condition: Any, true_value: Any, false_value: Any, **_: Any) -> Any:

@@ -1,14 +1,68 @@
-"""``cutlass._mlir.ir``: the types that programs for CuTe DSL make by themselves."""
+"""``cutlass._mlir.ir``: types that programs for CuTe DSL construct themselves."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from cute_dialect.front.dtypes import BFloat16, Float16, Float32, Float64, NumericType, type_of_mlir
 from cute_dialect.lang.mlir.packs import Pack, pack_type
 
-__all__ = ["Value", "VectorType"]
+__all__ = ["BF16Type", "F16Type", "F32Type", "F64Type", "IntegerType", "Value", "VectorType"]
 
 Value = Pack
+
+
+class IntegerType:
+    """Integer types by width; 1 bit is Boolean."""
+
+    @staticmethod
+    def get_signless(width: int, *_: Any, **__: Any) -> Any:
+        """Return the signed number type of a width.
+
+        >>> IntegerType.get_signless(1), IntegerType.get_signless(32)
+        (Boolean, Int32)
+        """
+        return type_of_mlir(f"i{int(width)}")
+
+    get_signed = get_signless
+
+    @staticmethod
+    def get_unsigned(width: int, *_: Any, **__: Any) -> Any:
+        """Return the unsigned number type of a width."""
+        return type_of_mlir(f"i{int(width)}", signed=False)
+
+
+class _FloatType:
+    kind: NumericType
+
+    @classmethod
+    def get(cls, *_: Any, **__: Any) -> NumericType:
+        """Return the number type."""
+        return cls.kind
+
+
+class F16Type(_FloatType):
+    """``F16Type.get()`` is Float16."""
+
+    kind = Float16
+
+
+class BF16Type(_FloatType):
+    """``BF16Type.get()`` is BFloat16."""
+
+    kind = BFloat16
+
+
+class F32Type(_FloatType):
+    """``F32Type.get()`` is Float32."""
+
+    kind = Float32
+
+
+class F64Type(_FloatType):
+    """``F64Type.get()`` is Float64."""
+
+    kind = Float64
 
 
 class VectorType(tuple[Any, ...]):

@@ -8,6 +8,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.errors import KernelTypeError
+from cute_dialect.lang.mlir.packs import number_type
 
 __all__ = [
     "AtomicOpKind",
@@ -20,6 +21,7 @@ __all__ = [
     "fma_packed_f32x2",
     "fmax",
     "fmin",
+    "mbarrier_try_wait_parity_timelimit",
     "mul_packed_f32x2",
     "sub_packed_f32x2",
 ]
@@ -78,7 +80,7 @@ def atomicrmw(
         found = cute.arch.inline_ptx(ptx, ptr, a, result=cute.Int32)
     else:
         found = getattr(cute.arch, _ATOMICS[name])(ptr, a, **more)
-    return found if res is None else found.bitcast(res)
+    return found if res is None else found.bitcast(number_type(res))
 
 
 def _float(name: str) -> Callable[..., Any]:
@@ -114,6 +116,14 @@ def mul_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_:
 def fma_packed_f32x2(a: Any, b: Any, c: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
     """Return ``a * b + c`` of pairs of Float32."""
     return cute.arch.fma_packed_f32x2(a, b, c, rnd=rnd, ftz=ftz)
+
+
+def mbarrier_try_wait_parity_timelimit(addr: Any, phase: Any, ticks: Any, **_: Any) -> Any:
+    """Return True if the phase of this parity is complete.
+
+    The hardware chooses how long the instruction may wait; ``ticks`` is ignored.
+    """
+    return cute.arch.mbarrier_try_wait(addr, phase)
 
 
 def elect_sync(*_: Any, **__: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import cute_dialect.lang as cute
+from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.front.errors import KernelTypeError
 
-__all__ = ["Pack", "bits_as", "element", "pack_type", "with_element"]
+__all__ = ["Pack", "bits_as", "element", "number_type", "pack_type", "with_element"]
 
 
 class Pack(tuple[Any, ...]):
@@ -25,13 +26,24 @@ class Pack(tuple[Any, ...]):
         return tuple(type(x) for x in self)
 
 
+def number_type(kind: Any) -> Any:
+    """Return a number type, or a tuple of them, given as itself or as the text of its MLIR type.
+
+    >>> number_type("f32"), number_type(cute.Uint32), number_type(("i16", cute.Float16))
+    (Float32, Uint32, (Int16, Float16))
+    """
+    if isinstance(kind, tuple):
+        return tuple(number_type(k) for k in kind)
+    return type_of_mlir(kind) if isinstance(kind, str) else kind
+
+
 def pack_type(count: int, kind: Any) -> tuple[Any, ...]:
     """Return the type of ``count`` numbers of a type.
 
     >>> pack_type(2, cute.Float32)
     (Float32, Float32)
     """
-    return (kind,) * count
+    return (number_type(kind),) * count
 
 
 def element(pack: Any, position: Any) -> Any:
@@ -58,6 +70,7 @@ def bits_as(kind: Any, value: Any) -> Any:
     (Int16(1), Int16(2))
     """
     given = value if isinstance(value, Pack) else (value,)
+    kind = number_type(kind)
     wanted = kind if isinstance(kind, tuple) else (kind,)
     have, want = [type(x).width for x in given], [k.width for k in wanted]
     if sum(have) != sum(want) or len({*have}) != 1 or len({*want}) != 1:

@@ -297,3 +297,96 @@ def test_tiles_of_a_persistent_scheduler_are_taken_once_in_their_order(tmp_path:
                         )
                         number += 1
         np.testing.assert_array_equal(np.asarray(order), wanted)
+
+
+TYPES_BY_TEXT = """
+    import torch
+    import cutlass
+    import cutlass.cute as cute
+    from cutlass import Float32, Int32
+    from cutlass.cute.arch.nvvm_wrappers import FULL_MASK, WARP_SIZE
+    from cutlass._mlir import ir
+    from cutlass._mlir._mlir_libs._cutlass_ir._mlir.ir import IntegerType
+    from cutlass._mlir.dialects import arith, llvm, vector
+    from cutlass._mlir.dialects import math as _math
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, out: cute.Tensor):
+        i, _, _ = cute.arch.thread_idx()
+        v = x[i]
+        out[i, 0] = llvm.inline_asm(
+            Float32.mlir_type, [v.ir_value()], "tanh.approx.f32 $0, $1;", "=f,f", has_side_effects=False,
+            is_align_stack=False, asm_dialect=llvm.AsmDialect.AD_ATT)
+        both = llvm.inline_asm(
+            llvm.StructType.get_literal([Int32.mlir_type, Float32.mlir_type]), [v],
+            "{ mov.b32 $0, $2; mov.f32 $1, $2; }", "=r,=f,f")
+        out[i, 1] = llvm.extractvalue(Float32.mlir_type, both, [1])
+        pair = vector.from_elements(ir.VectorType.get([2], cutlass.Int16.mlir_type), [Int32(1), Int32(2)])
+        out[i, 2] = Float32(vector.bitcast(IntegerType.get_signless(32), pair))
+        out[i, 3] = Float32(llvm.bitcast(Int32.mlir_type, v))
+        out[i, 4] = arith.constant(ir.F32Type.get(), 3) + llvm.mlir_undef(Float32.mlir_type) * 0
+        out[i, 5] = _math.log(v, fastmath=None) + _math.roundeven(v) + _math.ctpop(Int32(7))
+        out[i, 6] = cute.rsqrt(v) + cute.erf(v)
+        flag = llvm.inline_asm(
+            cutlass.Boolean.mlir_type, [(i < 7).ir_value(), cutlass.Int8(-3)], "xor.b32 $0, $1, $2;", "=r,r,r")
+        out[i, 8] = Float32(1) if flag else Float32(0)
+        out[i, 7] = cute.exp2(v) + cute.tanh(v) + cute.log2(v) + cute.atan2(v, v)
+
+    @cute.jit
+    def launch(x: cute.Tensor, out: cute.Tensor):
+        kernel(x, out).launch(grid=1, block=WARP_SIZE)
+
+    assert FULL_MASK == 0xFFFFFFFF
+    x = torch.linspace(0.25, 8, 32, device="cuda")
+    out = torch.zeros(32, 9, device="cuda")
+    launch(x, out)
+"""
+
+
+def test_types_by_their_text_and_functions_of_math(tmp_path: Path) -> None:
+    names = run_text(tmp_path, TYPES_BY_TEXT)
+    x, out = torch.as_tensor(names["x"]), np.asarray(names["out"])
+    wanted = [
+        x.tanh(), x, torch.full((32,), 0x20001), x.view(torch.int32), torch.full((32,), 3), x.log() + x.round() + 3,
+        x.rsqrt() + x.erf(), x.exp2() + x.tanh() + x.log2() + np.pi / 4,
+        torch.arange(32) >= 7,
+    ]  # fmt: skip
+    np.testing.assert_allclose(out, torch.stack([w.double() for w in wanted], 1), rtol=2e-3)
+
+
+HELPERS = """
+    import torch
+    import cutlass.cute as cute
+    import cutlass.utils as utils
+    from cutlass import for_generate, yield_out
+    from cutlass.cutlass_dsl import DSLCudaRuntimeError, while_generate
+    from cutlass.utils.hardware_info import HardwareInfo
+
+    row, column = (utils.LayoutEnum.from_tensor(cute.runtime.from_dlpack(t)) for t in (torch.zeros(4, 8), torch.zeros(8, 4).T))
+    majors = row.mma_major_mode(), column.mma_major_mode()
+    wanted = cute.nvgpu.OperandMajorMode.K, cute.nvgpu.OperandMajorMode.MN
+    sms = HardwareInfo().get_device_multiprocessor_count()
+    generate = for_generate
+
+    @cute.jit
+    def draw(tv: cute.Constexpr):
+        if tv:
+            tiler, layout = cute.make_layout_tv(cute.make_layout((4, 2)), cute.make_layout((1, 2)))
+            utils.print_latex_tv(layout, tiler)
+        else:
+            utils.print_latex(cute.make_layout((2, 3)))
+"""  # noqa: E501
+
+
+def test_helpers_of_the_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from cute_dialect.runtime.driver import CudaError
+
+    names = run_text(tmp_path, HELPERS)
+    assert names["majors"] == names["wanted"] and isinstance(names["sms"], int) and names["sms"] > 0
+    assert names["DSLCudaRuntimeError"] is CudaError and CudaError("cuLaunchKernelEx", 720, "x").error_code == 720
+    with pytest.raises(KernelTypeError, match=r"F280.*for_generate builds a loop by hand; write 'for'"):
+        names["generate"](0, 4, 1)  # pyright: ignore
+    for tv, holds in ((False, "5"), (True, "T7")):
+        names["draw"](tv)  # pyright: ignore
+        page = capsys.readouterr().out
+        assert "\\documentclass" in page and page.rstrip().endswith("\\end{document}") and holds in page
