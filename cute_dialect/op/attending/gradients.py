@@ -1,12 +1,17 @@
-"""Gradients of attention, computed by torch: its flash-attention kernel where that serves, else matrix products.
+"""Gradients of attention, computed by torch's kernels where they serve, else by matrix products.
 
-The kernel of torch aligns windows and causal masks with the last key and knows no gradient of ``lse``.  A mask that is
-aligned otherwise becomes one of its own after rows that see no key, and keys that no row sees, are cut off::
+cuDNN's kernel is about twice as fast as torch's flash-attention kernel, and takes full and square causal masks.  The
+flash-attention kernel aligns windows and causal masks with the last key.  :func:`pieces` splits a call into kernel
+calls whose masks are the wanted ones; queries that see no key, and keys that no query sees, belong to none of them::
 
     8 queries, 5 keys, causal="bottom_right": query i sees keys 0 … i - 3
-    queries 3 … 7 are given to the kernel, which sees 5 queries and 5 keys; the gradient of queries 0 … 2 is zero
+    one piece: queries 3 … 7, keys 0 … 4, causal; the gradient of queries 0 … 2 is zero
 
-Everything else goes through :func:`by_products`, in f32 and in pieces of bounded size.
+    200 queries, 40 keys, causal="top_left": query i sees keys 0 … i
+    two pieces: queries 0 … 38 and keys 0 … 38, causal; queries 39 … 199 and all keys
+
+Neither kernel has a gradient of ``lse``.  Everything else goes through :func:`by_products`, in f32 and in blocks of
+bounded size.
 """
 
 # torch is not there where the types are checked.
@@ -16,7 +21,7 @@ Everything else goes through :func:`by_products`, in f32 and in pieces of bounde
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,7 +31,7 @@ from torch import Tensor
 
 from cute_dialect.op.attending.form import LAYOUTS
 
-__all__ = ["Mask", "Saved", "attention_of", "by_products", "empty_gradients", "gradients"]
+__all__ = ["Mask", "Piece", "Saved", "attention_of", "by_products", "empty_gradients", "gradients", "pieces"]
 
 _MOST = 1 << 25
 """Scores that are in memory at a time, in f32."""
@@ -72,6 +77,82 @@ class Mask(NamedTuple):
         before = at < own - self.left if self.left >= 0 else None
         behind = at > own + self.after if self.after >= 0 else None
         return behind if before is None else before if behind is None else before | behind
+
+
+class Piece(NamedTuple):
+    """Queries and keys of one kernel call, and its window."""
+
+    first: int
+    end: int
+    """Queries ``first`` … ``end - 1``."""
+    begin: int
+    stop: int
+    """Keys ``begin`` … ``stop - 1``."""
+    left: int
+    """Keys before a query's own, where the last query's own is the last key; -1 for all."""
+    right: int
+    """Keys after it; -1 for all."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and keys."""
+        return self.end - self.first, self.stop - self.begin
+
+    @property
+    def is_exact(self) -> bool:
+        """Return True if torch's kernel sees exactly the keys of the window.
+
+        The kernel drops a bound that is not less than the number of keys, and replaces a missing bound by that number
+        if the other one is there.  With more queries than keys, the first queries then see too many or too few keys.
+        """
+        queries, keys = self.shape
+        left = -1 if self.left >= keys else self.left
+        right = -1 if self.right >= keys else self.right
+        if left >= 0 > right:
+            right = keys
+        elif right >= 0 > left:
+            left = keys
+        pairs = ((self.left, left, keys), (self.right, right, queries))
+        return all([want == got or (_is_all(want, n) and _is_all(got, n)) for want, got, n in pairs])
+
+    @property
+    def is_square(self) -> bool:
+        """Return True for a full mask, and for a causal one of as many queries as keys."""
+        queries, keys = self.shape
+        return self.left < 0 and (self.right < 0 or (self.right == 0 and queries == keys))
+
+
+def _is_all(bound: int, count: int) -> bool:
+    """Return True if a bound of a window hides nothing from ``count`` queries or keys."""
+    return bound < 0 or bound >= count - 1
+
+
+def pieces(mask: Mask, queries: int, keys: int) -> list[Piece]:
+    """Return the calls of torch's kernel that compute a mask together.  No piece has queries without keys."""
+    shift, left, right = mask.shift(queries, keys), mask.left, mask.after
+    first = max(0, -shift - right) if right >= 0 else 0
+    end = min(queries, keys - shift + left) if left >= 0 else queries
+    if first >= end or not keys:
+        return []
+    whole = _piece(mask, first, end, shift, keys)
+    if whole.is_exact:
+        return [whole]
+    # Queries before one see a last key, those from the other on have a first key other than 0.
+    ends = (keys - 1 - shift - right if right >= 0 else first, left - shift + 1 if left >= 0 else end)
+    cuts = [first, *sorted([min(max(x, first), end) for x in ends]), end]
+    return [_piece(mask, i, j, shift, keys) for i, j in pairwise(cuts) if i < j]
+
+
+def _piece(mask: Mask, first: int, end: int, shift: int, keys: int) -> Piece:
+    """Return the piece of queries that all see a key."""
+    left, right = mask.left, mask.after
+    begin = max(0, first + shift - left) if left >= 0 else 0
+    stop = min(keys, end + shift + right) if right >= 0 else keys
+    left = -1 if end - 1 + shift - left <= 0 else left
+    right = -1 if first + shift + right >= keys - 1 else right
+    # The distance from the key that the kernel takes for a query's own to its own.
+    more = first + shift - begin - ((stop - begin) - (end - first))
+    return Piece(first, end, begin, stop, left - more if left >= 0 else -1, right + more if right >= 0 else -1)
 
 
 class Saved(NamedTuple):
@@ -153,7 +234,7 @@ def _no_state(device: torch.device) -> Tensor:
 
 
 def _call_flash(
-    arrays: tuple[Tensor, ...], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
+    arrays: Sequence[Tensor], lse: Tensor, scale: float, begins: tuple[Any, Any], most: tuple[int, int],
     left: int, right: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Call torch's kernel; ``arrays``: q, k, v, the result, its gradient; -1: no bound of the window."""
@@ -165,33 +246,72 @@ def _call_flash(
     )
 
 
+_REFUSED: set[object] = set()
+"""Kinds of calls that cuDNN does not compute."""
+
+
+def _call_cudnn(
+    arrays: Sequence[Tensor], lse: Tensor, scale: float, most: tuple[int, int], causal: bool
+) -> tuple[Tensor, Tensor, Tensor] | None:  # fmt: skip
+    """Call cuDNN's kernel on (B, S, H, D): full masks, and causal ones of as many queries as keys.
+
+    Returns None where cuDNN does not compute it.
+    """
+    q, k = arrays[:2]
+    size = q.shape[-1]
+    if size > 128 or size % 8 or 1 in most or not torch.backends.cuda.cudnn_sdp_enabled():
+        return None
+    # The flash-attention kernel has a deterministic variant.
+    kind = (q.dtype, size, q.shape[2], k.shape[2], causal)
+    if kind in _REFUSED or torch.are_deterministic_algorithms_enabled():
+        return None
+    given = [_readable(x) for x in arrays]
+    if any([0 in x.stride() for x in given]):  # expanded
+        return None
+    q, k, v, out, grad = [x.transpose(1, 2) for x in given]
+    state = _no_state(q.device)
+    try:
+        found = torch.ops.aten._scaled_dot_product_cudnn_attention_backward.default(
+            grad, q, k, v, out, lse.unsqueeze(-1), state, state, None, None, None, *most, 0.0, causal, scale=scale
+        )
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:
+        _REFUSED.add(kind)
+        return None
+    dq, dk, dv = [x.transpose(1, 2) for x in found]
+    return dq, dk, dv
+
+
 def _flash(arrays: tuple[Tensor, ...], lse: Tensor, mask: Mask) -> tuple[Tensor, ...]:
-    """Return gradients of (B, S, H, D) by torch's kernel; ``arrays``: q, k, v, the result, its gradient."""
+    """Return gradients of (B, S, H, D) by torch's kernels; ``arrays``: q, k, v, the result, its gradient."""
     q, k, v, out, grad = arrays
     queries, keys, scale = q.shape[1], k.shape[1], mask.factor(q.shape[-1])
-    if mask.is_full:
-        return _call_flash(arrays, lse, scale, (None, None), (queries, keys), -1, -1)
-    left, right, shift = mask.left, mask.after, mask.shift(queries, keys)
-    # Rows i0 … i1 see a key each, and keys j0 … j1 are seen.
-    i0 = max(0, -shift - right) if right >= 0 else 0
-    i1 = min(queries, keys - shift + left) if left >= 0 else queries
-    j0 = max(0, i0 + shift - left) if left >= 0 else 0
-    j1 = min(keys, i1 + shift + right) if right >= 0 else keys
-    whole = (i0, i1, j0, j1) == (0, queries, 0, keys)
-    found = () if whole else tuple([torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in (q, k, v)])
-    if i0 < i1 and j0 < j1:
-        # How far a row's own key is from the one that the kernel takes for it.
-        more = i0 + shift - j0 - ((j1 - j0) - (i1 - i0))
-        rows, seen = slice(i0, i1), slice(j0, j1)
-        arrays = arrays if whole else (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
-        logs = lse if whole else lse[:, :, rows].contiguous()
-        window = (left - more if left >= 0 else -1, right + more if right >= 0 else -1)
-        made = _call_flash(arrays, logs, scale, (None, None), (i1 - i0, j1 - j0), *window)
-        if whole:
-            return made
-        for to, at, x in zip(found, (rows, seen, seen), made):
-            to[:, at] = x
-    return found
+    parts = pieces(mask, queries, keys)
+    if len(parts) == 1 and parts[0].shape == (queries, keys):
+        return _piece_gradients(parts[0], arrays, lse, scale)
+    exact = torch.float32 if len(parts) > 1 else q.dtype  # sums are rounded once
+    dq = torch.zeros(q.shape, dtype=q.dtype, device=q.device)
+    dk, dv = [torch.zeros(x.shape, dtype=exact, device=x.device) for x in (k, v)]
+    for part in parts:
+        rows, seen = slice(part.first, part.end), slice(part.begin, part.stop)
+        some = (q[:, rows], k[:, seen], v[:, seen], out[:, rows], grad[:, rows])
+        found = _piece_gradients(part, some, lse[:, :, rows].contiguous(), scale)
+        dq[:, rows] = found[0]
+        dk[:, seen] += found[1]
+        dv[:, seen] += found[2]
+    return dq, dk.to(k.dtype), dv.to(v.dtype)
+
+
+def _piece_gradients(
+    part: Piece, arrays: tuple[Tensor, ...], lse: Tensor, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Return the gradients of a piece, whose arrays are given."""
+    if part.is_square:
+        found = _call_cudnn(arrays, lse, scale, part.shape, part.right == 0)
+        if found is not None:
+            return found
+    return _call_flash(arrays, lse, scale, (None, None), part.shape, part.left, part.right)
 
 
 def _flash_packed(saved: Saved, grad: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Tensor]:
