@@ -12,7 +12,9 @@ distance from each other, is copied first.  A kernel is compiled for a class of 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, overload
 
 from cute_dialect.kernels.row_config import longest, row_class
 from cute_dialect.kernels.row_sums import loss_parts, loss_text, sum_class, sum_text
@@ -21,6 +23,7 @@ from cute_dialect.kernels.transpose import BYTES, transpose_text
 from cute_dialect.op.errors import ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.rows.arguments import as_rows, norm_arguments, one_dimension
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.op.rows.smoothing import check_classes, of_classes
 from cute_dialect.runtime.arrays import view_of
@@ -125,6 +128,8 @@ def log_softmax(x: Any, dim: int = -1, *, out: Any = None, device: object = None
 
 def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
     known = _KNOWN[call]
+    if type(dim) is not int:
+        dim = one_dimension(call, dim)
     if out is None and device is None and not known.is_traced():
         done = known.again(dim, x)
         if done is not None:
@@ -152,18 +157,48 @@ def mapped(call: str, x: Any, dim: int = -1, out: Any = None, device: object = N
     return y
 
 
+@overload
 def rms_norm(
     x: Any, weight: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
-    device: object = None, **unknown: Never,
+    device: object = None,
+) -> Any: ...  # fmt: skip
+
+
+@overload
+def rms_norm(
+    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None, *,
+    residual: Any = None, out: Any = None, device: object = None,
+) -> Any: ...  # fmt: skip
+
+
+def rms_norm(
+    x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, eps: float | None = None,
+    residual: Any = None, out: Any = None, device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
     """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, as ``torch.nn.functional.rms_norm``.
 
-    ``weight``: (n,); ``eps``: by default 2^-23, as torch has it for sums in f32.  With a ``residual``, like ``x``,
-    ``x + residual`` is what is normed: the result is then a pair, the norm and that sum.  Other arguments as of
-    :func:`softmax`.
+    Both ``rms_norm(x, weight, eps)`` and torch's ``rms_norm(x, normalized_shape, weight, eps)`` are accepted.
+
+    Args:
+        normalized_shape: the last dimensions of ``x``, an int or a tuple; by default the last one.
+        weight: an array of the normalized shape; None: ones.
+        eps: by default 2^-23, as torch has it for accumulators in f32.
+        residual: an array like ``x``, which is added to ``x`` first.  The result is then a pair: the norm, the sum.
+        out: memory for the norm; may be ``x``.
+        device: ``"cpu"`` runs on the interpreter.
     """
     if unknown:
         check_keywords("rms_norm", rms_norm, unknown, interpreted=False)
+    if given or normalized_shape is not None:
+        by_name = _given(weight=weight, eps=eps)
+        shape, by = norm_arguments("rms_norm", ("weight", "eps"), given, normalized_shape, by_name)
+        weight, eps = by.get("weight"), by.get("eps")
+        if shape is not None:
+            arrays = {"x": x, "weight": weight, "residual": residual, "out": out}
+            flat = as_rows("rms_norm", shape, x, arrays)
+            if flat is not None:
+                found = rms_norm(**flat, eps=eps, device=device)
+                return _shaped(found, x, out)
     if out is None and device is None:
         done = _normed_again("rms_norm", x, weight, None, eps, residual)
         if done is not None:
@@ -177,18 +212,51 @@ def rms_norm(
     return normed("rms_norm", x, weight, None, eps, residual, out, device)
 
 
+@overload
 def layer_norm(
-    x: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, *, residual: Any = None, out: Any = None,
-    device: object = None, **unknown: Never,
+    x: Any, weight: Any = None, bias: Any = None, eps: float | None = None, *, residual: Any = None, out: Any = None,
+    device: object = None,
+) -> Any: ...  # fmt: skip
+
+
+@overload
+def layer_norm(
+    x: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float | None = None, *,
+    residual: Any = None, out: Any = None, device: object = None,
+) -> Any: ...  # fmt: skip
+
+
+def layer_norm(
+    x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, bias: Any = None,
+    eps: float | None = None, residual: Any = None, out: Any = None, device: object = None, **unknown: Never,
 ) -> Any:  # fmt: skip
     """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension, as
     ``torch.nn.functional.layer_norm``.
 
-    ``weight``, ``bias``: (n,).  With a ``residual``, like ``x``, ``x + residual`` is what is normed: the result is then
-    a pair, the norm and that sum.  Other arguments as of :func:`softmax`.
+    Both ``layer_norm(x, weight, bias, eps)`` and torch's ``layer_norm(x, normalized_shape, weight, bias, eps)`` are
+    accepted.
+
+    Args:
+        normalized_shape: the last dimensions of ``x``, an int or a tuple; by default the last one.
+        weight, bias: arrays of the normalized shape; None: ones and zeros.
+        eps: by default 1e-5.
+        residual: an array like ``x``, which is added to ``x`` first.  The result is then a pair: the norm, the sum.
+        out: memory for the norm; may be ``x``.
+        device: ``"cpu"`` runs on the interpreter.
     """
     if unknown:
         check_keywords("layer_norm", layer_norm, unknown, interpreted=False)
+    if given or normalized_shape is not None:
+        by_name = _given(weight=weight, bias=bias, eps=eps)
+        shape, by = norm_arguments("layer_norm", ("weight", "bias", "eps"), given, normalized_shape, by_name)
+        weight, bias, eps = by.get("weight"), by.get("bias"), by.get("eps")
+        if shape is not None:
+            arrays = {"x": x, "weight": weight, "bias": bias, "residual": residual, "out": out}
+            flat = as_rows("layer_norm", shape, x, arrays)
+            if flat is not None:
+                found = layer_norm(**flat, eps=eps, device=device)
+                return _shaped(found, x, out)
+    eps = 1e-5 if eps is None else eps
     if out is None and device is None:
         done = _normed_again("layer_norm", x, weight, bias, eps, residual)
         if done is not None:
@@ -199,6 +267,18 @@ def layer_norm(
             return operators.layer_norm(x, weight, bias, eps)
         return operators.layer_norm_residual(x, residual, weight, bias, eps)
     return normed("layer_norm", x, weight, bias, eps, residual, out, device)
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the arguments that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _shaped(found: Any, x: Any, out: Any) -> Any:
+    """Return the results of a norm over several dimensions in the shape of ``x``, or ``out`` itself."""
+    if isinstance(found, tuple):
+        return _shaped(found[0], x, out), found[1].reshape(tuple(x.shape))
+    return found.reshape(tuple(x.shape)) if out is None else out
 
 
 _EPS = 2.0**-23
@@ -278,7 +358,7 @@ def transpose(x: Any, *, out: Any = None, device: object = None, **unknown: Neve
 # ---------------------------------------------------------------------------------------------------- row to number
 
 
-def sum(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
+def sum(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
     """Return the sums along the last dimension, as ``torch.sum``, in ``f32`` and rounded once; arguments as of
     :func:`softmax`.
     """
@@ -287,21 +367,21 @@ def sum(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, 
     return _summed("sum", x, dim, keepdim, device)
 
 
-def mean(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
+def mean(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
     """Return the means along the last dimension, as ``torch.mean``; arguments as of :func:`sum`."""
     if unknown:
         check_keywords("mean", mean, unknown, interpreted=False)
     return _summed("mean", x, dim, keepdim, device)
 
 
-def max(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
+def max(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
     """Return the largest elements along the last dimension, as ``torch.amax``: NaN of a row that has one."""
     if unknown:
         check_keywords("max", max, unknown, interpreted=False)
     return _summed("max", x, dim, keepdim, device)
 
 
-def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = None, **unknown: Never) -> Any:
+def logsumexp(x: Any, dim: int = -1, keepdim: bool = False, *, device: object = None, **unknown: Never) -> Any:
     """Return ``log(sum(e^x))`` along the last dimension, as ``torch.logsumexp``; arguments as of :func:`sum`."""
     if unknown:
         check_keywords("logsumexp", logsumexp, unknown, interpreted=False)
@@ -310,6 +390,8 @@ def logsumexp(x: Any, dim: int = -1, *, keepdim: bool = False, device: object = 
 
 def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
     known = _KNOWN[call]
+    if type(dim) is not int:
+        dim = one_dimension(call, dim)
     if device is None and not known.is_traced():
         done = known.again((dim, keepdim), x)
         if done is not None:
@@ -328,15 +410,21 @@ def summed(call: str, x: Any, dim: int = -1, keepdim: bool = False, device: obje
             return done
     one = RowCall(call, {"x": x}, device)
     n = one.length(dim)
-    if n == 0:
-        raise ShapeError(f"{call}: expected rows of at least one element, got x of {one.x.shape}")
+    if n == 0 and call not in _OF_NOTHING:
+        raise ShapeError(f"{call}: rows have no elements (x has shape {one.x.shape}); pass rows of at least one")
     shape = one.x.shape[:-1] + ((1,) if keepdim else ())
     y = one.result(shape)
+    if n == 0:
+        y[...] = _OF_NOTHING[call]
     if 0 not in one.x.shape:
         one.launch(sum_kernel(call, one.element, n), one.matrix("x"), one.numbers(y))
         if device is None:
             one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
     return y
+
+
+_OF_NOTHING = {"sum": 0.0, "mean": nan, "logsumexp": -inf}
+"""Results of rows without elements, as torch has them; ``max`` has none."""
 
 
 def cross_entropy(
