@@ -248,7 +248,10 @@ def _paths(shape: IntTuple, path: Path = ()) -> list[Path]:
 
 
 def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dict[Path, Basis]]:
-    """The dimensions of the box and those of the other modes; mode -> step in TMA coordinates."""
+    """Return the dimensions of the box and of the other modes, and a map from each mode to its step in TMA coordinates.
+
+    Modes of stride 0 repeat the same elements, so they have no dimension and their coordinate has no effect.
+    """
     first = dims[0]
     if first.stride != 1:
         raise TmaError(
@@ -259,7 +262,7 @@ def _all_dims(gmem: Layout, dims: list[TensorDim]) -> tuple[list[TensorDim], dic
     known = {d.modes[0] for d in dims}
     others: list[TensorDim] = []
     for path in _paths(gmem.shape):
-        if path in known or _leaf(gmem.shape, path) == 1:
+        if path in known or _leaf(gmem.shape, path) == 1 or _leaf(gmem.stride, path) == 0:
             continue
         extent, stride = _leaf(gmem.shape, path), _leaf(gmem.stride, path)
         others.append(TensorDim(extent, stride, 1, 1, (path,)))
@@ -305,7 +308,7 @@ def _name(path: Path) -> str:
 def _fill(shape: IntTuple, path: Path, basis: dict[Path, Basis]) -> Stride:
     if type(shape) is tuple:
         return tuple([_fill(s, (*path, i), basis) for i, s in enumerate(shape)])
-    # A mode of extent 1 has the coordinate 0 only.
+    # Modes of extent 1 or stride 0 do not move the box.
     return basis.get(path, Basis(0, (0,)))
 
 

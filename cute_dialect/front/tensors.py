@@ -110,6 +110,8 @@ class Tensor(Dynamic):
         """The number type of its elements."""
         return self.element_type
 
+    _dtype = dtype  # programs for CuTe DSL read this name
+
     @property
     def width(self) -> int:
         """The bits of an element."""

@@ -118,22 +118,38 @@ class TiledMma(Tiled):
 
     @property
     def tv_layout_A(self) -> Any:
-        """(thread, value) -> m + M * k; see :meth:`tv_layout`."""
-        return self.tv_layout("A")
+        """The layout of operand A of one instruction: (thread, value) -> m + M * k."""
+        return self._atom_layout("A")
 
     @property
     def tv_layout_B(self) -> Any:
-        """(thread, value) -> n + N * k; see :meth:`tv_layout`."""
-        return self.tv_layout("B")
+        """The layout of operand B of one instruction: (thread, value) -> n + N * k."""
+        return self._atom_layout("B")
 
     @property
     def tv_layout_C(self) -> Any:
-        """(thread, value) -> m + M * n; see :meth:`tv_layout`."""
-        return self.tv_layout("C")
+        """The layout of the accumulator of one instruction: (thread, value) -> m + M * n."""
+        return self._atom_layout("C")
 
-    tv_layout_A_tiled = tv_layout_A
-    tv_layout_B_tiled = tv_layout_B
-    tv_layout_C_tiled = tv_layout_C
+    def _atom_layout(self, operand: str) -> Any:
+        from cute_dialect.front.layouts import Layout
+
+        return Layout(self.atom.type.row.layout(operand))
+
+    @property
+    def tv_layout_A_tiled(self) -> Any:
+        """The layout of operand A of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("A")
+
+    @property
+    def tv_layout_B_tiled(self) -> Any:
+        """The layout of operand B of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("B")
+
+    @property
+    def tv_layout_C_tiled(self) -> Any:
+        """The layout of the accumulator of the whole tile; see :meth:`tv_layout`."""
+        return self.tv_layout("C")
 
     # ------------------------------------------------------------------------------------------------------- state
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cute_dialect.front.dtypes import Int32
 from cute_dialect.lang import arch
 from cute_dialect.lang.arch import mbarrier_arrive_and_expect_tx as mbarrier_init_tx_bytes
 from cute_dialect.lang.arch import mbarrier_init as mbarrier_init_arrive_cnt
 
-__all__ = ["calc_packed_f32x2_op", "mbarrier_init_arrive_cnt", "mbarrier_init_tx_bytes"]
+__all__ = ["calc_packed_f32x2_op", "mbarrier_init_arrive_cnt", "mbarrier_init_tx_bytes", "vote_ballot_sync"]
 
 
 def calc_packed_f32x2_op(
@@ -17,6 +18,11 @@ def calc_packed_f32x2_op(
 ) -> Any:
     """Return what a function of :mod:`cute_dialect.lang.mlir.nvvm` makes of pairs of Float32."""
     return calc_func(*(p for p in (src_a, src_b, src_c) if p is not None), rnd=rnd, ftz=ftz)
+
+
+def vote_ballot_sync(pred: Any, mask: int = arch.FULL_MASK) -> Any:
+    """Return one bit for each thread of the warp, as the Int32 that CuTe DSL returns."""
+    return arch.vote_ballot_sync(pred, mask).bitcast(Int32)
 
 
 def __getattr__(name: str) -> Any:

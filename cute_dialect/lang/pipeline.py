@@ -28,7 +28,7 @@ __all__ = [
     "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
     "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaMultiConsumersAsync",
     "PipelineTmaStore", "PipelineUserType",
-    "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
+    "arrive", "arrive_and_wait", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
 ]  # fmt: skip
 
 
@@ -129,6 +129,16 @@ class NamedBarrier:
 def sync(barrier_id: int = 0) -> None:
     """Let all threads of the block wait for each other, at one of its barriers."""
     cute.arch.barrier(barrier_id=barrier_id)
+
+
+def arrive(barrier_id: int, num_threads: int) -> None:
+    """Arrive at a named barrier of ``num_threads`` threads without waiting."""
+    cute.arch.barrier_arrive(barrier_id, num_threads)
+
+
+def arrive_and_wait(barrier_id: int, num_threads: int) -> None:
+    """Arrive at a named barrier and wait until ``num_threads`` threads have arrived."""
+    cute.arch.barrier(barrier_id, num_threads)
 
 
 def pipeline_init_arrive(cluster_shape_mn: Any = None, is_relaxed: bool = False) -> None:

@@ -25,6 +25,7 @@ from cute_dialect.interp.ops import (
     ptx_memory,
     ptx_plain,
     ptx_sparse,
+    ptx_warp,
 )
 from cute_dialect.interp.ops.ptx_rows import Row, table
 from cute_dialect.interp.ops.ptx_text import Statement, Text, parse
@@ -44,6 +45,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         *ptx_async.TABLE,
         *ptx_matrix.TABLE,
         *ptx_memory.TABLE,
+        *ptx_warp.TABLE,
         *ptx_plain.TABLE,
         *table(SCALAR_ROWS),
     )

@@ -140,27 +140,35 @@ def _gpu_shuffle(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, keep=True)
 
 
+VOTES = ("all", "any", "uni", "ballot")
+
+
+def vote(g: Group, mask: Value, pred: Value, leaf: Leaf, kind: str, name: str) -> Array:
+    """Compute vote.sync: a predicate for each lane, or the 32 bits of a ballot."""
+    talk = members(g, mask, name)
+    p = rows(pred, leaf, g)[:, None, :]
+    if kind == "ballot":
+        r = ((talk & p).astype(np.int64) << LANE).sum(axis=2).astype(np.uint32).view(np.int32)
+    elif kind == "any":
+        r = (talk & p).any(axis=2)
+    elif kind == "all":
+        r = (~talk | p).all(axis=2)
+    else:
+        r = (~talk | p).all(axis=2) | (~talk | ~p).all(axis=2)
+    return np.broadcast_to(r, (g.lanes // 32, 32)).reshape(g.lanes)
+
+
 def _vote(c: FnCompiler, op: Operation) -> None:
     mask, pred = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     leaf = c.leaf_of(pred)
     kind = enum_word(attr_of(op, "kind"))
-    if kind not in ("any", "all", "ballot", "uni"):
+    if kind not in VOTES:
         raise InterpError("unsupported", f"expected a vote any, all, ballot or uni, got {kind}")
     c.fn.collective = True
 
     def step(R: Regs, g: Group) -> None:
-        talk = members(g, R[mask], "nvvm.vote.sync")
-        p = rows(R[pred], leaf, g)[:, None, :]
-        if kind == "ballot":
-            r = ((talk & p).astype(np.int64) << LANE).sum(axis=2).astype(np.uint32).view(np.int32)
-        elif kind == "any":
-            r = (talk & p).any(axis=2)
-        elif kind == "all":
-            r = (~talk | p).all(axis=2)
-        else:
-            r = (~talk | p).all(axis=2) | (~talk | ~p).all(axis=2)
-        R[d] = np.broadcast_to(r, (g.lanes // 32, 32)).reshape(g.lanes)
+        R[d] = vote(g, R[mask], R[pred], leaf, kind, "nvvm.vote.sync")
 
     c.emit(op, step, keep=True)
 
@@ -275,4 +283,4 @@ OPS: dict[str, Builder] = {
     "nvvm.bar.warp.sync": _warp_sync,
 }
 
-__all__ = ["OPS", "members", "rows", "shuffle"]
+__all__ = ["OPS", "members", "rows", "shuffle", "vote"]

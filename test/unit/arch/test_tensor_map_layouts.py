@@ -96,6 +96,17 @@ def test_worked_example() -> None:
     assert spec.data_type == "FLOAT16" and spec.unproven == ()
 
 
+def test_a_mode_of_stride_0_has_no_dimension() -> None:
+    gmem = parse_layout("(256,64,((4,3),2)):(64,1,((0,16384),49152))")  # four heads of queries share one of keys
+    spec = derive(gmem, parse_layout("(64,64,1):(64,1,0)"), (64, 64, 1), "f16")
+    assert (spec.extents, spec.strides) == ((64, 256, 3, 2), (128, 32768, 98304))
+    assert str(spec.coordinates) == "(256,64,((4,3),2)):(1@1,1@0,((0@0,1@2),1@3))"
+    dynamic = derive(
+        parse_layout("(?,64,((?,?),?)):(64,1,((0,?{div=8}),?{div=8}))"), parse_layout("(64,64):(64,1)"), (64, 64), "f16"
+    )
+    assert dynamic.rank == 4 and dynamic.bind([256, 4, 3, 2, 16384, 49152]).extents == (64, 256, 3, 2)
+
+
 def test_dynamic_tensor() -> None:
     gmem = parse_layout("(?,?):(?{div=8},1)")
     spec = derive(gmem, smem_tile("k", 128, "f16", (128, 64)), (128, 64), "f16")

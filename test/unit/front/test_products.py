@@ -252,7 +252,8 @@ def test_what_a_tiled_product_is() -> None:
     mma = ampere()
     assert mma.shape_mnk == (16, 8, 16) and mma.tile_shape_mnk == (32, 16, 16) and mma.size == 128
     assert str(mma.thr_layout_vmnk) == "(32,2,2,1):(1,32,64,0)"
-    assert str(mma.tv_layout_C) == "((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))"
+    assert str(mma.tv_layout_C_tiled) == "((4,8,2,2),((2,2),(1,1))):((64,1,16,256),((32,8),(32,512)))"
+    assert str(mma.tv_layout_C) == "((4,8),(2,2)):((32,1),(16,8))"  # of one instruction, whose tile is 16 x 8
     assert mma.partition_shape_C((64, 32)) == ((2, 2), 2, 2)
     assert hopper().partition_shape_C((128, 256)) == ((2, 2, 16), 1, 2)
     assert hopper().describe() == (

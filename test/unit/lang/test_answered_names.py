@@ -390,3 +390,49 @@ def test_helpers_of_the_host(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         names["draw"](tv)  # pyright: ignore
         page = capsys.readouterr().out
         assert "\\documentclass" in page and page.rstrip().endswith("\\end{document}") and holds in page
+
+
+WARP_TEXT = """
+    import torch
+    import cutlass
+    import cutlass.cute as cute
+    from cutlass import Boolean, Int32, Float32
+    from cutlass.cutlass_dsl import T
+    from cutlass._mlir.dialects import llvm
+
+    def vote(pred, kind):
+        return llvm.inline_asm(
+            T.bool(), [Boolean(pred).ir_value(), Int32(-1).ir_value()],
+            "{ .reg .pred ps; .reg .pred pd; setp.ne.b32 ps, $1, 0; vote.sync." + kind
+            + ".pred pd, !ps, $2; selp.b32 $0, 1, 0, pd; }", "=r,r,i", has_side_effects=True)
+
+    @cute.kernel
+    def kernel(out: cute.Tensor):
+        i, _, _ = cute.arch.thread_idx()
+        few = i % 32 < 10
+        out[i, 0] = cute.arch.vote_ballot_sync(few)
+        out[i, 1] = llvm.inline_asm(
+            T.i32(), [few, Int32(-1)], "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }",
+            "=r,r,r", has_side_effects=True)
+        out[i, 2] = Int32(vote(few, "any")) + 2 * Int32(vote(few, "all")) + 4 * Int32(vote(i < 0, "all")) + 8 * Int32(vote(few, "uni"))
+        got = llvm.inline_asm(
+            llvm.StructType.get_literal([T.i32(), T.i32()]), [i, Int32(-1)],
+            "{ .reg .pred p; shfl.sync.down.b32 $0|p, $2, 4, 31, $3; selp.b32 $1, 1, 0, p; }", "=r,=r,r,r", has_side_effects=True)
+        out[i, 3] = llvm.extractvalue(T.i32(), got, [0])
+        out[i, 4] = llvm.extractvalue(T.i32(), got, [1])
+
+    @cute.jit
+    def launch(out: cute.Tensor):
+        kernel(out).launch(grid=1, block=64)
+
+    out = torch.zeros(64, 5, dtype=torch.int32, device="cuda")
+    launch(out)
+"""  # noqa: E501
+
+
+def test_votes_and_shuffles_by_text(tmp_path: Path) -> None:
+    out = np.asarray(run_text(tmp_path, WARP_TEXT)["out"])
+    lane, i = np.arange(64) % 32, np.arange(64)
+    inside = lane + 4 < 32
+    wanted = [np.full(64, 0x3FF), np.full(64, 0x3FF), np.full(64, 1 + 4), np.where(inside, i + 4, i), inside]
+    np.testing.assert_array_equal(out, np.stack([np.asarray(w, np.int32) for w in wanted], 1))
