@@ -293,6 +293,18 @@ def test_a_build_with_assertions_checks_coordinates() -> None:
         run(body, types, memory[:, :4], np.zeros(1, np.float32), 1)
 
 
+def test_coordinates_of_a_coordinate_tensor_are_not_checked() -> None:
+    def body(out: Any, i: Any) -> None:
+        current().state["asserts"] = True
+        places = cute.make_identity_tensor((8, 1))
+        out[0], out[1] = places[None, i][3]
+
+    types = {"out": '!cute.memref<i32, gmem, "2:1">', "i": "i32"}
+    out = np.zeros(2, np.int32)
+    run(body, types, out, 2)
+    assert out.tolist() == [3, 2]
+
+
 def test_a_build_without_assertions_emits_none() -> None:
     module = trace_kernel(lambda x, i: x[i, 1], {"x": '!cute.memref<f32, gmem, "(?,4):(8,1)">', "i": "i32"}, wrap)
     assert not [op for op in module.walk() if op.name == "cf.assert"]
