@@ -426,6 +426,28 @@ class Compiled:
         module = self._compile("auto", keep_stages=True) if stages else self.compiled_module
         return module.kernel(self.outcome.name).export(folder, formats, name=name or self.name)
 
+    def export_to_c(
+        self, file_path: str | os.PathLike[str], file_name: str, function_prefix: str = ""
+    ) -> dict[str, Path]:
+        """Write an object file with the machine code inside, and its header; return both files by name.
+
+        The functions are those of :meth:`export`, over the CUDA driver, and not those that CuTe DSL writes.
+
+        Args:
+            file_path: the folder.
+            file_name: the name of both files, without ``.o`` and ``.h``.
+            function_prefix: what the functions' names begin with; by default ``file_name``.
+        """
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
+        from cute_dialect.runtime.export.object_file import compile_object
+
+        name = function_prefix or file_name
+        with TemporaryDirectory() as folder:
+            sources = {file: path.read_bytes() for file, path in self.export(folder, ("c",), name=name).items()}
+        return compile_object(sources, name, Path(file_path), file_name)
+
 
 _observers: list[Callable[[Compiled, Sequence[Any]], None]] = []
 """Who is told of calls that are about to launch."""

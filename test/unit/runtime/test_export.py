@@ -314,6 +314,36 @@ def test_a_function_of_the_language(folder: Path) -> None:
     assert not compare(exported, (x, 2.5), (tensor(x), ctypes.c_float(2.5)))
 
 
+def test_an_object_file_that_other_programs_link(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cute.compile(scale, cute.runtime.from_dlpack(np.zeros(8, "f4")).mark_layout_dynamic(), cute.Float32(1.0))
+    monkeypatch.setenv("CC", compiler())
+    files = made.export_to_c(folder / "objects", "scale_object", function_prefix="scale")
+    assert [*files] == ["scale_object.h", "scale_object.o"]
+    assert sorted(p.name for p in (folder / "objects").iterdir()) == sorted(files)
+    assert "CUresult scale_launch(const scale_module *module" in files["scale_object.h"].read_text()
+    (folder / "user.c").write_text(
+        '#include "objects/scale_object.h"\n'
+        "void *launcher(void);\nvoid *launcher(void) { return (void *)&scale_launch; }\n"
+    )
+    fake = Path(__file__).parents[2] / "support" / "fake_cuda.c"
+    library = folder / "user.so"
+    command = [
+        compiler(),
+        "-shared",
+        "-fPIC",
+        f"-isystem{headers()}",
+        str(folder / "user.c"),
+        str(files["scale_object.o"]),
+    ]
+    subprocess.run([*command, str(fake), "-o", str(library), "-lm"], check=True)
+    loaded = ctypes.CDLL(str(library))
+    loaded.launcher.restype = ctypes.c_void_p
+    assert loaded.launcher() == ctypes.cast(loaded.scale_launch, ctypes.c_void_p).value
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(ExportError, match="export_to_c: there is no C compiler 'no-such-compiler'; install one"):
+        made.export_to_c(folder / "objects", "scale_object")
+
+
 def test_it_compiles_as_cpp(folder: Path, add: CompiledModule) -> None:
     """The header is for C++ too."""
     add.kernel("add").export(folder, ("c",), name="plus")

@@ -1,0 +1,55 @@
+"""An exported kernel as an object file and its header, for programs that link it.
+
+The C files of :mod:`cute_dialect.runtime.export.c_files` are compiled by the system's compiler: ``$CC``, else ``cc``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cute_dialect.runtime.export.c_text import ExportError
+
+__all__ = ["compile_object", "cuda_headers"]
+
+
+def cuda_headers() -> Path | None:
+    """Return the folder of ``cuda.h``: of ``$CUDA_HOME``, of NVIDIA's wheels, or of /usr/local/cuda."""
+    homes = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    spec = find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec is not None else ():
+        homes += sorted(p for p in Path(root).iterdir() if p.is_dir())
+    found = (home / "include" for home in (*homes, Path("/usr/local/cuda")))
+    return next((folder for folder in found if (folder / "cuda.h").is_file()), None)
+
+
+def compile_object(sources: dict[str, bytes], name: str, folder: Path, file_name: str) -> dict[str, Path]:
+    """Compile ``NAME.c`` and write ``FILE_NAME.o`` and ``FILE_NAME.h`` to a folder; return both files by name.
+
+    Raises ExportError where there is no C compiler, no ``cuda.h``, or the compiler fails.
+    """
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    headers = cuda_headers()
+    if shutil.which(compiler[0]) is None:
+        raise ExportError(f"export_to_c: there is no C compiler {compiler[0]!r}; install one, or name it with CC=…")
+    if headers is None:
+        raise ExportError(
+            "export_to_c: there is no cuda.h; pip install nvidia-cuda-runtime, or set CUDA_HOME to a CUDA toolkit"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder) as made:
+        for file, data in sources.items():
+            (Path(made) / file).write_bytes(data)
+        command = [*compiler, "-std=c11", "-O2", "-fPIC", "-c", f"{name}.c", "-o", "object.o", f"-isystem{headers}"]
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ExportError(f"export_to_c: {compiler[0]} failed with status {done.returncode}: {done.stderr[:1000]}")
+        files = {f"{file_name}.h": folder / f"{file_name}.h", f"{file_name}.o": folder / f"{file_name}.o"}
+        os.replace(Path(made) / f"{name}.h", files[f"{file_name}.h"])
+        os.replace(Path(made) / "object.o", files[f"{file_name}.o"])
+    return files
