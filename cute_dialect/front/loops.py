@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.branches import check_iterator, regions
 from cute_dialect.front.convert import is_converted
+from cute_dialect.front.counters import choose_counter
 from cute_dialect.front.errors import CuteError, LimitError, LoopError, StaticError, SyntaxErrorInKernel
 from cute_dialect.front.generators import GeneratorFor
 from cute_dialect.front.loop_ranges import LoopRange, UnrolledRange
@@ -19,7 +20,7 @@ from cute_dialect.front.places import same
 from cute_dialect.front.recording import remark
 from cute_dialect.front.rolled import Rolled
 from cute_dialect.front.trace import locate
-from cute_dialect.front.truth import both, inverted, select
+from cute_dialect.front.truth import both, inverted
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -68,7 +69,7 @@ class For(Rolled):
         self.guess()
 
     def bounds(self) -> None:
-        """Find the type of the index, and the bounds as values of it."""
+        """Find the type of the index and the counter of the loop."""
         from cute_dialect.front.dtypes import Boolean, Int32
         from cute_dialect.front.numeric import as_number, literal, promoted
 
@@ -89,90 +90,7 @@ class For(Rolled):
             literal(kind, y) if isinstance(y, int) and (x is not step or y > 0) else x
             for x, y in zip((start, stop, step), bounds)
         )
-        self.kind = kind
-        self.first, self.last = kind(start), kind(stop)
-        self.counted = not step.is_static or step.value < 0 or self.may_wrap(step.value)
-        if self.counted:
-            self.count(step)
-        else:
-            self.step = kind(step)
-            self.check_end(step.value)
-
-    def check_end(self, step: int) -> None:
-        """Check, on the interpreter and on request, that an Int32 index does not wrap: machine code does not check."""
-        from cute_dialect.front.numeric import facts_of
-
-        tracer, high = self.tracer, facts_of(self.last).high
-        most = (1 << (self.kind.width - int(self.kind.signed))) - step
-        if step > 1 and (high is None or high > most) and tracer.state.get("asserts"):
-            from xdsl.dialects.builtin import StringAttr
-
-            text = (
-                f"the index of this range wraps: a range of {self.kind!r} with a step of {step} ends at {most} at "
-                "most; count in Int64"
-            )
-            fits: Any = self.last <= most
-            tracer.op("cf.assert", [fits.ssa], (), {"msg": StringAttr(text)})
-
-    def may_wrap(self, step: int) -> bool:
-        """Return True if the first number past the end may not fit the type of the index.
-
-        Int32 is left out: it wraps only in ranges that end within a step of 2**31, and is the type of most loops.
-        """
-        from cute_dialect.front.dtypes import Int32
-        from cute_dialect.front.numeric import facts_of
-
-        if step == 1 or (self.kind is Int32 and not self.last.is_static):
-            return False
-        most = (1 << (self.kind.width - int(self.kind.signed))) - 1
-        high = facts_of(self.last).high
-        return high is None or high > most - (step - 1)
-
-    def count(self, step: Any) -> None:
-        """Count iterations from 0, in a type in which neither their number nor the distance of the bounds wraps."""
-        from cute_dialect.front.dtypes import Int32, Uint32, Uint64
-
-        self.user = kind = self.kind
-        wide: Any = Int32 if kind.width < 32 else Uint32 if kind.width == 32 else Uint64
-        self.origin: Any = wide(self.first)
-        first, last, origin, end = self.first, self.last, self.origin, wide(self.last)
-        if step.is_static:
-            up: Any = step.value > 0
-            self.stride: Any = wide(abs(step.value))
-            size = self.stride
-        else:
-            step = kind(step)
-            self.check_step(step)
-            up, self.stride = (step > 0), wide(step)
-            size = select(up, self.stride, wide(0) - self.stride) if kind.signed else self.stride
-            size = select(step == 0, wide(1), size)
-        forwards = not step.is_static or step.value > 0
-        backwards = kind.signed if not step.is_static else step.value < 0
-        runs: Any = None
-        distance: Any = None
-        if forwards:
-            runs, distance = first < last, end - origin
-        if backwards:
-            back = (first > last, origin - end)
-            runs, distance = back if not forwards else (select(up, runs, back[0]), select(up, distance, back[1]))
-        if not step.is_static:
-            runs = both(runs, lambda: step != 0)
-        if size.is_static and size.value == 1:
-            turns = select(runs, distance, wide(0))
-        else:  # of no iteration all bits are set, so that adding 1 gives 0
-            none = wide.exactly(-1 if wide.signed else (1 << wide.width) - 1)
-            turns = select(runs, (distance - 1) // size, none) + 1
-        self.upwards = None if forwards and backwards else forwards
-        self.bounds_now = (self.first, self.last)
-        self.kind = wide
-        self.first, self.last, self.step = wide(0), turns, wide(1)
-
-    def check_step(self, step: Any) -> None:
-        """Check, on the interpreter and on request, that a step known at run time is not 0."""
-        if self.tracer.state.get("asserts"):
-            from xdsl.dialects.builtin import StringAttr
-
-            self.tracer.op("cf.assert", [(step != 0).ssa], (), {"msg": StringAttr("the step of a range is 0")})
+        self.counter = choose_counter(self.tracer, kind, kind(start), kind(stop), step)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -185,33 +103,14 @@ class For(Rolled):
         if self.ended:
             raise StopIteration
         self.body = Block()
-        index = self.body.insert_arg(self.kind.attribute, 0)
+        counter = self.counter
+        self.index = self.body.insert_arg(counter.kind.attribute, 0)
+        if counter.left is not None:
+            self.body.insert_arg(counter.left.ssa.type, 1)
         self.open_round(self.body)
         self.tracer.block = self.body
-        self.index = index
-        self.number_now = self.number(index)
+        self.number_now = counter.index(self.index)
         return self.number_now
-
-    def number(self, index: SSAValue) -> Any:
-        """Return what the user's variable is."""
-        from cute_dialect.front.numeric import Facts, facts_of
-
-        if self.counted:
-            moved = self.kind.of(index) * self.stride
-            number = self.user(self.origin - moved if self.upwards is False else self.origin + moved)
-            first, last = map(facts_of, self.bounds_now)
-            low, high = first.low, None if last.high is None else last.high - 1
-            if self.upwards is False:
-                low, high = None if last.low is None else last.low + 1, first.high
-            elif self.upwards is None:
-                low = high = None
-            return self.user.of(number.ssa, Facts(low, high, facts_of(number).divisor))
-        first, last, step = facts_of(self.first), facts_of(self.last), facts_of(self.step)
-        from math import gcd
-
-        divisor = gcd(first.divisor if not (self.first.is_static and self.first.value == 0) else 0, step.divisor) or 1
-        high = None if last.high is None else last.high - 1
-        return self.kind.of(index, Facts(first.low, high, divisor))
 
     def carry_flag(self, i: int, after: Any) -> bool:
         return False
@@ -229,7 +128,7 @@ class For(Rolled):
         flags = [out[self.names.index(f)] for f in self.site.flags]
         if self.compare(out, heap) or self.settle():
             return
-        if any(f is not False for f in flags):
+        if self.counter.left is not None or any(f is not False for f in flags):
             self.make_while(out, heap, flags)
         else:
             self.make_for(out, heap)
@@ -246,57 +145,81 @@ class For(Rolled):
 
     def make_for(self, out: Sequence[Any], heap: Mapping[int, Any]) -> None:
         """Make the ``scf.for``."""
-        from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i32
+        from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
         from xdsl.ir import Region
 
         tracer = self.tracer
         tracer.op("scf.yield", self.outgoing(out, heap), ())
-        if self.numbers.unroll == 1:  # ptxas makes copies of short loops unless the first of a turn says this
-            said = {"ptxCode": StringAttr('.pragma "nounroll";')}
-            pragma = tracer.op("nvvm.inline_ptx", [], [], said, segments=[0, 0, 0])
-            pragma.detach()
-            first = self.body.first_op
-            assert first is not None
-            self.body.insert_op_before(pragma, first)
+        self.forbid_copies()
         tracer.block = self.saved
         del regions(tracer)[self.depth :]
-        operands = [self.first.ssa, self.last.ssa, self.step.ssa, *self.initial()]
+        counter = self.counter
+        operands = [counter.start.ssa, counter.stop.ssa, counter.step.ssa, *self.initial()]
         types = [v.type for v in operands[3:]]
-        properties = {} if self.kind.signed else {"unsignedCmp": UnitAttr()}
+        properties = {} if counter.kind.signed else {"unsignedCmp": UnitAttr()}
         attributes = {"cute.unroll": IntegerAttr(self.numbers.unroll, i32)} if self.numbers.unroll > 1 else None
         op = tracer.op("scf.for", operands, types, properties, regions=[Region(self.body)], attributes=attributes)
         self.finished(op.results)
 
+    def forbid_copies(self) -> None:
+        """Keep ptxas from making copies of the body, which it does of short loops, if the range asks for one."""
+        if self.numbers.unroll != 1:
+            return
+        from xdsl.dialects.builtin import StringAttr
+
+        code = {"ptxCode": StringAttr('.pragma "nounroll";')}
+        pragma = self.tracer.op("nvvm.inline_ptx", [], [], code, segments=[0, 0, 0])
+        pragma.detach()
+        first = self.body.first_op
+        assert first is not None
+        self.body.insert_op_before(pragma, first)
+
     def make_while(self, out: Sequence[Any], heap: Mapping[int, Any], flags: Sequence[Any]) -> None:
-        """Make an ``scf.while`` with the counter: a jump may end the loop."""
-        remark("R1", "a jump may end this loop, so that its turns are not counted: it is a while", self.site.place)
+        """Make an ``scf.while`` with the counter, where a jump may end the loop or its step has no known sign.
+
+        The last value that the latter carries is whether it goes on.
+        """
         from xdsl.ir import Block, Region
 
         from cute_dialect.front.dtypes import Boolean
 
-        tracer, kind = self.tracer, self.kind
-        flag_values = [Boolean(f).ssa for f in flags]
-        following = (kind.of(self.index) + self.step).ssa
-        tracer.op("scf.yield", [following, *self.outgoing(out, heap), *flag_values], ())
-        types = [*(a.type for a in self.body.args), *(v.type for v in flag_values)]
-        for v in flag_values:
+        tracer, counter = self.tracer, self.counter
+        if any(f is not False for f in flags):
+            text = "a jump may end this loop, so that its turns are not counted: it is a while"
+            remark("R1", text, self.site.place)
+        else:
+            self.forbid_copies()
+        ends = [Boolean(f).ssa for f in flags]
+        following = [(counter.kind.of(self.index) + counter.step).ssa]
+        head: list[SSAValue] = [counter.start.ssa]
+        goes: list[SSAValue] = []
+        if counter.left is not None:
+            left = type(counter.left).of(self.body.args[1])
+            following.append((left - counter.size).ssa)
+            goes = [Boolean(left >= counter.size).ssa]
+            head.append(counter.left.ssa)
+        tracer.op("scf.yield", [*following, *self.outgoing(out, heap), *ends, *goes], ())
+        types = [*(a.type for a in self.body.args), *(v.type for v in (*ends, *goes))]
+        for v in (*ends, *goes):
             self.body.insert_arg(v.type, len(self.body.args))
         before = Block(arg_types=types)
         tracer.block = before
-        goes_on: Any = kind.of(before.args[0]) < self.last
-        for argument in before.args[len(before.args) - len(flag_values) :]:
+        at = len(types) - len(goes)
+        goes_on: Any = Boolean.of(before.args[at]) if goes else counter.kind.of(before.args[0]) < counter.stop
+        for argument in before.args[at - len(ends) : at]:
             flag = inverted(Boolean.of(argument))
             goes_on = both(goes_on, lambda flag=flag: flag)
         tracer.op("scf.condition", [goes_on.ssa, *before.args], ())
         tracer.block = self.saved
         del regions(tracer)[self.depth :]
-        false = [tracer.constant(False, v.type) for v in flag_values]
+        false = [tracer.constant(False, v.type) for v in ends]
+        first = [counter.runs.ssa] if goes else []
         op = tracer.op(
-            "scf.while", [self.first.ssa, *self.initial(), *false], types, regions=[Region(before), Region(self.body)]
+            "scf.while", [*head, *self.initial(), *false, *first], types, regions=[Region(before), Region(self.body)]
         )
         results = list(op.results)
-        self.finished(results[1 : len(results) - len(flag_values)])
-        for name, value in zip(self.site.flags, results[len(results) - len(flag_values) :]):
+        self.finished(results[len(head) : at - len(ends)])
+        for name, value in zip(self.site.flags, results[at - len(ends) : at]):
             self.final[self.names.index(name)] = Boolean.of(value)
 
     def again(self, error: BaseException) -> bool:

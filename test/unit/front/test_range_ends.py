@@ -90,3 +90,115 @@ def test_unsigned_bounds_of_each_thread_across_the_middle_of_the_type():
     o = np.zeros(4, np.int32)
     call(o, a, a + np.array([5, 0, 2, 3], np.uint32), device="cpu")
     assert o.tolist() == [5, 0, 2, 3]
+
+
+def loops_of(make: Any) -> str:
+    """Return the traced text of a kernel whose body ``make`` gives a loop."""
+
+    @cute.kernel
+    def kernel(o: cute.Tensor, a: cute.Int32, n: cute.Int32, m: cute.Int64):
+        make(o, a, n, m)
+
+    @cute.jit
+    def call(o: cute.Tensor, a: cute.Int32, n: cute.Int32, m: cute.Int64):
+        kernel(o, a, n, m).launch(grid=n, block=n)
+
+    return cute.trace(call, cute.Tensor[cute.Float32, "(?):(1)"], cute.Int32, cute.Int32, cute.Int64).mlir()
+
+
+def grid_stride(o: Any, a: Any, n: Any, m: Any):
+    for i in range(cute.arch.thread_idx().x, n, cute.arch.block_dim().x * cute.arch.grid_dim().x * 4):
+        o[i] = 1
+
+
+def tiles_of_clusters(o: Any, a: Any, n: Any, m: Any):
+    for i in range(cute.arch.block_idx().x // 2, n, cute.arch.grid_dim().x // 2):
+        o[i] = 1
+
+
+def upwards(o: Any, a: Any, n: Any, m: Any):
+    for i in range(a, n, 4):
+        o[i] = 1
+
+
+@pytest.mark.parametrize("make", [grid_stride, tiles_of_clusters, upwards])
+def test_loops_of_32_bits_count_their_index(make: Any):
+    text = loops_of(make)
+    assert "scf.for %i =" in text
+    assert not any(word in text for word in ("arith.cmpi", "arith.select", "unsigned"))
+
+
+def downwards(o: Any, a: Any, n: Any, m: Any):
+    for i in range(a, -1, -3):
+        o[i] = 1
+
+
+def long_downwards(o: Any, a: Any, n: Any, m: Any):
+    for i in range(m, 0, -8):
+        o[i] = 1
+
+
+def long_upwards(o: Any, a: Any, n: Any, m: Any):
+    for i in range(cute.Int64(a), m, 3):
+        o[i] = 1
+
+
+def any_step(o: Any, a: Any, n: Any, m: Any):
+    for i in range(a, n, a):
+        o[i] = 1
+
+
+def long_step(o: Any, a: Any, n: Any, m: Any):
+    for i in range(0, m, m):
+        o[i] = 1
+
+
+def narrow(o: Any, a: Any, n: Any, m: Any):
+    for i in range(cute.Int8(a), cute.Int8(n), 3):
+        o[i] = 1
+
+
+@pytest.mark.parametrize("make", [downwards, long_downwards, long_upwards, any_step, long_step, narrow])
+def test_loops_do_not_divide_to_know_their_iterations(make: Any):
+    text = loops_of(make)
+    assert "scf." in text and "div" not in text
+
+
+def test_loops_whose_step_has_no_known_sign_carry_values():
+    @cute.kernel
+    def kernel(o: cute.Tensor, a: cute.Int64, b: cute.Int64, s: cute.Int64):
+        total, last = cute.Int64(0), cute.Int64(-7)
+        for i in cute.range(a, b, s, unroll=1):
+            if i % 3 == 0:
+                continue
+            for j in range(i, i + 2 * s, s):
+                total += j
+            last = i
+        o[0], o[1] = total, last
+
+    @cute.jit
+    def call(o: cute.Tensor, a: cute.Int64, b: cute.Int64, s: cute.Int64):
+        kernel(o, a, b, s).launch(grid=1, block=1)
+
+    for a, b, s in ((0, 20, 3), (20, 0, -3), (7, 7, 1), (-5, 30, 7), (5, -40, -7), (1, 2, 2**40)):
+        o = np.zeros(2, np.int64)
+        call(o, a, b, s, device="cpu")
+        kept = [i for i in range(a, b, s) if i % 3]
+        assert o.tolist() == [sum(2 * i + s for i in kept), kept[-1] if kept else -7]
+
+
+def test_grid_strides_that_wrap_are_reported():
+    @cute.kernel
+    def kernel(o: cute.Tensor, n: cute.Int32):
+        for i in range(cute.arch.block_idx().x + (2**31 - 9), n, cute.arch.grid_dim().x * 2):
+            o[0] = i
+
+    @cute.jit
+    def call(o: cute.Tensor, n: cute.Int32, blocks: cute.Int32):
+        kernel(o, n).launch(grid=blocks, block=1)
+
+    o = np.zeros(1, np.int32)
+    call(o, 2**31 - 5, 2, device="cpu")
+    assert o[0] in (2**31 - 9, 2**31 - 8)
+    with pytest.raises(InterpError, match=r"the index of this range wraps.*2147483648 minus the step at most"):
+        call(o, 2**31 - 2, 2, device="cpu")

@@ -1,0 +1,251 @@
+"""Counters of loops over run-time ranges: the numbers that ``scf.for`` or ``scf.while`` counts for a Python ``range``.
+
+Python's ranges never wrap, and their steps may be negative; a machine counter wraps, and ``scf.for`` only counts up.
+:func:`choose_counter` picks the cheapest counter that yields the numbers of the range:
+
+======================================  ====================================================================
+range                                   counter
+======================================  ====================================================================
+end far from the end of the type        the index itself
+Int32 with a positive step              the index itself; the interpreter reports a range that wraps
+8 and 16 bits                           ``index * sign`` in Int32
+step known, or known to be positive     ``|index - start|``, from 0 to the distance of the bounds
+the same, if that counter may wrap      the number of the iteration
+any other step                          the index, and the distance that is left to its last number
+======================================  ====================================================================
+
+``range(n - 1, -1, -1)`` counts ``j`` from 0 to ``n`` and has ``n - 1 - j`` as its index.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.front.dtypes import Boolean, Int32, Uint32, Uint64
+from cute_dialect.front.facts import Facts, facts_of, is_natural
+from cute_dialect.front.folding import least_greatest
+from cute_dialect.front.truth import both, select
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from cute_dialect.front.trace import Tracer
+
+__all__ = ["Counter", "choose_counter"]
+
+_MOST_LONG_STEP = 1 << 20
+"""Steps up to this one need 2**43 iterations to wrap a 64-bit distance."""
+
+_SIZES = ("nvvm.read.ptx.sreg.ntid.", "nvvm.read.ptx.sreg.nctaid.", "nvvm.read.ptx.sreg.cluster.nctaid.")
+
+_GROWING = {
+    f"arith.{name}"
+    for name in ("addi", "muli", "shli", "shrui", "shrsi", "divui", "divsi", "minsi", "minui", "maxsi", "maxui")
+}
+
+
+class Counter:
+    """The counter of a loop: its bounds, and the index of the range that it stands for."""
+
+    __slots__ = ("known", "left", "origin", "runs", "scale", "size", "start", "step", "stop", "user")
+
+    def __init__(self, user: Any, start: Any, stop: Any, step: Any, known: Facts):
+        self.user = user
+        self.start, self.stop, self.step = start, stop, step
+        self.known = known  # of the index
+        self.origin: Any = None  # the index is origin + scale * counter
+        self.scale: Any = 1
+        self.runs: Any = None  # whether there is an iteration, of a loop that counts what is left
+        self.left: Any = None  # distance from the index to the last number of the range
+        self.size: Any = None  # absolute value of the step
+
+    @property
+    def kind(self) -> Any:
+        """Type of the counter."""
+        return type(self.start)
+
+    def index(self, counter: SSAValue) -> Any:
+        """Return the number of the range in an iteration."""
+        number = self.kind.of(counter)
+        if type(self.scale) is int and self.scale < 0:
+            number = (0 if self.origin is None else self.origin) - number * -self.scale
+        else:
+            number = number * self.scale
+            if self.origin is not None:
+                number = self.origin + number
+        return self.user.of(self.user(number).ssa, self.known)
+
+
+def _is_launch_size(value: SSAValue, depth: int = 8) -> bool:
+    """Return True for blocks or threads of a launch and what grows with them, such as all threads of the grid."""
+    from xdsl.dialects.arith import ConstantOp
+    from xdsl.dialects.builtin import IntegerAttr
+    from xdsl.ir import Operation
+
+    op = value.owner
+    if not isinstance(op, Operation) or depth == 0:
+        return False
+    if isinstance(op, ConstantOp):
+        return isinstance(op.value, IntegerAttr) and op.value.value.data > 0
+    if op.name.startswith(_SIZES):
+        return True
+    return op.name in _GROWING and all(_is_launch_size(v, depth - 1) for v in op.operands)
+
+
+def _known(first: Any, last: Any, step: Any) -> Facts:
+    """Return the facts of the numbers of a range."""
+    a, b, s = facts_of(first), facts_of(last), facts_of(step)
+    divisor = gcd(0 if first.is_static and first.value == 0 else a.divisor, s.divisor) or 1
+    above, below = None if b.low is None else b.low + 1, None if b.high is None else b.high - 1
+    if s.low is not None and s.low >= 0:
+        return Facts(a.low, below, divisor)
+    if s.high is not None and s.high <= 0:
+        return Facts(above, a.high, divisor)
+    low = None if a.low is None or above is None else min(a.low, above)
+    return Facts(low, None if a.high is None or below is None else max(a.high, below), divisor)
+
+
+def choose_counter(tracer: Tracer, kind: Any, first: Any, last: Any, step: Any) -> Counter:
+    """Return the counter of a range of a type, whose step other than 0 may be of another type if it is static."""
+    known = _known(first, last, step)
+    if not step.is_static:
+        step = kind(step)
+        launch = kind is Int32 and (is_natural(step) or _is_launch_size(step.ssa))
+        _check_step(tracer, step, positive=launch)
+        if launch:
+            _check_end(tracer, last, step)
+            return Counter(kind, first, last, step, known)
+        if kind.width < 32:
+            return _widened(kind, first, last, step, known)
+        if kind.signed and is_natural(step) and is_natural(first):
+            return _distance(kind, first, last, step, known)
+        return _remaining(kind, first, last, step, known)
+    size = abs(step.value)
+    if step.value > 0 and not _may_wrap(kind, last, size):
+        _check_end(tracer, last, step)
+        return Counter(kind, first, last, kind(step), known)
+    if kind.width < 32:
+        return _widened(kind, first, last, step, known)
+    a, b = _ends(first), _ends(last)
+    most = a[1] - b[0] if step.value < 0 else b[1] - a[0]
+    if size == 1 or most <= (1 << kind.width) - size or (kind.width == 64 and size <= _MOST_LONG_STEP):
+        return _distance(kind, first, last, step, known)
+    return _iterations(kind, first, last, step, known)
+
+
+def _ends(x: Any) -> tuple[int, int]:
+    """Return the least and greatest value that a number can have."""
+    facts, (low, high) = facts_of(x), least_greatest(type(x))
+    return low if facts.low is None else facts.low, high if facts.high is None else facts.high
+
+
+def _may_wrap(kind: Any, last: Any, step: int) -> bool:
+    """Return True if the first number past the end may not fit the type of the index.
+
+    Int32 is left out: it wraps only in ranges that end within a step of 2**31, and is the type of most loops.
+    """
+    if step == 1 or (kind is Int32 and not last.is_static):
+        return False
+    return _ends(last)[1] > least_greatest(kind)[1] - (step - 1)
+
+
+def _widened(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
+    """Count 8 and 16 bits in Int32, which their sums never leave; downwards as upwards, of the opposite numbers."""
+    first, last, step = Int32(first), Int32(last), Int32.exactly(step.value) if step.is_static else Int32(step)
+    if step.is_static:
+        sign: Any = 1 if step.value > 0 else -1
+    else:
+        sign = 1 if is_natural(step) else select(step < 0, Int32(-1), Int32(1))
+    step = step * sign
+    if not step.is_static and (facts_of(step).low or 0) < 1:  # a step of 0 is an error, and must not hang
+        step = select(step < 1, Int32(1), step)
+    if type(sign) is not int or sign < 0:
+        first, last = first * sign, last * sign
+    counter = Counter(kind, first, last, step, known)
+    counter.scale = sign
+    return counter
+
+
+def _distance(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
+    """Count from 0 to the distance of the bounds, by the absolute value of the step.  Their sum must not wrap."""
+    down = step.is_static and step.value < 0
+    low, high = (last, first) if down else (first, last)
+    size = abs(step.value) if step.is_static else _ends(step)[1]
+    (a, b), (c, d) = _ends(low), _ends(high)
+    signed = kind.signed and d - a <= least_greatest(kind)[1] - size and c - b >= least_greatest(kind)[0]
+    wide: Any = kind if signed else _unsigned(kind)
+    distance: Any = wide(high) - wide(low)
+    if not signed and c < b:
+        distance = select(low < high, distance, wide(0))
+    stride = wide(size) if step.is_static else wide(step)
+    if not step.is_static and (facts_of(step).low or 0) < 1:
+        stride = select(stride == 0, wide(1), stride)
+    counter = Counter(kind, wide(0), distance, stride, known)
+    counter.origin, counter.scale = wide(first), -1 if down else 1
+    return counter
+
+
+def _iterations(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
+    """Count iterations from 0."""
+    wide, size, down = _unsigned(kind), abs(step.value), step.value < 0
+    low, high = (last, first) if down else (first, last)
+    none = wide.exactly((1 << wide.width) - 1)  # adding 1 gives 0
+    distance: Any = wide(high) - wide(low)
+    turns = select(low < high, (distance - 1) // wide(size), none) + 1
+    counter = Counter(kind, wide(0), turns, wide(1), known)
+    counter.origin, counter.scale = wide(first), -size if down else size
+    return counter
+
+
+def _remaining(kind: Any, first: Any, last: Any, step: Any, known: Facts) -> Counter:
+    """Compare the distance that is left with the step, since the sign of the step is not known."""
+    wide = _unsigned(kind)
+    forwards: Any = Boolean(first < last)
+    left: Any = wide(last) - wide(first)
+    size: Any = wide(step)
+    if kind.signed and not is_natural(step):
+        up: Any = step > 0
+        backwards = both(step < 0, lambda: first > last)
+        forwards = select(up, forwards, backwards)
+        left = select(up, left, wide(first) - wide(last))
+        size = select(up, size, wide(0) - size)
+    elif (facts_of(step).low or 0) < 1:
+        forwards = both(forwards, lambda: step != 0)
+    counter = Counter(kind, first, last, step, known)
+    counter.runs, counter.left, counter.size = forwards, left - 1, size
+    return counter
+
+
+def _unsigned(kind: Any) -> Any:
+    return Uint64 if kind.width == 64 else Uint32
+
+
+def _assert(tracer: Tracer, holds: Any, text: str) -> None:
+    from xdsl.dialects.builtin import StringAttr
+
+    tracer.op("cf.assert", [holds.ssa], (), {"msg": StringAttr(text)})
+
+
+def _check_step(tracer: Tracer, step: Any, *, positive: bool) -> None:
+    """Check, on the interpreter and on request, that a step known at run time is not 0 or, of a launch, positive."""
+    if not tracer.state.get("asserts") or (facts_of(step).low or 0) > 0:
+        return
+    if positive and not is_natural(step):
+        _assert(tracer, step > 0, "the step of a range is not positive: the threads of this launch do not fit Int32")
+    else:
+        _assert(tracer, step != 0, "the step of a range is 0")
+
+
+def _check_end(tracer: Tracer, last: Any, step: Any) -> None:
+    """Check, on the interpreter and on request, that an Int32 index does not wrap: machine code does not check."""
+    if not tracer.state.get("asserts"):
+        return
+    kind, past = type(last), least_greatest(type(last))[1] + 1
+    if _ends(last)[1] <= past - _ends(step)[1] or (step.is_static and step.value == 1):
+        return
+    where = past - step.value if step.is_static else f"{past} minus the step"
+    most = kind.exactly(past - step.value) if step.is_static else kind(past - 1) - (step - 1)
+    size = f"a step of {step.value}" if step.is_static else "this step"
+    text = f"the index of this range wraps: a range of {kind!r} with {size} ends at {where} at most; count in Int64"
+    _assert(tracer, last <= most, text)
