@@ -26,8 +26,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "ActivationFunctor", "EpilogueFunctor", "FastLinearCombinationClamp", "LinearCombination", "LinearCombinationClamp",
-    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp", "gelu", "hardswish", "leaky_relu", "relu", "sigmoid",
-    "silu", "tanh",
+    "LinearCombinationGeneric", "OutputOp", "VisitorOutputOp", "described_activation", "number",
 ]  # fmt: skip
 
 
@@ -194,18 +193,9 @@ _NUMBERS = {"leaky_relu": (0.2,)}
 """Numbers of activations that descriptions have as PyCUTLASS does, not as torch."""
 
 
-def _activation(name: str) -> Callable[..., ActivationFunctor]:
-    def of(element_compute: object = "f32") -> ActivationFunctor:
-        return ActivationFunctor(name, element_name(element_compute, name), _NUMBERS.get(name, ()))
-
-    of.__name__ = of.__qualname__ = name
-    of.__doc__ = f"Return the activation {name} for :class:`LinearCombinationGeneric`, computed in f32."
-    return of
-
-
-relu, leaky_relu, tanh, sigmoid, silu, hardswish, gelu = (
-    _activation(n) for n in ("relu", "leaky_relu", "tanh", "sigmoid", "silu", "hardswish", "gelu")
-)
+def described_activation(name: str, element_compute: object = "f32", *numbers: float) -> ActivationFunctor:
+    """Return an activation for :class:`LinearCombinationGeneric`; ``numbers``: of its parameters."""
+    return ActivationFunctor(name, element_name(element_compute, name), numbers or _NUMBERS.get(name, ()))
 
 
 class LinearCombinationGeneric(EpilogueFunctor):
