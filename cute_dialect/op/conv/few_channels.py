@@ -18,14 +18,15 @@ from cute_dialect.kernels.conv.direct import DirectConfig
 from cute_dialect.op.conv.choice import Asked, served
 from cute_dialect.op.conv.depthwise import depthwise_config
 from cute_dialect.op.conv.direct import direct_config
+from cute_dialect.op.conv.narrow import narrow
 from cute_dialect.op.conv.partial_weights import PartialWeights, partial_weights_of
 
 __all__ = ["FewChannels", "few_channels"]
 
 FewChannels: TypeAlias = DepthwiseConfig | DirectConfig | PartialWeights
 
-_ALONE = 16
-"""Most channels and filters of a convolution without groups."""
+_ALONE = 256
+"""Most products of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
 """Channels of a group above which an im2col GEMM is faster, where it serves the problem."""
 
@@ -49,6 +50,12 @@ def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
     if found is None or alone:
         return found
     widest = max(g.filter[-1], g.filter[0] // g.groups)
+    c, k = g.filter[-1], g.filter[0]
+    if g.groups == 1 and g.kind == WGRAD and not served(asked) and narrow(asked, sms=sms) is None:
+        return found  # columns would have to be written out
     if g.groups == 1:
-        return found if widest <= _ALONE and g.filter[-1] % 8 == 0 and g.filter[0] % 8 == 0 else None
+        few = c * k <= _ALONE and c % 8 == 0 and k % 8 == 0
+        # A window of one column may be what narrow() left, for an im2col GEMM.
+        wide = max(c, k) > 16 and (g.window.taps[-1] == 1 or narrow(asked, sms=sms) is not None)
+        return found if few and not wide else None
     return None if widest > _WIDE and served(asked) and not g.is_product else found

@@ -186,7 +186,7 @@ def test_torch(launched: list[str]) -> None:
     """Tensors have channels first; a result has them last in memory, whatever the operands have."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(7)
-    x, f = small(rng, 1, 4, 4, 24), small(rng, 8, 3, 3, 24)
+    x, f = small(rng, 1, 4, 4, 40), small(rng, 8, 3, 3, 40)
     want = forward(x, f, how())
     given = [torch.from_numpy(t).permute(0, 3, 1, 2) for t in (x, f)]
     for tensors in (given, [t.contiguous() for t in given]):
@@ -206,7 +206,7 @@ def test_explained() -> None:
     strided = op.explain(op.conv2d_input, (8, 57, 56, 64), (64, 3, 3, 64), (8, 29, 28, 64), stride=2, padding=1)
     assert strided.kernel.startswith("dgrad-f16-f16-3x3-p1x1-s2x2m1x0-") and "4 of them" in str(strided)
     few = op.explain(op.conv2d_weight, half(2, 7, 7, 3), (8, 3, 3, 3), half(2, 5, 5, 8))
-    assert few.config is None and few.copies == (("columns", 2 * 5 * 5 * 27 * 2),)
+    assert few.config is None and few.kernel.startswith("direct-wgrad-f16-3x3-c3k8-") and not few.copies
     assert op.explain(op.conv1d, (1, 9, 64), (64, 1, 64)).kernel == "a product of matrices"
     few = op.explain(op.conv2d, (8, 9, 9, 32), (24, 3, 3, 16), groups=2)
     assert few.kernel.startswith("direct-fprop-f16-f16-3x3-c16k12-") and few.why == "a group has few channels"

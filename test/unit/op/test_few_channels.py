@@ -196,3 +196,14 @@ def test_loops_that_move_registers(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (op.conv2d_input(x.shape, f, y, **h.arguments, **CHECKS) == dx).all()
         assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == df).all()
     few_channels.few_channels.cache_clear()
+
+
+def test_gradients_of_filters_of_few_channels(kernels: list[str]) -> None:
+    """3 and 11 channels without groups: nothing is written out."""
+    rng = np.random.default_rng(12)
+    for c, k, taps in ((3, 21, (2, 5)), (11, 43, (6, 6))):
+        h = how(2)
+        x, f = small(rng, 2, 9, 8, c), small(rng, k, *taps, c)
+        y = small(rng, *forward(x, f, h).shape)
+        assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == gradients(x, f, y, h)[1]).all()
+    assert len(kernels) == 2 and all(name.startswith("direct-wgrad") for name in kernels)
