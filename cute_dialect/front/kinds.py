@@ -24,7 +24,7 @@ from cute_dialect.front.recording import recorded, said
 from cute_dialect.front.specs import spec_of
 from cute_dialect.front.statics import restored, snapshot, static_key
 from cute_dialect.front.target import current_target
-from cute_dialect.front.watched import Watched, watched_by
+from cute_dialect.front.watched import Watched, is_users, watched_by
 from cute_dialect.front.where import place_of
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Kinds:
             made.watched = watched.after_trace(watched_by(*plan.called_by_name()) if plan is not None else Watched())
         else:
             changed = watched.has_changed()
-            made.watched = watched.after_trace(watched_by(*recorder.functions.values()))
+            made.watched = watched.after_trace(watched_by(*filter(is_users, recorder.functions.values())))
             made.notes += recorder.remarks
             if plan is not None:
                 plan.note(recorder, changed=changed, asserts=bool(kernel_assertions(made.program.module)))

@@ -1,8 +1,8 @@
 """The objects that a specialization depends on, apart from its arguments: checked before each call.
 
-Each function that the trace went through adds its code and defaults, the variables of enclosing functions and the
-globals that it reads, all compared by identity.  Lists, dicts, small arrays, and the user's classes and objects among
-them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced, and
+Each of the user's functions that the trace went through adds its code and defaults, the variables of enclosing
+functions and the globals that it reads, all compared by identity.  Lists, dicts, small arrays, and the user's classes
+and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced, and
 ``helper.__code__ = …`` all make the next call trace again.
 """
 
@@ -107,6 +107,7 @@ class Watched:
 
 
 _GONE = object()
+_OWN = __name__.partition(".")[0]
 _CODE, _DEFAULTS, _KEYWORD_DEFAULTS = "__code__", "__defaults__", "__kwdefaults__"
 
 
@@ -114,7 +115,8 @@ def watched_by(*roots: object) -> Watched:
     """Return the objects that a trace of functions may read: ``roots`` are these functions and constant arguments.
 
     The walk goes through the user's functions that are named, held in containers and objects, or methods of the
-    user's classes.  Functions of installed packages are not looked into.
+    user's classes.  Functions of installed packages and of this one are not looked into; for those among ``roots`` the
+    names that they read are watched, but not their code.
     """
     return _Walk(roots).watched()
 
@@ -186,12 +188,13 @@ class _Walk:
             yield getattr(x, "__wrapped__", None)
 
     def _function(self, f: types.FunctionType) -> None:
-        self._entry(f, _CODE, f.__code__)
-        # A function that had no defaults was called with all of its arguments, so new defaults are not used.
-        if f.__defaults__ is not None:
-            self._entry(f, _DEFAULTS, f.__defaults__)
-        if f.__kwdefaults__ is not None:
-            self._entry(f, _KEYWORD_DEFAULTS, f.__kwdefaults__)
+        if is_users(f):  # each of these costs a call 20 ns
+            self._entry(f, _CODE, f.__code__)
+            # A function that had no defaults was called with all of its arguments, so new defaults are not used.
+            if f.__defaults__ is not None:
+                self._entry(f, _DEFAULTS, f.__defaults__)
+            if f.__kwdefaults__ is not None:
+                self._entry(f, _KEYWORD_DEFAULTS, f.__kwdefaults__)
         if f.__dict__.keys() - {"__wrapped__"}:
             self._look(f.__dict__)
         self._left.append(f.__dict__.get("__wrapped__"))
@@ -226,6 +229,8 @@ class _Walk:
             return
         while name in space:
             value = space[name]
+            if isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] == _OWN:
+                return
             self._entry(space, name, value)
             if not isinstance(value, types.ModuleType) or not _is_users_module(value):
                 return
