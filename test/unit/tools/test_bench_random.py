@@ -56,6 +56,26 @@ def test_convolutions_span_the_distribution() -> None:
     assert all(p.flops <= 2e11 and min(p.result) > 0 for p in found)
 
 
+def test_the_reference_of_convolutions_is_exact() -> None:
+    """Each kind, grouping, stride and dilation against torch's own float64 convolutions of a CPU."""
+    torch = pytest.importorskip("torch")
+    seen: set[str] = set()
+    for p in problems("conv", 90, 7):
+        assert isinstance(p, RandomConv)
+        p = p.tiny()._replace(n=2)
+        if p.flops > 1e7:
+            continue
+        shapes = (p.n, *p.image, p.c), (p.k, *p.taps, p.c // p.groups), (p.n, *p.result, p.k)
+        x, f, y = (torch.randn(s, dtype=torch.float16).permute(0, 3, 1, 2) for s in shapes)
+        a, b, c = (t.double().requires_grad_() for t in (x, f, y))
+        result = torch.nn.functional.conv2d(a, b, None, p.stride, p.padding, p.dilation, p.groups)
+        dx, df = torch.autograd.grad(result, (a, b), c.detach())
+        wanted = {"fprop": result.detach(), "dgrad": dx, "wgrad": df}[p.kind]
+        torch.testing.assert_close(p.reference(x, f, y), wanted, rtol=1e-12, atol=1e-12)
+        seen.add(p.operation)
+    assert len(seen) == 9
+
+
 def test_the_other_groups_span_their_distributions() -> None:
     rows = [p for p in problems("rows", 400, 5) if isinstance(p, RandomRows)]
     assert len({(p.function, p.backward) for p in rows}) == 23
