@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from inspect import Parameter, signature
 from typing import Any
 
@@ -32,19 +33,20 @@ def check_keywords(
         also: a function whose arguments it takes, too, but those in ``without``.
         interpreted: it takes the interpreter's options.
     """
-    names = _names(function) + ([] if also is None else [n for n in _names(also) if n not in without])
-    options = list(Interpreted.__annotations__) if interpreted else []
+    names, options = _names(function), list(Interpreted.__annotations__) if interpreted else []
+    others = () if also is None else _names(also)
     for name in given:
-        if name in names or name in options:
+        if name in names or name in options or (name in others and name not in without):
             continue
-        names = list(dict.fromkeys(names))
+        names = list(dict.fromkeys([*names, *[n for n in others if n not in without]]))
         near = get_close_matches(name, names + options, 1)
         guess = f"; did you mean '{near[0]}'?" if near else ";"
         more = f'; with device="cpu" also {", ".join(sorted(options))}' if options else ""
         raise ArgumentError(f"{call}() has no argument '{name}'{guess} Arguments: {', '.join(names)}{more}")
 
 
-def _names(function: Callable[..., Any]) -> list[str]:
+@lru_cache(maxsize=256)
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's arguments."""
     kinds = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    return [n for n, p in signature(function).parameters.items() if p.kind not in kinds]
+    return tuple([n for n, p in signature(function).parameters.items() if p.kind not in kinds])

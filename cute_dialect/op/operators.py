@@ -34,7 +34,8 @@ from cute_dialect.op.vmaps import differentiates, maps_of, slopes_mapped
 from cute_dialect.runtime.arrays import view_of
 
 __all__ = [
-    "by_column", "by_operator", "factor_gradients", "keeping_function", "kept_element", "kept_type", "linear", "summed",
+    "by_column", "by_operator", "factor_gradients", "keeping_function", "kept_element", "kept_type", "linear", "slope",
+    "summed",
 ]  # fmt: skip
 
 _MORE = (
@@ -175,13 +176,6 @@ def _define_activations(call: str) -> None:
     made.register_autograd(_backward_of(call), setup_context=_keep_of(call))
     made.register_vmap(maps_of(call, kept=True))
 
-    def slope(
-        grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
-    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        found = _slope_call(activation, tuple(grad.shape), element_name(grad.dtype))
-        found = found({"grad": grad, "sums": sums}, device or None)
-        return found["D"], found["columns"]
-
     def slope_shape(grad: torch.Tensor, sums: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
         columns = (*grad.shape[:-2], 1, grad.shape[-1])
         return grad.new_empty(grad.shape), grad.new_empty(columns, dtype=torch.float32)
@@ -263,6 +257,15 @@ def keeping_function(activation: str, c: bool, bias: bool, element: str) -> Any:
     return kept
 
 
+def slope(
+    grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """Return a gradient times the derivative of an activation of ``sums``, and the sums of its columns in f32."""
+    found = _slope_call(activation, tuple(grad.shape), element_name(grad.dtype))
+    found = found({"grad": grad, "sums": sums}, device or None)
+    return found["D"], found["columns"]
+
+
 @lru_cache(maxsize=256)
 def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
     """Return what multiplies a gradient by the derivative of an activation, and adds up the columns."""
@@ -274,12 +277,12 @@ def _slope_call(activation: str, shape: tuple[int, ...], element: str) -> Any:
 
     derivative: Any = activated(activation, derivative=True)
 
-    def slope(accum: Any, grad: Any, sums: Any) -> Any:
+    def slope_of(accum: Any, grad: Any, sums: Any) -> Any:
         D = derivative(sums) * grad
         return {"D": D, "columns": summed_up(D, -2)}
 
-    slope.__name__ = f"gradient of {activation}"
-    traced = trace(slope, {n: FakeTensor("f32", shape) for n in ("accum", "grad", "sums")})
+    slope_of.__name__ = f"gradient of {activation}"
+    traced = trace(slope_of, {n: FakeTensor("f32", shape) for n in ("accum", "grad", "sums")})
     return SlopeCall(reading(traced, ("D", "columns")), shape, {"D": element})
 
 
@@ -328,8 +331,8 @@ def _backward_of(call: str, products: Any = torch.ops.cute) -> Any:
                 found = found({"grad": grad, "sums": kept}, options["device"] or None)
                 grad, columns = found["D"], found["columns"]
             else:
-                slope = getattr(torch.ops.cute, f"{call}_slope")
-                grad, columns = slope(grad, kept, activation, options["device"])
+                of_slope = getattr(torch.ops.cute, f"{call}_slope")
+                grad, columns = of_slope(grad, kept, activation, options["device"])
         if of_sums is not None:  # of what the activation is of, by itself
             grad, columns = of_sums if grad is None else grad + of_sums, None
         assert grad is not None

@@ -16,25 +16,24 @@ subclasses of tensors::
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 __all__ = ["TorchOperator", "apply_of", "is_eager"]
 
-_TYPES = (torch.Tensor, torch.nn.Parameter, type(None))
+_TYPES = frozenset((torch.Tensor, torch.nn.Parameter, type(None)))
+_CORE: Any = sys.modules["torch._C"]
+_MODES: Callable[[], int] = _CORE._len_torch_dispatch_stack
+_TRANSFORM: Callable[[], object] = _CORE._functorch.peek_interpreter_stack
 
 
 def is_eager(tensors: Sequence[torch.Tensor | None]) -> bool:
     """Return True if nothing observes operators: plain tensors, no compilation, no dispatch mode, no transform."""
-    core: Any = sys.modules["torch._C"]
-    return (
-        all([type(t) in _TYPES for t in tensors])
-        and not torch.compiler.is_compiling()
-        and core._len_torch_dispatch_stack() == 0
-        and core._functorch.peek_interpreter_stack() is None
-    )
+    if torch.compiler.is_compiling() or _MODES() or _TRANSFORM() is not None:
+        return False
+    return all([type(t) in _TYPES for t in tensors])
 
 
 def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
@@ -46,41 +45,51 @@ def apply_of(function: type[torch.autograd.Function]) -> Callable[..., Any]:
 
 
 class TorchOperator:
-    """An operation on tensors, callable with positional arguments.
+    """An operation on tensors, callable with positional arguments, and with keyword arguments if it has a schema.
 
     Args:
         name: registers ``torch.ops.cute.NAME``.
         compute: computes it; its annotations are the operator's schema.
         fake: returns results without data.
-        keep: ``keep(ctx, inputs, output)`` saves what ``backward`` needs.
+        keep: ``keep(ctx, inputs, output)`` saves what ``backward`` needs; ``keep(ctx, inputs, keyword_only_inputs,
+            output)`` if the schema has keyword-only arguments.
         backward: ``backward(ctx, *grads)`` returns a gradient for each input; without it the operation has none, and
             differentiating it raises.
+        schema: the operator's schema, in place of annotations.
     """
 
     def __init__(
         self, name: str, compute: Callable[..., Any], fake: Callable[..., Any], *,
-        keep: Callable[..., None] | None = None, backward: Callable[..., Any] | None = None,
+        keep: Callable[..., None] | None = None, backward: Callable[..., Any] | None = None, schema: str | None = None,
     ) -> None:  # fmt: skip
         self.compute = compute
-        self.registered: Any = torch.library.custom_op(f"cute::{name}", compute, mutates_args=())
+        self.registered: Any = torch.library.custom_op(f"cute::{name}", compute, mutates_args=(), schema=schema)
         self.registered.register_fake(fake)
         self._apply: Callable[..., Any] = self.registered
-        if keep is not None and backward is not None:
-            self.registered.register_autograd(backward, setup_context=keep)
-            self._apply = _apply_of(compute, keep, backward)
+        if backward is None:
+            return
+        self.registered.register_autograd(backward, setup_context=keep)
+        arguments = self.registered._opoverload._schema.arguments
+        named = {x.name: x.default_value for x in arguments if x.kwarg_only}
+        places = [x.default_value for x in arguments if not x.kwarg_only]
+        self._apply = _with_keywords(compute, keep, backward, places, named) if named else _apply_of(
+            compute, keep, backward
+        )  # fmt: skip
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **more: Any) -> Any:
         """Compute the operation; the result has a gradient if an input needs one."""
         tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
         if not is_eager(tensors):
-            return self.registered(*inputs)
-        if not torch.is_grad_enabled() or not any([t.requires_grad for t in tensors]):
-            return self.compute(*inputs)
-        return self._apply(*inputs)
+            return self.registered(*inputs, **more)
+        if torch.is_grad_enabled():
+            for t in tensors:
+                if t.requires_grad:
+                    return self._apply(*inputs, **more)
+        return self.compute(*inputs, **more)
 
 
 def _apply_of(
-    compute: Callable[..., Any], keep: Callable[..., None], backward: Callable[..., Any]
+    compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any]
 ) -> Callable[..., Any]:  # fmt: skip
     """Return what computes an operation and lets autograd differentiate it."""
 
@@ -88,8 +97,41 @@ def _apply_of(
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
             output = compute(*inputs)
-            keep(ctx, inputs, output)
+            if keep is not None:
+                keep(ctx, inputs, output)
             return output
 
     Function.backward = staticmethod(backward)
     return apply_of(Function)
+
+
+def _with_keywords(
+    compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any],
+    places: Sequence[Any], named: Mapping[str, Any],
+) -> Callable[..., Any]:  # fmt: skip
+    """Return what computes an operation with keyword arguments and lets autograd differentiate it.
+
+    Args:
+        places: the defaults of the positional arguments.
+        named: those of the keyword arguments.
+    """
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *given: Any) -> Any:
+            *inputs, more = given
+            output = compute(*inputs, **more)
+            if keep is not None:
+                keep(ctx, tuple(inputs), more, output)
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return (*backward(ctx, *grads), None)
+
+    call = apply_of(Function)
+
+    def apply(*inputs: Any, **more: Any) -> Any:
+        return call(*inputs, *places[len(inputs) :], {**named, **more})
+
+    return apply

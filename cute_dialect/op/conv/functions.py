@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.product import Interpreted
 
 __all__ = [
-    "conv1d", "conv1d_input", "conv1d_weight", "conv2d", "conv2d_input", "conv2d_weight", "conv3d", "conv3d_input",
-    "conv3d_weight",
+    "computed", "conv1d", "conv1d_input", "conv1d_weight", "conv2d", "conv2d_input", "conv2d_weight", "conv3d",
+    "conv3d_input", "conv3d_weight",
 ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def conv2d(
     arrays = {"x": x, "f": f, "out": out, "c": c, "bias": bias}
     given = Given(stride, padding, dilation, groups, None, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
-    return _computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
+    return computed(2, FPROP, arrays, given, extras, device, stream, run, epilogue, args)
 
 
 def conv2d_input(
@@ -111,7 +111,7 @@ def conv2d_input(
     arrays = {"grad_y": grad_y, "f": f, "out": out, "c": c}
     given = Given(stride, padding, dilation, groups, input_size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
-    return _computed(2, DGRAD, arrays, given, extras, device, stream, run, epilogue, args)
+    return computed(2, DGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
 
 def conv2d_weight(
@@ -148,7 +148,7 @@ def conv2d_weight(
     arrays = {"x": x, "grad_y": grad_y, "out": out, "c": c}
     given = Given(stride, padding, dilation, groups, weight_size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, None, "", None, math, accumulator)
-    return _computed(2, WGRAD, arrays, given, extras, device, stream, run, epilogue, args)
+    return computed(2, WGRAD, arrays, given, extras, device, stream, run, epilogue, args)
 
 
 def conv1d(
@@ -213,14 +213,14 @@ def _of_rank(
     arrays = {**dict(zip(NAMES[kind], (image, other))), "out": out, "c": c, "bias": bias}
     given = Given(*how, size, mode, data_format, dtype, split_k, kernel)
     extras = Extras(alpha, beta, c, bias, spelled(activation), None, math, accumulator)
-    return _computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
+    return computed(rank, kind, arrays, given, extras, device, stream, run, epilogue, args)
 
 
 KNOWN = KnownCalls()
 """Calls that were computed, of torch's tensors on a GPU."""
 
 
-def _computed(
+def computed(
     rank: int, kind: str, arrays: Mapping[str, Any], given: Given, extras: Extras, device: object, stream: object,
     run: Interpreted, epilogue: Any = None, args: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip

@@ -2,7 +2,8 @@
 ``torch.export`` and autograd see of convolutions.  Importing this module registers them.
 
 Each one's gradients are the others.  ``conv_kept`` also gives what an activation is of, which ``conv_slope``, its
-derivative, needs: as of products (:mod:`cute_dialect.op.operators`).
+derivative, needs: as of products (:mod:`cute_dialect.op.operators`).  Eager calls do not go through torch's dispatcher
+(:class:`~cute_dialect.op.torch_operator.TorchOperator`).
 """
 
 # torch is not there where the types are checked.
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, extent_of
+from cute_dialect.op.conv import functions
 from cute_dialect.op.conv.arguments import NAMES, Given
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.conv.geometry import window_of
@@ -25,9 +27,10 @@ from cute_dialect.op.conv.order import channels_first, first, last
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.known import Extras
-from cute_dialect.op.operators import keeping_function, kept_element, kept_type, summed
+from cute_dialect.op.operators import keeping_function, kept_element, kept_type, slope, summed
+from cute_dialect.op.torch_operator import TorchOperator
 
-__all__ = ["by_operator"]
+__all__ = ["by_operator", "conv", "conv_input", "conv_kept", "conv_slope", "conv_weight"]
 
 _HOW = (
     "int[] stride, int[] before, int[] after, int[] dilation, int groups=1, bool flip=False, ScalarType? dtype=None, "
@@ -74,18 +77,21 @@ def by_operator(
             operands = image, other, bias, torchs(extras.c)
             learning = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in operands])
             if learning and extras.activation not in ("", "relu"):
-                found = torch.ops.cute.conv_kept(*operands, *window, **more, **how)[0]
+                found = conv_kept(*operands, *window, **more, **how)[0]
             else:
-                found = torch.ops.cute.conv(*operands, *window, **more, **how)
+                found = conv(*operands, *window, **more, **how)
         elif extras.c is not None or extras.alpha != 1.0:
             raise UnsupportedError(
                 f"{name}: expected no c and no alpha where gradients are wanted, or in torch.compile"
             )
         elif kind == DGRAD:
-            found = torch.ops.cute.conv_input(list(size), other, image, *window, **how)  # type: ignore[arg-type]
+            found = conv_input(list(size), other, image, *window, **how)  # type: ignore[arg-type]
         else:
-            found = torch.ops.cute.conv_weight(image, list(size), other, *window, **how)  # type: ignore[arg-type]
+            found = conv_weight(image, list(size), other, *window, **how)  # type: ignore[arg-type]
     return found if turn else found.permute(last(axes, True))
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
 
 
 def _call(
@@ -102,6 +108,9 @@ def _call(
     extras = extras._replace(math=more["math"])
     graph, args = more.get("epilogue"), more.get("args", {})
     named = {**arrays, "bias": extras.bias, "c": extras.c}
+    if all([type(t) in _PLAIN for t in named.values()]):
+        named["out"] = None
+        return functions.computed(rank, kind, named, given, extras, more["device"] or None, None, {}, graph, args)
     return convolution(name, kind, rank, named, given, extras, more["device"] or None, None, {}, graph, args)
 
 
@@ -161,38 +170,13 @@ def _slope(
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     rank = grad.dim()
     matrices = [t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums)]
-    found, columns = torch.ops.cute.mm_slope(*matrices, activation, device)
+    found, columns = slope(*matrices, activation, device)
     n, c, *extents = grad.shape
     return found.view(n, *extents, c).permute(0, rank - 1, *range(1, rank - 1)), columns.view(c)
 
 
 def _slope_shape(grad: torch.Tensor, *_: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return _made(grad, grad.shape, grad.dtype), grad.new_empty(grad.shape[1:2], dtype=torch.float32)
-
-
-def _register() -> None:
-    """Register the operators."""
-    sums = "float alpha=1.0, float beta=1.0, str activation=''"
-    how = _HOW.replace("int groups", "*, int groups", 1)
-    schemas = {
-        "conv": f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> Tensor",
-        "conv_input": f"(SymInt[] size, Tensor f, Tensor grad, {how}) -> Tensor",
-        "conv_weight": f"(Tensor x, SymInt[] size, Tensor grad, {how}) -> Tensor",
-        "conv_kept": f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {how}, {sums}) -> (Tensor, Tensor)",
-        "conv_slope": "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)",
-    }
-    functions: dict[str, tuple[Any, Any]] = {
-        "conv": (_forward, _forward_shape),
-        "conv_input": (_input, lambda size, f, grad, *_, dtype=None, **__: _made(grad, size, dtype)),
-        "conv_weight": (_weight, lambda x, size, grad, *_, dtype=None, **__: _made(x, size, dtype)),
-        "conv_kept": (_kept, _kept_shape),
-        "conv_slope": (_slope, _slope_shape),
-    }
-    for name, (compute, shaped) in functions.items():
-        made: Any = torch.library.custom_op(f"cute::{name}", compute, mutates_args=(), schema=schemas[name])
-        made.register_fake(shaped)
-        keep, backward = _GRADIENTS[name]
-        made.register_autograd(backward, setup_context=keep)
 
 
 def _how(ctx: Any, window: tuple[Any, ...], more: Mapping[str, Any]) -> None:
@@ -225,17 +209,17 @@ def _backward(ctx: Any, grad: torch.Tensor | None, of_sums: Any = None) -> tuple
     elif activation:
         if kept is None:
             sums = {**ctx.sums, "activation": "", "dtype": grad.dtype}
-            kept = torch.ops.cute.conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
-        grad, columns = torch.ops.cute.conv_slope(grad, kept, activation, ctx.more["device"])
+            kept = conv(x, f, bias, c, *ctx.window, **sums, **ctx.more)
+        grad, columns = conv_slope(grad, kept, activation, ctx.more["device"])
     if of_sums is not None:  # of what the activation is of, by itself
         grad, columns = of_sums if grad is None else grad + of_sums, None
     assert grad is not None
     scaled = (grad if alpha == 1.0 else grad * alpha).to(x.dtype)
     of_x = of_f = of_bias = of_c = None
     if ctx.needs_input_grad[0]:
-        of_x = torch.ops.cute.conv_input(list(x.shape), f, scaled, *ctx.window, dtype=x.dtype, **ctx.more)
+        of_x = conv_input(list(x.shape), f, scaled, *ctx.window, dtype=x.dtype, **ctx.more)
     if ctx.needs_input_grad[1]:
-        of_f = torch.ops.cute.conv_weight(x, list(f.shape), scaled, *ctx.window, dtype=f.dtype, **ctx.more)
+        of_f = conv_weight(x, list(f.shape), scaled, *ctx.window, dtype=f.dtype, **ctx.more)
     if ctx.added[0] is not None and ctx.needs_input_grad[2]:
         shape, dtype = ctx.added[0]
         columns = grad.sum((0, *range(2, grad.dim())), dtype=torch.float32) if columns is None else columns
@@ -255,9 +239,9 @@ def _backward_input(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
     f, grad = ctx.saved_tensors
     g, of_f, of_grad = of_result.to(f.dtype), None, None
     if ctx.needs_input_grad[1]:
-        of_f = torch.ops.cute.conv_weight(g, list(f.shape), grad, *ctx.window, dtype=f.dtype, **ctx.more)
+        of_f = conv_weight(g, list(f.shape), grad, *ctx.window, dtype=f.dtype, **ctx.more)
     if ctx.needs_input_grad[2]:
-        of_grad = torch.ops.cute.conv(g, f, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+        of_grad = conv(g, f, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
     return (None, of_f, of_grad, *(None,) * 4)
 
 
@@ -271,9 +255,9 @@ def _backward_weight(ctx: Any, of_result: torch.Tensor) -> tuple[Any, ...]:
     x, grad = ctx.saved_tensors
     g, of_x, of_grad = of_result.to(x.dtype), None, None
     if ctx.needs_input_grad[0]:
-        of_x = torch.ops.cute.conv_input(list(x.shape), g, grad, *ctx.window, dtype=x.dtype, **ctx.more)
+        of_x = conv_input(list(x.shape), g, grad, *ctx.window, dtype=x.dtype, **ctx.more)
     if ctx.needs_input_grad[2]:
-        of_grad = torch.ops.cute.conv(x, g, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
+        of_grad = conv(x, g, None, None, *ctx.window, dtype=grad.dtype, **ctx.more)
     return (of_x, None, of_grad, *(None,) * 4)
 
 
@@ -281,11 +265,26 @@ def _no_second(*_: Any) -> Any:
     raise UnsupportedError("conv: there is no second derivative through an activation")
 
 
-_GRADIENTS: dict[str, tuple[Any, Any]] = {
-    "conv": (_keep, _backward),
-    "conv_input": (_keep_input, _backward_input),
-    "conv_weight": (_keep_weight, _backward_weight),
-    "conv_kept": (_keep, _backward),
-    "conv_slope": (None, _no_second),
-}
-_register()
+_SUMS = "float alpha=1.0, float beta=1.0, str activation=''"
+_NAMED = _HOW.replace("int groups", "*, int groups", 1)
+
+conv = TorchOperator(
+    "conv", _forward, _forward_shape, keep=_keep, backward=_backward,
+    schema=f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {_NAMED}, {_SUMS}) -> Tensor",
+)  # fmt: skip
+conv_input = TorchOperator(
+    "conv_input", _input, lambda size, f, grad, *_, dtype=None, **__: _made(grad, size, dtype), keep=_keep_input,
+    backward=_backward_input, schema=f"(SymInt[] size, Tensor f, Tensor grad, {_NAMED}) -> Tensor",
+)  # fmt: skip
+conv_weight = TorchOperator(
+    "conv_weight", _weight, lambda x, size, grad, *_, dtype=None, **__: _made(x, size, dtype), keep=_keep_weight,
+    backward=_backward_weight, schema=f"(Tensor x, SymInt[] size, Tensor grad, {_NAMED}) -> Tensor",
+)  # fmt: skip
+conv_kept = TorchOperator(
+    "conv_kept", _kept, _kept_shape, keep=_keep, backward=_backward,
+    schema=f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {_NAMED}, {_SUMS}) -> (Tensor, Tensor)",
+)  # fmt: skip
+conv_slope = TorchOperator(
+    "conv_slope", _slope, _slope_shape, backward=_no_second,
+    schema="(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)",
+)  # fmt: skip

@@ -1,7 +1,8 @@
 """``torch.ops.cute.grouped_mm``: what ``torch.compile``, ``torch.export`` and autograd see of grouped products.
 
 The gradients of groups of rows are groups of rows and of steps of K again, and so on around: rows (m), columns (n) and
-steps (k) have each other's.  Importing this module registers the operators.
+steps (k) have each other's.  Importing this module registers the operators; eager calls do not go through torch's
+dispatcher (:class:`~cute_dialect.op.torch_operator.TorchOperator`).
 """
 
 # torch is not there where the types are checked.
@@ -19,12 +20,14 @@ import torch
 from cute_dialect.kernels.group_rows import BoundsConfig
 from cute_dialect.op.dtypes import element_name, result_of, torch_name
 from cute_dialect.op.errors import DtypeError, UnsupportedError
+from cute_dialect.op.grouped import functions
 from cute_dialect.op.grouped.call import Given, computed
 from cute_dialect.op.grouped.kernels import kernel_of
 from cute_dialect.op.grouped.shapes import shapes_of
 from cute_dialect.op.operators import summed
+from cute_dialect.op.torch_operator import TorchOperator
 
-__all__ = ["by_operator"]
+__all__ = ["by_operator", "group_bounds", "grouped_mm"]
 
 _GROUPS = ("offs", "lengths", "row_groups")
 
@@ -56,7 +59,7 @@ def by_operator(name: str, g: Given, device: Any, stream: Any, others: Mapping[s
         dtype = getattr(torch, torch_name(element_name(dtype)))
     how = {"device": "" if device is None else str(device), "math": g.math}
     with nullcontext() if stream is None else torch.cuda.stream(stream):
-        return torch.ops.cute.grouped_mm(
+        return grouped_mm(
             g.a, g.b, *(groups.get(n) for n in _GROUPS), g.c, g.bias, alpha=float(g.alpha), beta=float(g.beta),
             activation=g.activation, rest=g.rest, dtype=dtype, **how,
         )  # fmt: skip
@@ -66,12 +69,20 @@ def _groups(offs: Any, lengths: Any, row_groups: Any) -> dict[str, Any]:
     return {n: x for n, x in zip(_GROUPS, (offs, lengths, row_groups)) if x is not None}
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter, type(None))
+
+
 def _compute(
     a: torch.Tensor, b: torch.Tensor, offs: Any = None, lengths: Any = None, row_groups: Any = None, c: Any = None,
     bias: Any = None, begins: Any = None, *, alpha: float = 1.0, beta: float = 1.0, activation: str = "",
     rest: str = "keep", dtype: Any = None, device: str = "", math: str = "default",
 ) -> torch.Tensor:  # fmt: skip
     groups = _groups(offs, lengths, row_groups)
+    if begins is None and all([type(t) in _PLAIN for t in (a, b, *groups.values(), c, bias)]):
+        return functions.grouped_mm(
+            a, b, **groups, c=c, bias=bias, alpha=alpha, beta=beta, activation=activation, rest=rest, dtype=dtype,
+            device=device or None, math=math,
+        )  # fmt: skip
     given = Given(
         a, b, groups, None, c, bias, alpha, beta, activation, rest=rest, dtype=dtype, math=math, begins=begins
     )  # fmt: skip
@@ -120,14 +131,15 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
     groups = _groups(offs, lengths, row_groups)
     s = shapes_of("grouped_mm", a.shape, b.shape, {n: x.shape for n, x in groups.items()})
-    product = torch.ops.cute.grouped_mm
-    mask: Any = _inside(s.form, a, b, offs, lengths, row_groups)
-    if mask is not None:  # what of the result is no group's depends on nothing
-        grad = torch.where(mask, grad, 0)
+    # Products leave out the rows and columns of no group; sums of the gradient and batched products do not.
+    needs, mask = ctx.needs_input_grad, None
+    if s.form == "rows" or needs[5] or needs[6]:
+        mask = _inside(s.form, a, b, offs, lengths, row_groups)
+        grad = grad if mask is None else torch.where(mask, grad, 0)
     if activation == "relu":
         grad = torch.where(result > 0, grad, 0)
     elif activation:
-        pre = product(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
+        pre = grouped_mm(a, b, offs, lengths, row_groups, c, bias, alpha=alpha, beta=beta,
                       rest="zero", dtype=torch.float32, **options)  # fmt: skip
         derivative: Any = activated(activation, derivative=True)
         grad = (grad * derivative(pre)).to(grad.dtype)
@@ -137,22 +149,22 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     some = {"alpha": alpha, "rest": "zero", "dtype": a.dtype, **options}
     begins = None
     if row_groups is not None and (ctx.needs_input_grad[1] or ctx.needs_input_grad[6]):
-        begins, ends = torch.ops.cute.group_bounds(row_groups, b.shape[0], options["device"])
+        begins, ends = group_bounds(row_groups, b.shape[0], options["device"])
     else:
         ends = offs
     if ctx.needs_input_grad[0]:
         if s.form == "n":
-            of_a = product(g, b.t(), offs, **some)
+            of_a = grouped_mm(g, b.t(), offs, **some)
         else:
-            of_a = product(g, b.mT, offs, lengths, row_groups, **some)
+            of_a = grouped_mm(g, b.mT, offs, lengths, row_groups, **some)
     if ctx.needs_input_grad[1]:
         if s.form == "rows":  # the rows that are no group's are zeros of both
             x = torch.where(cast(torch.Tensor, mask), a, 0)
             of_b = torch.ops.cute.bmm(x.mT, g, alpha=alpha, dtype=b.dtype, **options)
         elif s.form == "m":
-            of_b = product(a.t(), g, ends, begins=begins, **some)
+            of_b = grouped_mm(a.t(), g, ends, begins=begins, **some)
         else:
-            of_b = product(a.mT, g, offs, **some)
+            of_b = grouped_mm(a.mT, g, offs, **some)
     of_c, of_bias = (
         None if kind is None or not ctx.needs_input_grad[5 + i] else kind for i, kind in enumerate(ctx.added)
     )
@@ -163,7 +175,7 @@ def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         each = s.form != "n" and tuple(shape) == (s.groups, s.n) and tuple(shape) != (1, s.n)
         if each and s.form == "m":  # sums of the rows of each group: a product with ones
             ones = g.new_ones(g.shape[0], 8)
-            of_bias = product(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
+            of_bias = grouped_mm(ones.t(), g, ends, begins=begins, dtype=torch.float32, **options)[:, 0].to(dtype)
         else:
             of_bias = (
                 summed(grad, torch.Size((s.groups, 1, s.n)), dtype).reshape(shape)
@@ -185,23 +197,16 @@ def _inside(form: str, a: torch.Tensor, b: torch.Tensor, offs: Any, lengths: Any
     return inside[:, None]
 
 
-def _define() -> None:
-    """Register the operators."""
-    schema = (
-        "(Tensor a, Tensor b, Tensor? offs=None, Tensor? lengths=None, Tensor? row_groups=None, Tensor? c=None, "
-        "Tensor? bias=None, Tensor? begins=None, *, float alpha=1.0, float beta=1.0, str activation='', "
-        "str rest='keep', ScalarType? dtype=None, str device='', str math='default') -> Tensor"
-    )
-    made = torch.library.custom_op("cute::grouped_mm", _compute, mutates_args=(), schema=schema)
-    made.register_fake(_shaped)
-    made.register_autograd(_backward, setup_context=_keep)
-    schema = "(Tensor row_groups, int groups, str device) -> (Tensor, Tensor)"
-    found = torch.library.custom_op("cute::group_bounds", _bounds, mutates_args=(), schema=schema)
-
-    def pair(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-        return row_groups.new_empty(groups), row_groups.new_empty(groups)
-
-    found.register_fake(pair)
+def _pair(row_groups: torch.Tensor, groups: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return row_groups.new_empty(groups), row_groups.new_empty(groups)
 
 
-_define()
+grouped_mm = TorchOperator(
+    "grouped_mm", _compute, _shaped, keep=_keep, backward=_backward,
+    schema="(Tensor a, Tensor b, Tensor? offs=None, Tensor? lengths=None, Tensor? row_groups=None, Tensor? c=None, "
+    "Tensor? bias=None, Tensor? begins=None, *, float alpha=1.0, float beta=1.0, str activation='', "
+    "str rest='keep', ScalarType? dtype=None, str device='', str math='default') -> Tensor",
+)  # fmt: skip
+group_bounds = TorchOperator(
+    "group_bounds", _bounds, _pair, schema="(Tensor row_groups, int groups, str device) -> (Tensor, Tensor)"
+)

@@ -43,16 +43,16 @@ def test_gradients(activation: str) -> None:
 
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something learns, a step has three convolutions; of the operator itself four."""
-    from cute_dialect.op.conv import operators
+    from cute_dialect.op.conv import functions
 
     seen: list[str] = []
-    convolution = operators.convolution
+    convolution = functions.convolution
 
     def counted(name: str, *given: Any) -> Any:
         seen.append(name)
         return convolution(name, *given)
 
-    monkeypatch.setattr(operators, "convolution", counted)
+    monkeypatch.setattr(functions, "convolution", counted)
     x, f, b, c = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3), tensor(8, dtype=torch.float32), tensor(1, 8, 1, 1)
     how = {"alpha": 0.25, "beta": 0.5, "activation": "gelu", "device": "cpu"}
     window = [1, 1], [1, 1], [1, 1], [1, 1]
@@ -97,3 +97,43 @@ REFUSED: dict[str, Any] = {
 def test_what_an_operator_does_not_take(message: str) -> None:
     with pytest.raises(op.UnsupportedError, match=message):
         op.conv2d(tensor(1, 16, 5, 5), tensor(8, 16, 1, 1), device="cpu", **REFUSED[message])
+
+
+def test_eager_calls_do_not_reach_the_dispatcher() -> None:
+    """Eager gradients are nodes of Python; modes and subclasses get the operators, and the same numbers."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    x, f = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3)
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    y = op.conv2d(x, f, None, 1, 1, device="cpu")
+    assert type(y.grad_fn).__name__ == "FunctionBackward"
+    grad = tensor(*y.shape).detach()
+    plain = torch.autograd.grad(y, (x, f), grad)
+    with Watch():
+        again = torch.autograd.grad(op.conv2d(x, f, None, 1, 1, device="cpu"), (x, f), grad)
+    assert {"cute.conv.default", "cute.conv_input.default", "cute.conv_weight.default"} <= set(seen)
+    assert all(torch.equal(a, b) for a, b in zip(plain, again))
+    with torch.inference_mode():
+        assert torch.equal(op.conv2d(x.detach(), f.detach(), None, 1, 1, device="cpu"), y)
+    with torch.no_grad():
+        assert not op.conv2d(x, f, None, 1, 1, device="cpu").requires_grad
+
+
+def test_second_derivatives() -> None:
+    x, f = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3)
+    y = op.conv2d(x, f, None, 1, 1, device="cpu")
+    grad = tensor(*y.shape)
+    first = torch.autograd.grad(y, (x, f), grad, create_graph=True)
+    over = [torch.ones_like(t) for t in first]
+    found = torch.autograd.grad(first, (x, f, grad), over)
+    exact = [t.detach().double().requires_grad_() for t in (x, f, grad)]
+    y = torch.nn.functional.conv2d(*exact[:2], None, 1, 1)
+    first = torch.autograd.grad(y, exact[:2], exact[2], create_graph=True)
+    for got, want in zip(found, torch.autograd.grad(first, exact, [t.double() for t in over]), strict=True):
+        assert torch.allclose(got.double(), want, rtol=1e-2, atol=1e-2 * float(want.abs().max()))

@@ -217,3 +217,21 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))
     op.prefetch([fused, each, columns, fused.config], workers=1).wait(60)
     assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-8x2ra4", "unfold-16"]
+
+
+def test_steps_with_gradients_are_known(launched: list[Any]) -> None:
+    """The second step of a layer launches what the first did, at its own addresses, and looks nothing up."""
+    filters = F.clone().requires_grad_()
+
+    def step() -> tuple[Any, ...]:
+        x = torch.zeros_like(X).requires_grad_()
+        y = op.conv2d(x, filters, None, 1, 1)
+        return torch.autograd.grad(y, (x, filters), torch.zeros_like(y))
+
+    step()
+    first = list(launched)
+    assert sum(isinstance(x, str) for x in first) >= 3
+    launched.clear()
+    found = step()
+    assert launched and not any(isinstance(x, str) for x in launched)
+    assert [t.shape for t in found] == [X.shape, F.shape]
