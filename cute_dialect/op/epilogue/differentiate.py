@@ -26,7 +26,7 @@ from cute_dialect.op.epilogue.proxy import Proxy, call, interleaved
 from cute_dialect.op.epilogue.tracing import FakeTensor, Placed, Traced, shape_in_sums, trace
 from cute_dialect.op.errors import EpilogueError
 
-__all__ = ["WITHOUT", "given_name", "gradient_of", "kept_name", "structure_of"]
+__all__ = ["WITHOUT", "given_name", "gradient_of", "kept_name", "rule_of", "structure_of"]
 
 _where, _exp = functions.where, functions.exp
 _LN_2 = math.log(2.0)
@@ -246,7 +246,7 @@ def _backward(
         elif node.op == "cast":
             push(node.operands[0], g, halves[i])
         else:
-            for k, x in zip(node.operands, _rule(what, node.op)(g, forward[i], *operands)):
+            for k, x in zip(node.operands, rule_of(what, node.op)(g, forward[i], *operands)):
                 push(k, x, halves[i])
     accum = next((i for i, node in enumerate(graph.nodes) if node.op == "accum"), None)
     found: dict[str, Any] = {"D": None if accum is None else gradients[accum]}
@@ -317,7 +317,7 @@ def _of_rows(operation: str, g: Any, r: Any, x: Any) -> Any:
     return _where(x == r, total / functions.sum(_where(x == r, 1.0, 0.0), -1, whole_rows=True), 0.0)
 
 
-def _rule(what: str, name: str) -> Callable[..., Sequence[Any]]:
+def rule_of(what: str, name: str) -> Callable[..., Sequence[Any]]:
     """Return how a function is differentiated.  Raises EpilogueError."""
     rule = RULES.get(name) or SECOND.get(name)
     if rule is not None:

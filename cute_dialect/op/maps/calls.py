@@ -56,6 +56,8 @@ class Elementwise:
         self.function = function
         self.name = name or f"elementwise {name_of(function)}"
         self._known = KnownCalls()
+        self.slopes: dict[object, Any] = {}
+        """Its derivatives, by the kind of arguments."""
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -114,7 +116,7 @@ class Elementwise:
             if view.dtype not in ELEMENTS:
                 raise DtypeError(f"{self.name}: expected {n} of {', '.join(ELEMENTS)}, got {view.dtype}")
         shape = _common(self.name, [v.shape for v in views])
-        found = self._traced(arrays, views)
+        found = self.traced(arrays, views)
         count = len(found.graph.outputs)
         if out is not None and len(outs) != count:
             raise ShapeError(f"{self.name}: expected {count} results as out, got {len(outs)}")
@@ -213,7 +215,7 @@ class Elementwise:
             raise UnsupportedError(f"{self.name}: expected at most {_MOST} vectors of 16 bytes, got {m} rows of {n}")
         return RowKernel(plan.name, elementwise_text, (plan,)), (*operands, *results)
 
-    def _traced(self, arrays: Sequence[Any], views: Sequence[ArrayView]) -> _Found:
+    def traced(self, arrays: Sequence[Any], views: Sequence[ArrayView]) -> _Found:
         """Return the graph; integers of Python are constants of it, floats where the function asks for them."""
         try:
             inspect.signature(self.function).bind(*arrays)
