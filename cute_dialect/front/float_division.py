@@ -15,11 +15,14 @@ from cute_dialect.front.dtypes import Boolean, Float32, Float64
 from cute_dialect.front.emission import emit, float_flags, shaped
 from cute_dialect.front.errors import CompileError
 from cute_dialect.front.trace import current
+from cute_dialect.front.where import user_places
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-__all__ = ["divided", "divided_static"]
+    from cute_dialect.front.trace import Tracer
+
+__all__ = ["divided", "divided_static", "refuse_in_launcher"]
 
 
 def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
@@ -39,10 +42,7 @@ def divided_static(name: str, x: float, y: float, *, wide: bool) -> float:
 def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
     """Return ``a // b`` or ``a % b`` (``name``: ``floordiv`` or ``mod``) of two floats, or vectors of them."""
     if current().kind == "host":
-        raise CompileError(
-            "F113", "a host function has no '//' and '%' of floats that are known only when it runs",
-            hint="do it in the kernel",
-        )  # fmt: skip
+        current().state.setdefault("float division", (user_places() or [None])[0])
     element = a.type.get_element_type() if a.type.name == "vector" else a.type  # pyright: ignore
     if element not in (Float32.attribute, Float64.attribute):  # computed in f32, as numpy does
         to = shaped(Float32.attribute, a)
@@ -50,6 +50,15 @@ def divided(name: str, a: SSAValue, b: SSAValue) -> SSAValue:
         return _emit("arith.truncf", wide, type=a.type)
     rest = _Rest(a, b, element == Float64.attribute)
     return rest.quotient() if name == "floordiv" else rest.remainder()
+
+
+def refuse_in_launcher(tracer: Tracer) -> None:
+    """Raise F113 if a host function that launches kernels divides floats of run time by ``//`` or ``%``."""
+    if "float division" in tracer.state:
+        raise CompileError(
+            "F113", "a host function that launches kernels has no '//' and '%' of floats known only when it runs",
+            place=tracer.state["float division"], hint="do it in the kernel",
+        )  # fmt: skip
 
 
 def _emit(name: str, *operands: SSAValue, type: object = None) -> SSAValue:

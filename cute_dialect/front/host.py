@@ -13,6 +13,7 @@ from cute_dialect.front.arguments import STREAM, Spec, named, rebuild, symbol_pl
 from cute_dialect.front.compiled import Outcome
 from cute_dialect.front.dtypes import Int32, Numeric
 from cute_dialect.front.errors import CompileError, KernelTypeError, Place, SyntaxErrorInKernel
+from cute_dialect.front.float_division import refuse_in_launcher
 from cute_dialect.front.module import empty_module, host_function, kernel_function, trace_boundary
 from cute_dialect.front.passing import argument_form
 from cute_dialect.front.printing import HostTexts, take_host_texts
@@ -78,6 +79,7 @@ def trace_host(traced: Traced, call: Call, config: object, options: Options) -> 
             outputs = as_kernel(tracer, result)
         else:
             outputs = None
+            refuse_in_launcher(tracer)
             _check_host(tracer, result)
             texts = take_host_texts(tracer)
     if outputs is not None:

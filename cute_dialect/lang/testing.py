@@ -10,6 +10,7 @@ import inspect
 import itertools
 import statistics
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -119,8 +120,10 @@ def tune(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the parameters with the fastest kernel: each combination of ``params_dict`` is made and timed.
 
-    ``func`` takes the arguments and the parameters, and returns a call without arguments; what raises
-    :class:`CantImplementError` is left out.  Raises that for parameters of which none can be had.
+    ``func`` takes the arguments and the parameters, and returns a call without arguments.  Combinations for which it
+    raises :class:`CantImplementError` are left out; those for which it raises another error, too, with a warning.
+
+    Raises CantImplementError if no combination is left.
     """
     given = kernel_arguments or JitArguments()
     best: tuple[float, dict[str, Any]] | None = None
@@ -129,6 +132,9 @@ def tune(
         try:
             made = func(*given.args, **given.kwargs, **params)
         except CantImplementError:
+            continue
+        except Exception as e:
+            warnings.warn(f"tune: {params} is left out: {type(e).__name__}: {e}", RuntimeWarning, stacklevel=2)
             continue
         if not callable(made):
             raise TypeError(f"func returns a function of no arguments, not {type(made).__name__}")

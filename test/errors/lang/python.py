@@ -329,7 +329,7 @@ def run(x: cute.Tensor, s: cute.Float32):
 
 run(X, 3.0)
 #: CompileError
-#: python.py:3:52: error F113: a host function has no '//' and '%' of floats that are known only when it runs
+#: python.py:3:52: error F113: a host function that launches kernels has no '//' and '%' of floats known only when it runs
 #:     3 |     call(lambda x: None, x).launch(grid=cute.Int32(s // 0.5), block=1)
 #:       |                                                    ^^^^^^^^
 #: hint: do it in the kernel

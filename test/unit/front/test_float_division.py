@@ -110,3 +110,14 @@ def test_a_short_quotient_makes_no_turn_of_the_loop() -> None:
     compiled = cute.compile(divides, *[np.zeros(4, np.float32)] * 4, grid=1, block=128, chip="sm_90a", device="cpu")
     text = compiled.mlir()
     assert text.count("scf.while") == 2 and "remf" not in text
+
+
+@cute.jit
+def divided_on_the_host(a: cute.Float32, b: cute.Float32):
+    return a // b, a % b
+
+
+@pytest.mark.parametrize(("a", "b"), [(-7.5, 2.0), (7.5, 2.0), (7.5, -2.0), (1e9, 0.375)])
+def test_a_host_function_without_launches_divides(a: float, b: float) -> None:
+    x, y = np.float32(a), np.float32(b)
+    assert divided_on_the_host(a, b) == (np.floor_divide(x, y), np.remainder(x, y))

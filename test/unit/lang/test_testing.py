@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,19 @@ def test_the_fastest_is_taken() -> None:
         tune(make, {"wait": [1], "fails": [True]}, JitArguments(1))
     with pytest.raises(TypeError, match="a function of no arguments, not int"):
         tune(lambda n: n, {"n": [1]})
+
+
+def test_tune_leaves_out_what_cannot_be_made_and_warns() -> None:
+    def make(n: int) -> Callable[[], None]:
+        if n == 1:
+            raise ValueError("1 is too small")
+        return lambda: None
+
+    with pytest.warns(RuntimeWarning, match=r"tune: \{'n': 1\} is left out: ValueError: 1 is too small"):
+        assert tune(make, {"n": [1, 2]}, iterations=1) == {"n": 2}
+    with pytest.warns(RuntimeWarning), pytest.raises(CantImplementError, match="none of the parameters"):
+        tune(make, {"n": [1]})
+
 
 
 def test_check_compares_and_finds_races() -> None:
