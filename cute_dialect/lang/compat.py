@@ -1,6 +1,6 @@
 """Names for code that was written for CuTe DSL: ``import cute_dialect.lang.compat as cutlass``.
 
-    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs a program as it stands, on the GPU
+    python -m cute_dialect.lang.compat FILE [ARGS…]                 runs an unchanged program on the GPU
     python -m cute_dialect.lang.compat --device=cpu FILE [ARGS…]    on the interpreter
 
 The second form changes nothing in the program: what it imports as ``cutlass`` is answered by this module, in this

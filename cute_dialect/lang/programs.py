@@ -1,4 +1,4 @@
-"""Run a program that was written for CuTe DSL as it stands: its imports are answered here, in this process only.
+"""Run a program written for CuTe DSL unchanged: its imports are answered here, in this process only.
 
 * ``cutlass`` and its modules, ``cute_viz``: by a finder on ``sys.meta_path``; each is a module that forwards to one of
   ours.
