@@ -207,3 +207,26 @@ def test_gradients_of_filters_of_few_channels(kernels: list[str]) -> None:
         y = small(rng, *forward(x, f, h).shape)
         assert (op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS) == gradients(x, f, y, h)[1]).all()
     assert len(kernels) == 2 and all(name.startswith("direct-wgrad") for name in kernels)
+
+
+@pytest.mark.parametrize(("c", "k", "taps"), [(25, 2, (5, 5)), (65, 67, (1, 2))])
+def test_partial_sums_of_odd_groups_keep_their_bits(
+    c: int, k: int, taps: tuple[int, int], kernels: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each image sums up to above 4096, where f16 holds even numbers only, and both together to few: in tiles
+    and in columns of one image at a time.
+    """
+    from cute_dialect.op.conv import unfolded
+
+    monkeypatch.setattr(unfolded, "MOST", 1)
+    rng = np.random.default_rng(2)
+    h = how(1)._replace(groups=2)
+    x, f = small(rng, 2, 5, 6, 2 * c), small(rng, 2 * k, *taps, c)
+    y = small(rng, *forward(x, f, h).shape)
+    x[1], y[0], y[1] = x[0], y[0] + 512, small(rng, *y.shape[1:]) - y[0] - 512
+    x, y = np.abs(x), y.astype(np.float16)
+    alone = [np.abs(gradients(x[i : i + 1], f, y[i : i + 1], h)[1]).max() for i in range(2)]
+    assert min(alone) > 4096
+    got = op.conv2d_weight(x, f.shape, y, **h.arguments, **CHECKS)
+    assert (got == gradients(x, f, y, h)[1]).all()
+    assert bool(kernels) == (c == 25)
