@@ -16,9 +16,10 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from cute_dialect.algebra import text, verify
+from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, tree_leaves
-from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Layout, Tile
+from cute_dialect.algebra.values import UNDERSCORE, AnyLayout, ComposedLayout, Layout, Tile, layout_modes
 from cute_dialect.memory_types import parse_layout_string
 
 
@@ -47,6 +48,22 @@ class TiledType(TypeAttribute):
     def atom(self) -> Attribute:
         """The type of the atom."""
         raise NotImplementedError(self.name)
+
+    def block_size(self) -> int:
+        """Return the least block size that has all thread indices of the slices."""
+        raise NotImplementedError(self.name)
+
+    def thread_indices(self) -> frozenset[int]:
+        """Return the thread indices whose slices make up the tile."""
+        raise NotImplementedError(self.name)
+
+    def tile_of(self, operand: str) -> tuple[int | Layout, ...]:
+        """Return the tile's mode for each mode of an operand (A, B, C, S, D, …)."""
+        raise NotImplementedError(self.name)
+
+    def shared_slice(self, operand: str) -> int:
+        """Return the number of consecutive threads whose slices of an operand (A, B, C, S, D, …) are one."""
+        return 1
 
 
 class CopyAtomType(AtomType):
@@ -139,6 +156,20 @@ class TiledCopyType(Data[TiledCopy], TiledType):
     def atom(self) -> Attribute:
         """The type of the atom."""
         return self.data.atom
+
+    def block_size(self) -> int:
+        return cast("int", size(layout_modes(self.data.layout_tv)[0]))
+
+    def tile_of(self, operand: str) -> tuple[int | Layout, ...]:
+        tiler = self.data.tiler
+        return cast("tuple[int | Layout, ...]", tiler if isinstance(tiler, tuple) else (tiler,))
+
+    def thread_indices(self) -> frozenset[int]:
+        threads = layout_modes(self.data.layout_tv)[0]
+        first: dict[int, int] = {}  # of threads that copy the same elements one is enough
+        for i in range(cast("int", size(threads))):
+            first.setdefault(cast("int", evaluate(i, threads)), i)
+        return frozenset(first.values())
 
 
 def _plain(layout: AnyLayout) -> Layout:

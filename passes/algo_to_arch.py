@@ -49,6 +49,7 @@ from cute_dialect.passes.expand_tensor import on_layout_of_tensor
 from cute_dialect.passes.lowering import fills
 from cute_dialect.passes.lowering.copying import MAX_BITS, Plan, Side, first_mode, plain_layout, plan, side_of
 from cute_dialect.passes.lowering.insertion import InsertionPoint
+from cute_dialect.passes.lowering.thread_slices import missing_slices
 from cute_dialect.types import CuteType, LayoutType
 from cute_dialect.universal_copy import UniversalCopyType
 
@@ -65,6 +66,7 @@ class AlgoToArchPass(Pass):
 
     def run(self, op: Operation, ctx: PassContext) -> None:
         values: list[Operation] = []
+        _check_threads(op)
         for inner in all_ops(op):
             handler = handler_of(inner.name)
             if handler is None or (handler is _layout_op and not on_layout_of_tensor(inner)):
@@ -92,6 +94,17 @@ class AlgoToArchPass(Pass):
             handler = handler_of(o.name)
             if handler is not None and (handler is not _layout_op or on_layout_of_tensor(o)):
                 yield o
+
+
+def _check_threads(op: Operation) -> None:
+    """Raise PassError for a tile that needs more threads than the kernel's block has."""
+    for function in op.walk():
+        if function.name == "gpu.func":
+            for missing in missing_slices(function):
+                raise PassError(
+                    f"'{missing.op.name}' op: {missing.message}; use a larger "
+                    "known_block_size, or deal the tile out among fewer threads", missing.op,
+                )  # fmt: skip
 
 
 def _nothing(op: Operation) -> None:

@@ -81,6 +81,11 @@ class TiledMma:
         self.permutation = tuple(tiles)
         self.tile_size = tuple([product(t.shape) for t in tiles])
 
+    def operand_tile(self, operand: str) -> tuple[Layout, Layout]:
+        """Return the tile along both modes of an operand: "A", "B", "C" or "E"."""
+        i, j = OPERAND_MODES[operand]
+        return self.permutation[i], self.permutation[j]
+
     def thread_fragments(self, operand: str, layout: Layout, atom_tv: Layout) -> Layout:
         """Write ``layout`` of an operand as ``((ThrV, (Thr0, Thr1)), (FrgV, (Rest0, Rest1, …)))``.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cute_dialect.front.trace import Tracer
 
-__all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_in_a_warp"]
+__all__ = ["has_chosen", "issues", "one_of_the_warp", "varies_by_thread", "varies_in_a_warp"]
 
 _OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")
 """Ops whose result may differ from thread to thread of a warp."""
@@ -69,6 +69,45 @@ def varies_in_a_warp(value: SSAValue, known: dict[SSAValue, bool] | None = None)
         known[value] = False  # a cycle adds nothing
         found = known[value] = _varies(value, known)
     return found
+
+
+_UNIFORM_REGISTERS = ("ctaid.", "nctaid.", "ntid.", "cluster.ctaid.", "cluster.nctaid.", "clusterid.", "nclusterid.")
+
+
+def varies_by_thread(value: SSAValue, known: dict[SSAValue, bool] | None = None) -> bool:
+    """Return True unless the ops before a value show that all threads of the block have the same one.
+
+    Such a value is computed from constants, parameters, the place of the block and the counters of loops whose bounds
+    are such values.  A value out of memory or from a previous iteration counts as one that varies.
+    """
+    known = {} if known is None else known
+    found = known.get(value)
+    if found is None:
+        known[value] = True
+        found = known[value] = _varies_by_thread(value, known)
+    return found
+
+
+def _varies_by_thread(value: SSAValue, known: dict[SSAValue, bool]) -> bool:
+    from xdsl.ir import Block
+
+    op = value.owner
+    if isinstance(op, Block):
+        parent = op.parent_op()
+        if parent is not None and parent.name == "scf.for" and value is op.args[0]:
+            return any(varies_by_thread(x, known) for x in parent.operands[:3])
+        return parent is None or not parent.name.endswith(".func")
+    if op.name == "scf.if":
+        at = op.results.index(value)
+        ends = [region.blocks[0].last_op for region in op.regions if region.blocks]
+        values = [op.operands[0], *(end.operands[at] for end in ends if end is not None)]
+        return any(varies_by_thread(x, known) for x in values)
+    if op.name.startswith("nvvm.read.ptx.sreg."):
+        return not op.name.removeprefix("nvvm.read.ptx.sreg.").startswith(_UNIFORM_REGISTERS)
+    is_computed = op.name.startswith(("arith.", "cute.")) and not op.name.startswith("cute.memref.")
+    if not is_computed and op.name != "cute_nvgpu.arch.cluster_rank":
+        return True
+    return any(varies_by_thread(x, known) for x in op.operands)
 
 
 def _varies(value: SSAValue, known: dict[SSAValue, bool]) -> bool:

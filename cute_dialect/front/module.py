@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.front.dominance import check_dominance
+from cute_dialect.front.partitions import check_partitions
 from cute_dialect.front.trace import LaunchFacts, Tracer, op_class, tracing
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def kernel_function(
         yield tracer, _named(function, parameters)
         tracer.op("gpu.return")
         check_dominance(function)
+        check_partitions(function)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from cute_dialect.algebra import text
+from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import UNDERSCORE, IntTuple, Layout, Tile, Underscore
 from cute_dialect.atom_types import AtomType, TiledType
@@ -263,6 +264,19 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
     def tiled(self) -> TiledMma:
         """How it partitions its operands."""
         return tiled(self.data)
+
+    def block_size(self) -> int:
+        return cast("int", cosize(self.tiled.threads))
+
+    def thread_indices(self) -> frozenset[int]:
+        threads = self.tiled.threads
+        return frozenset([cast("int", evaluate(i, threads)) for i in range(cast("int", size(threads)))])
+
+    def tile_of(self, operand: str) -> tuple[int | Layout, ...]:
+        return self.tiling(operand).operand_tile(operand)
+
+    def shared_slice(self, operand: str) -> int:
+        return self.atom.threads() if self.atom.in_shared_memory(operand) else 1
 
     def tiling(self, operand: str) -> TiledMma:
         """Tell how it partitions operand A, B, C or E.

@@ -477,3 +477,36 @@ run(X)
 cute.utils.PersistentTileSchedulerParams((4, 4, 1), (1, 1, 1), swizzle_size=0)
 #: ValueError
 #: expected swizzle_size of 1 or more clusters, got 0
+
+# ===== a copy past the end of a static tile
+def f(x):
+    tiled = cute.make_tiled_copy_tv(ATOM(), cute.make_layout((4, 8)), cute.make_layout((1, 1)))
+    part = tiled.get_slice(arch.thread_idx().x)
+    tile = cute.local_tile(x, (6, 8), (0, 0))
+    cute.autovec_copy(part.partition_S(tile), part.partition_D(tile))
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:5:5: error F254: copy of a partition: the tile (4,8) of the tiled copy does not divide the source (6,8), so threads pass the end of mode 0
+#:     5 |     cute.autovec_copy(part.partition_S(tile), part.partition_D(tile))
+#:       |     ^
+#: hint: give cute.copy pred=, use a tile that divides, or partial=True if threads may go past the end
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a tiled MMA of more threads than the block
+def f(x):
+    mma = cute.make_tiled_mma(MMA(), (2, 2, 1))
+    c = mma.get_slice(arch.thread_idx().x).partition_C(cute.local_tile(x, (32, 16), (0, 0)))
+    acc = mma.make_fragment_C(c)
+    acc.fill(0)
+    cute.autovec_copy(acc, c)
+
+
+trace(f)
+#: KernelTypeError
+#: atoms.py:3:9: error F254: partition_C: the tiled MMA needs 128 threads, and the block has 32: no thread takes slices 32 to 127
+#:     3 |     c = mma.get_slice(arch.thread_idx().x).partition_C(cute.local_tile(x, (32, 16), (0, 0)))
+#:       |         ^
+#: hint: launch with block=128, deal the tile out among fewer threads, or take several slices in each thread
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
