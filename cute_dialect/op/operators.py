@@ -375,6 +375,37 @@ class _Product(torch.autograd.Function):
 _APPLY = apply_of(_Product)
 
 
+class _Plain(torch.autograd.Function):
+    """A product of two matrices, or of batches, and nothing else."""
+
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor, call: str, dtype: object) -> torch.Tensor:
+        """Compute the product."""
+        found = getattr(gemm, call)(a, b, dtype=dtype)
+        ctx.call = call
+        ctx.save_for_backward(a, b)
+        ctx.set_materialize_grads(False)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Compute the gradients of the factors."""
+        if grad is None:
+            return None, None, None, None
+        a, b = ctx.saved_tensors
+        return *factor_gradients(ctx.call, a, b, grad, ctx.needs_input_grad, 1.0, {}, gemm), None, None
+
+
+_APPLY_PLAIN = apply_of(_Plain)
+
+
+def plain_product(call: str, a: torch.Tensor, b: torch.Tensor, dtype: object) -> torch.Tensor | None:
+    """Return a product with gradients and no other arguments; None where :func:`by_operator` has to look at it."""
+    if not is_eager((a, b)) or a.dtype.itemsize == 1:
+        return None
+    return _APPLY_PLAIN(a, b, call, dtype)
+
+
 class _Linear(torch.autograd.Function):
     """A layer ``activation(x @ weight.T + bias)`` as one node, with none for views of ``x`` and ``weight``."""
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _device(x: Tensor) -> str | None:
-    return "cpu" if x.device.type == "cpu" else None
+    return "cpu" if x.is_cpu else None
 
 
 def _contiguous(x: Tensor) -> Tensor:
