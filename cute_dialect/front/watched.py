@@ -2,8 +2,8 @@
 
 Each of the user's functions that the trace went through adds its code and defaults, the variables of enclosing
 functions and the globals that it reads, all compared by identity.  Lists, dicts, small arrays, and the user's classes
-and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced, and
-``helper.__code__ = …`` all make the next call trace again.
+and objects among them are compared by what they hold.  So an edited and reloaded helper, a method that was replaced,
+and ``helper.__code__ = …`` all make the next call trace again.
 """
 
 from __future__ import annotations

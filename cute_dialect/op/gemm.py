@@ -16,6 +16,7 @@ from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.function_versions import current
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls, number
 from cute_dialect.op.product import Interpreted, product
@@ -59,13 +60,13 @@ def mm(
     another library that has DLPack or the CUDA array interface; ``dtype``: of the result where there is no ``out``,
     else that of ``a`` (bf16 for 8-bit floats, int32 for integers).  ``c``: what expands to the result, may be ``out``,
     as in ``torch.addmm``; ``bias``: (N,), a value a column, or (M, 1), a value a row.  ``activation``: relu, gelu, …
-    (:data:`cute_dialect.op.epilogue.ACTIVATIONS`).  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`, always
-    the same function for the same kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are arguments of
-    the kernel.  Where ``beta`` is 0, ``c`` is not read; where ``alpha`` is 0, nothing is multiplied.  Sums of integers
-    are exact, also where integers are added to them.  Results are rounded once, to nearest even; as 8 bits, and as
-    integers, they saturate.  ``epilogue``: in place of it all a function of the sums and of ``args`` by name, plain or
-    traced (:func:`cute_dialect.op.epilogue.trace`); what is returned is what it returns; ``args`` may also have memory
-    for its results.
+    (:data:`cute_dialect.op.epilogue.ACTIVATIONS`).  ``hook``: :data:`cute_dialect.kernels.gemm.epilogue.Hook`; another
+    function, or one that was edited, is another kernel.  All of that is in f32, on the sums; ``alpha`` and ``beta`` are
+    arguments of the kernel.  Where ``beta`` is 0, ``c`` is not read; where ``alpha`` is 0, nothing is multiplied.  Sums
+    of integers are exact, also where integers are added to them.  Results are rounded once, to nearest even; as 8 bits,
+    and as integers, they saturate. ``epilogue``: in place of it all a function of the sums and of ``args`` by name,
+    plain or traced (:func:`cute_dialect.op.epilogue.trace`); what is returned is what it returns; ``args`` may also
+    have memory for its results.
 
     Matrices of f16 and bf16 whose rows or addresses are not multiples of 16 bytes are multiplied by a kernel without
     TMA, which has the epilogue, too.  Pairs of columns, reductions and blocks of an epilogue are left to the arrays'
@@ -82,6 +83,8 @@ def mm(
     if run:
         check_keywords("mm", mm, run)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if hook is not None:
+        hook = current(hook)
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
         if not plain:
@@ -136,6 +139,8 @@ def bmm(
     if run:
         check_keywords("bmm", bmm, run)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
+    if hook is not None:
+        hook = current(hook)
     again = device is None and stream is None and kernel is None and split_k is None and not run and not _tracing()
     if epilogue is not None:
         if not plain:

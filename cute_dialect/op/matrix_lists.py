@@ -16,6 +16,7 @@ from cute_dialect.op.elements import layout_name
 from cute_dialect.op.epilogue.bound import alone, traced_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.function_versions import current
 from cute_dialect.op.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras
@@ -103,7 +104,7 @@ def mm_array(
     applied, tell = spelled(activation), run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     given = _listed(As, Bs, outs, Cs)
-    traced = None
+    hook, traced = current(hook), None
     if args and epilogue is None:
         raise UnsupportedError(f"mm_array: expected args with an epilogue only, got {', '.join(args)}")
     if epilogue is not None:

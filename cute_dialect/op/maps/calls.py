@@ -49,7 +49,8 @@ class _Found(NamedTuple):
 class Elementwise:
     """A function of elements, to be called with arrays and numbers; made by :func:`elementwise`.
 
-    What the function reads besides its arguments, in closures and globals, is read at the first call of a kind.
+    What the function reads besides its arguments, in closures and globals, is read at the first call with such
+    arguments; one whose code was replaced (``function.__code__ = …``) is traced again.
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
@@ -69,7 +70,8 @@ class Elementwise:
         if unknown:
             check_keywords(self.name, self.__call__, unknown, interpreted=False)
         tensors = tuple([x for x in arrays if not isinstance(x, bool | int | float)])
-        numbers = (dtype, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
+        code = getattr(self.function, "__code__", None)
+        numbers = (dtype, code, *[repr(x) if isinstance(x, bool | int | float) else None for x in arrays])
         plain = out is None and device is None
         if plain and not self._known.is_traced():
             done = self._known.again(numbers, *tensors)

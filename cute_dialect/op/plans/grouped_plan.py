@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.op.choosing.ways import here
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
+from cute_dialect.op.function_versions import current
 from cute_dialect.op.plans.arguments import on_the_cpu
 from cute_dialect.op.plans.configure import Asked
 from cute_dialect.op.plans.describe import (
@@ -213,7 +214,7 @@ class GroupedGemm(Tiled):
             )
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             made = GemmOperationGrouped(
-                self.chip, td, A, B, C, functor, self._one.swizzling_functor, self.epilogue_visitor,
+                self.chip, td, A, B, C, functor, self._one.swizzling_functor, current(self.epilogue_visitor),
                 precompute_mode=self._mode, D=TensorDescription(d.element, d.layout),
             )  # fmt: skip
         made.saved = self.saved
@@ -241,9 +242,10 @@ class GroupedGemm(Tiled):
         return self._operation(td)
 
     def _operation(self, td: TileDescription) -> GemmOperationGrouped:
-        found = self._operations.get(td)
+        key = (td, current(self.epilogue_visitor))
+        found = self._operations.get(key)
         if found is None:
-            found = self._operations[td] = self._make(td)
+            found = self._operations[key] = self._make(td)
         return found
 
     def construct(
@@ -270,7 +272,7 @@ class GroupedGemm(Tiled):
             print(operation.ir())
         operation.compile(self.alpha, 0.0 if self.kinds.c is None else self.beta)
         self._tile = operation.tile_description
-        self._operations = {self._tile: operation}
+        self._operations = {(self._tile, current(self.epilogue_visitor)): operation}
         return operation
 
     # ------------------------------------------------------------------------------------------------------- calls

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.op.elements import element_name, layout_name
 from cute_dialect.op.errors import DtypeError, LayoutError
+from cute_dialect.op.function_versions import current
 from cute_dialect.op.plans.describe import GemmCoord, OpcodeClass, Swizzle, TensorDescription, TileDescription
 from cute_dialect.op.plans.generators import PartsConfig, Variant
 from cute_dialect.op.plans.operation import GemmOperationUniversal
@@ -92,9 +93,13 @@ class MatrixPlan(Settings):
         td = self._tile or chosen(x, asked, **self.where(), call=f"{self.call}.run", array=array, split=split)
         return self.operation_of(td)
 
+    def _key(self, td: TileDescription) -> tuple[object, object]:
+        """Return the key of the operation of a tile."""
+        return td.kernel or td, current(self._visitor) if self._traced is None else self._traced.key
+
     def operation_of(self, td: TileDescription) -> GemmOperationUniversal:
         """Return the operation of a tile, made once."""
-        key = (td.kernel or td, None if self._traced is None else self._traced.key)
+        key = self._key(td)
         found = self._operations.get(key)
         if found is None:
             found = self._operations[key] = self._make(td)
@@ -148,8 +153,7 @@ class MatrixPlan(Settings):
             print(operation.ir())
         operation.compile(self._alpha, beta)
         self._tile = operation.tile_description
-        key = self._tile.kernel or self._tile, None if self._traced is None else self._traced.key
-        self._operations = {key: operation}
+        self._operations = {self._key(self._tile): operation}
         self._known.clear()
         return operation
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from cute_dialect.op.elements import element_name
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.function_versions import current
 from cute_dialect.op.known import KnownCalls
 from cute_dialect.op.plans.configure import FAST, Asked
 from cute_dialect.op.plans.describe import IdentitySwizzle8, MathOperation, OpcodeClass, Swizzle, TileDescription, known
@@ -299,7 +300,7 @@ class Settings(Tiled):
                 f"{self.call}: expected op.epilogue.trace(function, examples), or a run before, which traces the "
                 "function"
             )
-        return visitor
+        return visitor if visitor is self._traced else current(visitor)
 
     def sync(self) -> None:
         """Wait for the last run; results in numpy arrays are then there."""
