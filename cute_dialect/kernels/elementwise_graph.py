@@ -22,15 +22,19 @@ are one row (``Plan.flat``): values a column or a row are found by dividing, ele
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.epilogue_graph import Graph, Input
+from cute_dialect.kernels.epilogue_functions import ARITHMETIC, FUNCTIONS
+from cute_dialect.kernels.epilogue_graph import Graph, Input, constant_of
 from cute_dialect.kernels.gemm.elements import BITS, number, rounded
-from cute_dialect.kernels.gemm.fused import evaluated
+from cute_dialect.kernels.gemm.fused import OF_FLOATS, evaluated
 from cute_dialect.kernels.printed import printed
 
-__all__ = ["ELEMENTS", "Plan", "elementwise_text"]
+__all__ = ["ELEMENTS", "OF_F64", "Plan", "elementwise_text", "kinds_of"]
 
-ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8")
-"""Types of arrays and results."""
+ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "ui8", "i32", "i64", "f64", "i1")
+"""Types of arrays and results; memory of ``i1`` is bytes of 0 and 1, which a plan has as ``ui8``."""
+
+OF_F64 = {*ARITHMETIC, "relu", "identity"} - {"power_of_two", "rsqrt", "exp", "exp2", "log", "erf"}
+"""Functions that are computed in f64; the others are approximations in f32."""
 
 THREADS = 256
 
@@ -43,6 +47,16 @@ class Plan(NamedTuple):
 
     graph: Graph
     flat: bool = False
+    compute: str = "f32"
+    """The type that arrays are converted to: f32, f64, i32 or i64.  Floats that are computed of integers are f32."""
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The types that results are computed in."""
+        kinds = kinds_of(self.graph, self.compute)
+        floats = "f64" if self.compute == "f64" else "f32"
+        types = {"b": "f32", "i": self.compute, "f": floats}  # truths are 0 and 1
+        return tuple([types[kinds[x.node]] for x in self.graph.outputs])
 
     @property
     def vector(self) -> int:
@@ -53,7 +67,39 @@ class Plan(NamedTuple):
     @property
     def name(self) -> str:
         """Names the kernel."""
-        return f"elementwise-{self.graph.name}{'-flat' if self.flat else ''}"
+        compute = "" if self.compute == "f32" else f"-{self.compute}"
+        return f"elementwise-{self.graph.name}{compute}{'-flat' if self.flat else ''}"
+
+
+def kinds_of(graph: Graph, compute: str) -> tuple[str, ...]:
+    """Return the kind of each node's values: b (a truth), i (an integer) or f (a float).
+
+    >>> from cute_dialect.kernels.epilogue_graph import Builder, Output
+    >>> make = Builder()
+    >>> x = make.load(Input("aux", "i32"))
+    >>> graph = make.graph([Output(make.call("less", x, make.call("divide", x, make.constant(2))))])
+    >>> kinds_of(graph, "i32")
+    ('i', 'i', 'f', 'b')
+    """
+    found: list[str] = []
+    for node in graph.nodes:
+        of = [found[i] for i in node.operands]
+        if node.op == "load":
+            whole = compute in ("i32", "i64") and not graph.inputs[node.value].number
+            found.append("i" if whole else "f")
+        elif node.op == "constant":
+            value = constant_of(node)
+            found.append("b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f")
+        elif node.op in ("logical_and", "logical_or", "logical_not"):
+            found.append("b" if set(of) == {"b"} else "i")
+        elif FUNCTIONS[node.op].result == "b" if node.op in FUNCTIONS else False:
+            found.append("b")
+        elif node.op in OF_FLOATS or node.op in ("random", "cast"):
+            found.append("f")
+        else:
+            values = of[1:] if node.op == "where" else of
+            found.append(max(values, key="bif".index))
+    return tuple(found)
 
 
 def by_vectors(x: Input, flat: bool = False) -> bool:
@@ -92,22 +138,29 @@ def line_of(x: Input, t: Any, row: Any) -> Any:
     return t[row, None] if x.kind == "aux" else t
 
 
-def value_of(x: Input, t: Any, row: Any, place: Place) -> Any:
-    """Return an element of an operand as f32, of a number the number."""
+def value_of(x: Input, t: Any, row: Any, place: Place, kind: Any) -> Any:
+    """Return an element of an operand as a number of type ``kind``, of a number the number."""
     if x.kind == "scalar":
-        return t if x.number else t[0].to(cute.Float32)
+        return t if x.number else t[0].to(kind)
     at = {"column": place.of_row, "row": place.of_column}.get(x.kind, place.column)
-    return line_of(x, t, row)[at].to(cute.Float32)
+    return line_of(x, t, row)[at].to(kind)
+
+
+def kinds_read(plan: Plan) -> list[Any]:
+    """Return the types that operands are converted to: those of random numbers, seeds and places, stay integers."""
+    whole = plan.graph.whole_inputs
+    return [cute.Int64 if i in whole else number(plan.compute) for i in range(len(plan.graph.inputs))]
 
 
 def computed(operands: Any, results: Any, row: Any, column: Any, length: Any, plan: Plan) -> None:
     """Compute one element of all results."""
     place = places(row, column, 1, length)[0]
-    inputs = [value_of(x, t, row, place) for x, t in zip(plan.graph.inputs, operands)]
+    kinds = kinds_read(plan)
+    inputs = [value_of(x, t, row, place, kind) for x, t, kind in zip(plan.graph.inputs, operands, kinds)]
     found = evaluated(plan.graph, None, inputs, {})
-    for x, t in zip(plan.graph.outputs, results):
-        one = cute.make_rmem_tensor(1, cute.Float32)
-        one[0] = cute.Float32(found[x.node])
+    for x, t, stored in zip(plan.graph.outputs, results, plan.stored):
+        one = cute.make_rmem_tensor(1, number(stored))
+        one[0] = number(stored)(found[x.node])
         made = cute.make_rmem_tensor(1, t.element_type)
         made.store(rounded(one, t.element_type))
         t[row, column] = made[0]
@@ -118,18 +171,18 @@ def computed_vector(operands: Any, results: Any, row: Any, column: Any, length: 
     w, graph = plan.vector, plan.graph
     at = places(row, column, w, length)
     held: list[Any] = []
-    for x, t in zip(graph.inputs, operands):
+    for x, t, kind in zip(graph.inputs, operands, kinds_read(plan)):
         if by_vectors(x, plan.flat):
-            held.append(loaded(line_of(x, t, row), column, w))
+            held.append(loaded(line_of(x, t, row), column, w, kind))
         elif x.kind == "scalar" or (x.kind == "column" and not plan.flat):
-            held.append([value_of(x, t, row, at[0])] * w)
+            held.append([value_of(x, t, row, at[0], kind)] * w)
         else:
-            held.append([value_of(x, t, row, place) for place in at])
-    made = [cute.make_rmem_tensor(w, cute.Float32) for _ in graph.outputs]
+            held.append([value_of(x, t, row, place, kind) for place in at])
+    made = [cute.make_rmem_tensor(w, number(stored)) for stored in plan.stored]
     for i in cute.range_constexpr(w):
         found = evaluated(graph, None, [x[i] for x in held], {})
         for x, values in zip(graph.outputs, made):
-            values[i] = cute.Float32(found[x.node])
+            values[i] = values.element_type(found[x.node])
     for t, values in zip(results, made):
         stored = cute.make_rmem_tensor(w, t.element_type)
         stored.store(rounded(values, t.element_type))
@@ -142,11 +195,11 @@ def vector_of(line: Any, column: Any, w: int) -> Any:
     return cute.make_tensor(at, cute.make_layout(w))
 
 
-def loaded(line: Any, column: Any, w: int) -> Any:
-    """Load some elements of a row as f32."""
+def loaded(line: Any, column: Any, w: int, kind: Any) -> Any:
+    """Load some elements of a row as numbers of type ``kind``."""
     values = cute.make_rmem_tensor(w, line.element_type)
     cute.autovec_copy(vector_of(line, column, w), values)
-    return values.load().to(cute.Float32)
+    return values.load().to(kind)
 
 
 @cute.kernel(name="elementwise_v")
@@ -214,13 +267,18 @@ def launch(operands: Any, results: Any, plan: cute.Constexpr[Plan]):
     )  # fmt: skip
 
 
+def _launched(x: Input) -> Any:
+    """Return an example of a number of the launch."""
+    return cute.Int64(0) if x.element == "i64" else cute.Float32(0.0)
+
+
 @printed
 def elementwise_text(plan: Plan) -> cute.Compiled:
     """Return kernels and host function as text: ``launch(operands, results)``, numbers f32."""
     operands: list[Any] = []
     for x in plan.graph.inputs:
         if x.kind == "scalar":
-            operands.append(cute.Float32(0.0) if x.number else cute.Tensor[number(x.element), "(?):(1)"])
+            operands.append(_launched(x) if x.number else cute.Tensor[number(x.element), "(?):(1)"])
         elif x.kind == "aux":
             rows = "(?,?):(?{i64},1)" if x.order == "n" else "(?,?):(?{i64},?{i64})"
             operands.append(cute.Tensor[number(x.element), rows])

@@ -513,7 +513,7 @@ ARITHMETIC: dict[str, Function] = {
     "remainder": Function(lambda x, y: x % y, lambda a, x, y: x % y, 2),
     "scaled": Function(lambda y, x: y * x, lambda a, y, x: a.where(y == 0.0, y * 0.0, y * x), 2),
     "negative": Function(lambda x: -x, lambda a, x: -x),
-    "abs": Function(lambda x: cute.math.absf(x), lambda a, x: a.abs(x)),
+    "abs": Function(lambda x: cute.max(x, -x) if x.is_integer else cute.math.absf(x), lambda a, x: a.abs(x)),
     "sqrt": Function(lambda x: cute.math.sqrt(x), lambda a, x: a.sqrt(x)),
     "power_of_two": Function(_power_of_two, _ref_power_of_two, 2),
     "rsqrt": Function(lambda x: cute.math.rsqrt(x), lambda a, x: 1.0 / a.sqrt(x)),

@@ -83,6 +83,10 @@ class Library:
         self.clear(made)
         return made
 
+    def indices(self, count: int, like: ArrayView) -> Any:
+        """Return the integers below ``count`` as an array of i32 beside ``like``.  Raises UnsupportedError."""
+        raise UnsupportedError(f"random numbers need arrays of torch, numpy or cupy, got arrays of {self.name}")
+
     def clear(self, view: ArrayView) -> None:
         """Write zeros."""
         self.native(view)[...] = 0
@@ -107,6 +111,10 @@ class _Torch(Library):
     def native(self, view: ArrayView) -> Any:
         return cast(Any, view.keep).detach().as_strided(view.shape, view.strides)
 
+    def indices(self, count: int, like: ArrayView) -> Any:
+        torch = sys.modules["torch"]
+        return torch.arange(count, dtype=torch.int32, device=cast(Any, like.keep).device)
+
     def clear(self, view: ArrayView) -> None:
         self.native(view).zero_()
 
@@ -128,6 +136,10 @@ class _Numpy(Library):
         size = 0 if 0 in shape else sum((n - 1) * step for n, step in zip(shape, strides)) + 1
         flat = view_of(self.empty("", (max(1, size),), element, like.keep))
         return view_of(self.native(flat._replace(shape=tuple(shape), strides=tuple(strides))))
+
+    def indices(self, count: int, like: ArrayView) -> Any:
+        with nullcontext() if self.name == "numpy" else cast(Any, like.keep).device:
+            return self._module().arange(count, dtype="int32")
 
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)

@@ -32,7 +32,7 @@ OUTPUTS = {
 }  # fmt: skip
 """What a result may be, and bits of an element."""
 
-BITS = {**OUTPUTS, **FACTORS}
+BITS = {**OUTPUTS, **FACTORS, "i64": 64}
 
 _LIMITS = {"i8": (-128, 127), "ui8": (0, 255)}
 
@@ -84,6 +84,8 @@ def rounded(values: Any, kind: Any) -> Any:
         return values.load().to(kind)
     found = cute.make_rmem_tensor_like(values, kind)
     low, high = _LIMITS.get(f"{'' if kind.signed else 'u'}{kind.mlir_type}", (None, None))
+    if values.element_type.is_integer and values.element_type.width > kind.width and low is None:
+        low, high = -(2 ** (kind.width - 1)), 2 ** (kind.width - 1) - 1
     for i in range(cute.size(values)):  # registers: the passes unroll it
         x = values[i]
         if not values.element_type.is_integer:

@@ -23,9 +23,9 @@ from cute_dialect.kernels.gemm.elements import number, rounded
 from cute_dialect.kernels.gemm.epilogue import Addends, Epilogue, extents_of, grouped
 from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
-__all__ = ["Fused", "Leaving", "is_exact"]
+__all__ = ["OF_FLOATS", "Fused", "Leaving", "evaluated", "is_exact"]
 
-_OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
+OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
     FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
 )
 """Functions whose operands are made floats."""
@@ -41,7 +41,7 @@ def is_exact(graph: Graph) -> bool:
     True
     """
     simple = Epilogue(graph=graph).by_element and len(graph.outputs) == 1
-    return simple and not any(node.op in _OF_FLOATS or node.op in ("cast", "hook") for node in graph.nodes)
+    return simple and not any(node.op in OF_FLOATS or node.op in ("cast", "hook") for node in graph.nodes)
 
 
 class Leaving(NamedTuple):
@@ -585,6 +585,8 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return loaded
     if node.op in place:
         return place[node.op]
+    if node.op == "random" and len(operands) > 2:  # the place of the element is among the operands
+        return drawn(*operands[2:], *operands[:2])
     if node.op == "random":
         row, column = (place[n] for n in (("column", "row") if node.value == "turned" else ("row", "column")))
         return drawn(row, column, place["matrix"], *operands)
@@ -592,6 +594,6 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return node.value(*operands)
     if node.op == "cast":
         return cute.Float32(cute.Float32(operands[0]).to(number(node.value)))
-    if node.op in _OF_FLOATS:
+    if node.op in OF_FLOATS and not any([isinstance(x, cute.Float64) for x in operands]):
         operands = [x if isinstance(x, cute.Float32) else cute.Float32(x) for x in operands]
     return FUNCTIONS[node.op].in_kernel(*operands)

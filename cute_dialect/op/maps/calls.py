@@ -17,14 +17,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cute_dialect.kernels.elementwise_graph import ELEMENTS, Plan, elementwise_text
-from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Output
+from cute_dialect.kernels.elementwise_graph import ELEMENTS, OF_F64, Plan, elementwise_text, kinds_of
+from cute_dialect.kernels.epilogue_functions import FUNCTIONS
+from cute_dialect.kernels.epilogue_graph import Builder, Graph, Input, Node, Output
 from cute_dialect.op.dtypes import element_name
-from cute_dialect.op.epilogue.proxy import Needed, Proxy
+from cute_dialect.op.epilogue.arranging import Making
+from cute_dialect.op.epilogue.proxy import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import name_of
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import KnownCalls
+from cute_dialect.op.maps.types import compute_type, result_element
 from cute_dialect.op.overlap import overlap
 from cute_dialect.op.rows.call import RowCall, RowKernel
 from cute_dialect.runtime.arrays import ArrayView
@@ -33,6 +36,12 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
 
 __all__ = ["Elementwise", "add", "div", "elementwise", "mul", "sub"]
+
+_BETWEEN_NUMBERS = {
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum",
+    "multiply_add", "scaled",
+}  # fmt: skip
+"""Functions of numbers, which truths alone do not have."""
 
 _MOST = 2**30
 """Elements of a mode of several, and vectors of a call."""
@@ -43,7 +52,42 @@ class _Found(NamedTuple):
 
     graph: Graph
     inputs: tuple[int, ...]
+    """Numbers of arguments; below 0: ``places[-number - 1]``."""
     several: bool
+    places: tuple[str, ...] = ()
+    """Indices that random numbers are drawn by: row, column, matrix."""
+
+
+class _Making(Making):
+    """Makes a graph of elements.  Random numbers have the indices of their element as operands, in arrays that are read
+    as any others, since a kernel does not see the modes of the function's arrays.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__(shape)
+        self.numbers: list[int] = []
+        self.places: list[str] = []
+        self._indices: dict[str, int] = {}
+
+    def integer(self, name: str) -> int:
+        """Return the value of an integer that is an argument of the launch."""
+        if name not in self._integers:
+            self.numbers.append(int(name.split()[-1]))
+            self._integers[name] = self.load(Input("scalar", "i64", number=True))
+        return self._integers[name]
+
+    def random(self, seed: int, offset: int, half: bool = False) -> int:
+        """Return a number of [0, 1) of each element."""
+        if len(self.sums) > 3:
+            raise EpilogueError(f"random: arrays have {len(self.sums)} dimensions; reshape them to 2 or 3")
+        if not self.places:
+            for place in ("matrix", "row", "column")[-len(self.sums) :]:
+                self.places.append(place)
+                self.numbers.append(-len(self.places))
+                self._indices[place] = self.load(Input("aux", "i32"))
+        matrix = self._indices.get("matrix", -1)
+        at = self._indices["row"], self._indices["column"], matrix if matrix >= 0 else self.constant(0)
+        return self.add(Node("random", (seed, offset, *at)))
 
 
 class Elementwise:
@@ -118,36 +162,47 @@ class Elementwise:
             if view.dtype not in ELEMENTS:
                 raise DtypeError(f"{self.name}: expected {n} of {', '.join(ELEMENTS)}, got {view.dtype}")
         shape = _common(self.name, [v.shape for v in views])
-        found = self.traced(arrays, views)
+        compute = compute_type([v.dtype for v in views], dtype)
+        found = self.traced(arrays, views, shape, compute)
         count = len(found.graph.outputs)
         if out is not None and len(outs) != count:
             raise ShapeError(f"{self.name}: expected {count} results as out, got {len(outs)}")
         kinds = [given_out.dtype for n in outs if (given_out := one.views.get(n)) is not None]
         if dtype is not None and kinds and any(k != element_name(dtype) for k in kinds):
             raise DtypeError(f"{self.name}: expected out of {element_name(dtype)}, as dtype says, got {kinds[0]}")
-        element = element_name(dtype) if dtype is not None else _result_of([v.dtype for v in views])
-        if element not in ELEMENTS:
-            raise DtypeError(f"{self.name}: expected a result of {', '.join(ELEMENTS)}, got {element}")
-        wide = [_expanded(v, shape) for v in views]
+        if dtype is not None and element_name(dtype) not in ELEMENTS:
+            raise DtypeError(f"{self.name}: expected a result of {', '.join(ELEMENTS)}, got {element_name(dtype)}")
+        values = kinds_of(found.graph, compute)
+        elements = [
+            element_name(dtype) if dtype is not None else result_element(values[x.node], [v.dtype for v in views])
+            for x in found.graph.outputs
+        ]
+        wide = [_expanded(_bytes(v), shape) for v in views]
         order = _order(wide, [one.views[n] for n in outs if n in one.views], len(shape))
         made: list[Any] = []
         written: list[ArrayView] = []
-        for n in (*outs, *[""] * count)[:count]:
+        for n, element in zip((*outs, *[""] * count)[:count], elements):
             if one.views.get(n) is not None:
                 one.expect(n, shape)
                 made.append(outs[n])
                 written.append(_turned(one.views[n], order))
-                self._check_out(n, one.views[n], wide, kinds)
+                self._check_out(n, _bytes(one.views[n]), wide, kinds)
             else:
                 made.append(one.ordered_result(shape, order, element))
                 written.append(_turned(one.view_of(made[-1]), order))
+        found = self._stored(found, [v.dtype for v in written], compute)
+        written = [_bytes(v) for v in written]
         if 0 not in shape:
-            kernel, args = self._prepared(one, found, [_turned(v, order) for v in wide], written, arrays, given, names)
+            for place in found.places:
+                wide.append(_expanded(_numbered(place, shape, one), shape))
+            kernel, args = self._prepared(
+                one, found, [_turned(v, order) for v in wide], written, arrays, given, names, compute
+            )
             if seen is not None:
                 seen.append(kernel)
                 return None
             one.launch(kernel, *args)
-            if key is not None:
+            if key is not None and not found.places:  # else each seed would be a cached call of its own
                 one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
         return tuple(made) if found.several else made[0]
 
@@ -162,16 +217,17 @@ class Elementwise:
 
     def _prepared(
         self, one: RowCall, found: _Found, wide: list[ArrayView], written: list[ArrayView], arrays: Sequence[Any],
-        given: dict[str, Any], names: Sequence[str],
+        given: dict[str, Any], names: Sequence[str], compute: str,
     ) -> tuple[RowKernel, tuple[Any, ...]]:  # fmt: skip
         """Return the kernel and its arguments, of arrays that have expanded."""
         places = {n: i for i, n in enumerate(given)}
+        places |= {n: i for i, n in enumerate(found.places, len(given))}
         while len(modes := _modes([*wide, *written])) > 2:  # what lies in the most modes is copied
             lying = [len(_modes([v, *written])) for v in wide]
             worst = lying.index(max(lying))
             if lying[worst] <= len(_modes(written)) and len(_modes(written)) > 2:
                 raise LayoutError(f"{self.name}: expected out whose rows are at one distance from each other")
-            wide[worst] = one.contiguous(wide[worst])
+            wide[worst] = _bytes(one.contiguous(wide[worst]))
         rows, columns = ([(1, []), *modes] if modes else [(1, []), (1, [])])[-2:]
         m, n = rows[0], columns[0]
         steps = [
@@ -182,10 +238,10 @@ class Elementwise:
         inputs: list[Input] = []
         for number, x in zip(found.inputs, found.graph.inputs):
             if x.number:
-                operands.append(float(arrays[number]))
+                operands.append(arrays[number] if x.element == "i64" else float(arrays[number]))
                 inputs.append(x)
                 continue
-            i = places[names[number]]
+            i = places[names[number] if number >= 0 else found.places[-number - 1]]
             down, along = steps[i] if any(wide[i].strides) else (0, 0)
             view = wide[i]
             if m == 1 and along:
@@ -206,7 +262,7 @@ class Elementwise:
                 raise LayoutError(f"{self.name}: expected out with contiguous rows, got strides {view.strides}")
             results.append(view._replace(shape=(m, n), strides=(down, 1)))
         outputs = [x._replace(element=view.dtype) for x, view in zip(found.graph.outputs, results)]
-        plan = Plan(Graph(found.graph.nodes, tuple(inputs), tuple(outputs)))
+        plan = Plan(Graph(found.graph.nodes, tuple(inputs), tuple(outputs)), compute=compute)
         if _is_flat(plan, inputs, [x for x in (*operands, *results) if isinstance(x, ArrayView)], m, n):
             plan, line = plan._replace(flat=True), {"shape": (1, m * n), "strides": (-(-m * n // 16) * 16, 1)}
             named = [x.kind for x in inputs] + ["aux"] * len(results)
@@ -217,7 +273,34 @@ class Elementwise:
             raise UnsupportedError(f"{self.name}: expected at most {_MOST} vectors of 16 bytes, got {m} rows of {n}")
         return RowKernel(plan.name, elementwise_text, (plan,)), (*operands, *results)
 
-    def traced(self, arrays: Sequence[Any], views: Sequence[ArrayView]) -> _Found:
+    def _stored(self, found: _Found, elements: Sequence[str], compute: str) -> _Found:
+        """Return the traced function with results that are stored as truths made so.
+
+        Raises DtypeError for results that cannot be stored in a type.
+        """
+        make = Builder()
+        make.inputs += found.graph.inputs
+        make.nodes += found.graph.nodes
+        kinds, outputs = kinds_of(found.graph, compute), list[Output]()
+        for x, element in zip(found.graph.outputs, elements):
+            kind = kinds[x.node]
+            if element == "i64" and (kind == "f" or compute != "i64") and kind != "b":
+                raise DtypeError(f"{self.name}: a result of floats cannot be stored as i64; store it as i32 or f64")
+            if element.startswith(("i", "ui")) and element != "i1" and compute == "f64" and kind != "b":
+                raise DtypeError(
+                    f"{self.name}: a result in f64 cannot be stored as {element}; store it as a float, or compare it"
+                )
+            node = x.node
+            if element == "i1" and kind != "b":
+                node = make.call("not_equal", node, make.constant(0 if kind == "i" else 0.0))
+            outputs.append(x._replace(node=node))
+        graph = make.graph(outputs)
+        return found._replace(graph=graph, inputs=tuple([found.inputs[i] for i in make.kept]))
+
+    def traced(
+        self, arrays: Sequence[Any], views: Sequence[ArrayView], shape: tuple[int, ...] | None = None,
+        compute: str = "f32",
+    ) -> _Found:  # fmt: skip
         """Return the graph; integers of Python are constants of it, floats where the function asks for them."""
         try:
             inspect.signature(self.function).bind(*arrays)
@@ -225,33 +308,46 @@ class Elementwise:
             raise EpilogueError(f"{self.name}: {e}: called with {len(arrays)} arguments") from None
         except ValueError:  # it has none to look at
             pass
+        shape = _common(self.name, [v.shape for v in views]) if shape is None else shape
         constants: set[str] = set()
         while True:
             try:
-                return self._run(arrays, views, constants)
+                return self._run(arrays, views, constants, shape, compute)
             except Needed as e:
                 constants |= set(e.names)
 
-    def _run(self, arrays: Sequence[Any], views: Sequence[ArrayView], constants: set[str]) -> _Found:
-        make, given, there = Builder(), list[Any](), iter(views)
-        numbers: list[int] = []
+    def _run(
+        self, arrays: Sequence[Any], views: Sequence[ArrayView], constants: set[str], shape: tuple[int, ...],
+        compute: str,
+    ) -> _Found:  # fmt: skip
+        make, given, there = _Making(shape), list[Any](), iter(views)
+        numbers = make.numbers
         for i, x in enumerate(arrays):
-            if isinstance(x, bool | int) or (isinstance(x, float) and f"argument {i}" in constants):
+            if isinstance(x, bool) or (isinstance(x, int | float) and f"argument {i}" in constants):
                 given.append(x)
                 continue
+            if isinstance(x, int):  # a seed, or a constant once its value is asked for
+                given.append(Integer(f"argument {i}"))
+                continue
             view = None if isinstance(x, float) else next(there)
-            if view is None:
-                node, needs, shape = make.load(Input("scalar", number=True)), {f"argument {i}"}, ()
-            else:
-                node, needs, shape = make.load(Input("aux", view.dtype)), set[str](), view.shape
             numbers.append(i)
-            given.append(Proxy(self.name, make, node, shape, frozenset(needs), f"argument {i}"))
+            if view is None:
+                node, needs, extents = make.load(Input("scalar", number=True)), {f"argument {i}"}, ()
+            else:
+                node, needs, extents = make.load(Input("aux", _bytes(view).dtype)), set[str](), view.shape
+                if view.dtype == "i1":
+                    whole = compute in ("i32", "i64")
+                    node = make.call("not_equal", node, make.constant(0 if whole else 0.0))
+            given.append(Proxy(self.name, make, node, extents, frozenset(needs), f"argument {i}"))
         results = self.function(*given)
         several = isinstance(results, tuple | list)
         outputs: list[Output] = []
         for x in results if several else [results]:
             if isinstance(x, bool | int | float):
-                outputs.append(Output(make.constant(float(x))))
+                whole = compute in ("i32", "i64") or isinstance(x, bool)
+                outputs.append(Output(make.constant(x if whole else float(x))))
+            elif isinstance(x, Integer):
+                raise Needed(frozenset((x.name,)))
             elif isinstance(x, Proxy):
                 outputs.append(Output(x.node))
             else:
@@ -260,11 +356,28 @@ class Elementwise:
                 )
         if not outputs:
             raise EpilogueError(f"{self.name}: expected at least one result")
-        wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block", "random")]
+        wrong = [n.op for n in make.nodes if n.op in ("row", "column", "matrix", "even", "odd", "block", "whole")]
         if wrong:
             raise EpilogueError(f"{self.name}: expected functions of elements, got {wrong[0]}()")
         graph = make.graph(outputs)
-        return _Found(graph, tuple([numbers[i] for i in make.kept]), several)
+        self._check(graph, compute)
+        return _Found(graph, tuple([numbers[i] for i in make.kept]), several, tuple(make.places))
+
+    def _check(self, graph: Graph, compute: str) -> None:
+        """Raise EpilogueError for operations that the types of a graph do not have."""
+        kinds = kinds_of(graph, compute)
+        for node in graph.nodes:
+            of = [kinds[i] for i in node.operands]
+            if node.op == "where" and of[0] != "b":
+                raise EpilogueError(f"{self.name}: the condition of where() is a number; compare it, such as x != 0")
+            if node.op in _BETWEEN_NUMBERS and set(of) == {"b"}:
+                raise EpilogueError(f"{self.name}: {node.op} of truths alone; combine them with &, | and ~")
+            if node.op in ("logical_and", "logical_or", "logical_not") and "f" in of:
+                raise EpilogueError(f"{self.name}: {node.op} of floats; compare them first, such as x != 0")
+            if compute == "f64" and node.op in FUNCTIONS and node.op not in OF_F64:
+                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
+            if compute == "f64" and node.op in ("cast", "random"):
+                raise DtypeError(f"{self.name}: {node.op}() is not available in f64; convert the arrays to f32")
 
 
 def elementwise(
@@ -310,16 +423,15 @@ def _common(call: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _result_of(elements: Sequence[str]) -> str:
-    """Return the type of results.
+def _bytes(view: ArrayView) -> ArrayView:
+    """Return an array of truths as one of bytes, any other as it is."""
+    return view._replace(dtype="ui8") if view.dtype == "i1" else view
 
-    >>> _result_of(["f16", "f16"]), _result_of(["bf16", "i8"]), _result_of(["f16", "bf16"])
-    ('f16', 'bf16', 'f32')
-    """
-    kinds = set(elements)
-    if len(kinds) > 1:
-        kinds -= {"i8", "ui8", "f8E4M3FN", "f8E5M2"}
-    return kinds.pop() if len(kinds) == 1 else "f32"
+
+def _numbered(place: str, shape: tuple[int, ...], one: RowCall) -> ArrayView:
+    """Return the indices of rows, columns or matrices as an array that expands to a shape."""
+    axis = {"column": 1, "row": 2, "matrix": 3}[place]
+    return one.indices(shape[-axis], (*[1] * (len(shape) - axis), -1, *[1] * (axis - 1)))
 
 
 def _expanded(view: ArrayView, shape: tuple[int, ...]) -> ArrayView:

@@ -21,6 +21,7 @@ from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.differentiate import WITHOUT, rule_of
 from cute_dialect.op.epilogue.proxy import Proxy, call
 from cute_dialect.op.errors import EpilogueError
+from cute_dialect.op.maps.types import compute_type, result_element
 from cute_dialect.op.operators import summed
 from cute_dialect.op.torch_operator import apply_of, is_eager
 from cute_dialect.runtime.arrays import view_of
@@ -35,22 +36,39 @@ def learned(of: Elementwise, arrays: Sequence[Any], dtype: object, device: objec
     """Compute a function with gradients; in what torch compiles, as torch does."""
     if torch.compiler.is_compiling():
         found = _by_torch(of, arrays)
-        kinds = {x.dtype for x in arrays if isinstance(x, torch.Tensor)}
-        kind = getattr(torch, torch_name(element_name(dtype))) if dtype is not None else None
-        kind = kind or (kinds.pop() if len(kinds) == 1 else torch.float32)
-        made = [x.to(kind) for x in found]
+        wanted = getattr(torch, torch_name(element_name(dtype))) if dtype is not None else None
+        elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
+        made = [x.to(wanted or getattr(torch, torch_name(result_element(_kind(x), elements)))) for x in found]
         return tuple(made) if len(made) > 1 else made[0]
     apply = _APPLY if is_eager([x for x in arrays if isinstance(x, torch.Tensor)]) else _Learned.apply
     return apply(of, dtype, device, *arrays)
 
 
 def _by_torch(of: Elementwise, arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the results of the function, in f32, of the shape of all arrays."""
-    given = [x.float() if isinstance(x, torch.Tensor) else x for x in arrays]
+    """Return the results of the function, of the shape of all arrays; floats in f32, or in f64 if an array is."""
+    elements = [element_name(x.dtype) for x in arrays if isinstance(x, torch.Tensor)]
+    compute = compute_type(elements, None)
+    given = [_wide(x, compute) if isinstance(x, torch.Tensor) else x for x in arrays]
     found = of.function(*given)
     shape = torch.broadcast_shapes(*[x.shape for x in arrays if isinstance(x, torch.Tensor)])
     results = found if isinstance(found, tuple | list) else (found,)
-    return tuple([torch.as_tensor(x, dtype=torch.float32).expand(shape) for x in results])
+    made = [x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=torch.float32) for x in results]
+    return tuple([x.expand(shape) for x in made])
+
+
+def _kind(x: torch.Tensor) -> str:
+    """Return the kind of a tensor's elements: b (truths), i (integers) or f (floats)."""
+    return "b" if x.dtype == torch.bool else "f" if x.dtype.is_floating_point else "i"
+
+
+def _floats(x: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of floats in f32, or f64 as it is."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def _wide(x: torch.Tensor, compute: str) -> torch.Tensor:
+    """Return a tensor in the type that a function is computed in; truths stay truths."""
+    return x if x.dtype == torch.bool else x.to(getattr(torch, torch_name(compute)))
 
 
 class _Slope(NamedTuple):
@@ -86,13 +104,21 @@ def _slope_of(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], giv
     return of.slopes[key]
 
 
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+"""Types whose derivatives are computed by a kernel, in f32."""
+
 _MOST = 256
 """Derivatives of a function that are remembered."""
 
 
 def _derived(of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], given: Sequence[int]) -> _Slope | None:
     tensors = [x.detach() for x in arrays if isinstance(x, torch.Tensor)]
-    graph, inputs, _ = of.traced(arrays, [view_of(x) for x in tensors])
+    if any([x.dtype not in _FLOATS for x in tensors]):
+        return None  # the kernel of the derivative would compute in the type of the arrays
+    found = of.traced(arrays, [view_of(x) for x in tensors])
+    graph, inputs = found.graph, found.inputs
+    if found.places:
+        return None
     if any([type(x) is float and i not in inputs for i, x in enumerate(arrays)]):
         return None
     wanted = [i for i, need in enumerate(needs) if need]
@@ -214,18 +240,18 @@ _APPLY = apply_of(_Learned)
 def _gradients_by_torch(
     of: Elementwise, arrays: Sequence[Any], needs: Sequence[bool], gradients: Sequence[Any]
 ) -> list[Any]:  # fmt: skip
-    """Return the gradients of a function that torch runs on the arrays in f32."""
+    """Return the gradients of a function that torch runs on the arrays in f32, or f64 if one is."""
     again = torch.is_grad_enabled()  # create_graph=True: gradients that have gradients
     with torch.enable_grad():
         if again:
-            wanted = [x.float() if need else x for x, need in zip(arrays, needs)]
+            wanted = [_floats(x) if need else x for x, need in zip(arrays, needs)]
         else:
             wanted = [
-                x.detach().float().requires_grad_() if need else x.detach() if isinstance(x, torch.Tensor) else x
+                _floats(x.detach()).requires_grad_() if need else x.detach() if isinstance(x, torch.Tensor) else x
                 for x, need in zip(arrays, needs)
             ]
         pairs = [(y, dy) for y, dy in zip(_by_torch(of, wanted), gradients) if dy is not None]
-        results = [(y, dy.float()) for y, dy in pairs if y.requires_grad]
+        results = [(y, dy.to(y.dtype)) for y, dy in pairs if y.requires_grad]
         over = [x for x, need in zip(wanted, needs) if need]
         found: Any = [None] * len(over)
         if results:

@@ -158,6 +158,12 @@ class RowCall:
         plain = [step for size, step in zip(view.shape, _packed(view.shape)) if size != 1]
         return self.numbers(view if steps == plain else self._copied(view))
 
+    def indices(self, count: int, shape: Sequence[int]) -> ArrayView:
+        """Return the integers below ``count`` as a new array of i32 of a shape."""
+        made = self._library.indices(count, self.x).reshape(tuple(shape))
+        self._made.append(made)
+        return view_of(made)
+
     def _copied(self, view: ArrayView) -> ArrayView:
         """Return a contiguous copy."""
         made = self._library.copied(view, _packed(view.shape))
