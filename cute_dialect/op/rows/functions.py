@@ -173,7 +173,7 @@ def rms_norm(
 
 def rms_norm(
     x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, eps: float | None = None,
-    residual: Any = None, out: Any = None, device: object = None, **unknown: Never,
+    residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
 ) -> Any:  # fmt: skip
     """Return ``x / sqrt(mean(x^2) + eps) * weight`` along the last dimension, as ``torch.nn.functional.rms_norm``.
 
@@ -228,7 +228,7 @@ def layer_norm(
 
 def layer_norm(
     x: Any, *given: Any, normalized_shape: Any = None, weight: Any = None, bias: Any = None,
-    eps: float | None = None, residual: Any = None, out: Any = None, device: object = None, **unknown: Never,
+    eps: float | None = None, residual: Any = None, out: Any = None, device: object = None, **unknown: Any,
 ) -> Any:  # fmt: skip
     """Return ``(x - mean) / sqrt(variance + eps) * weight + bias`` along the last dimension, as
     ``torch.nn.functional.layer_norm``.
