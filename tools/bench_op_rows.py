@@ -98,7 +98,7 @@ class Rows(NamedTuple):
         if "softmax" in self.call:
             return [rows.row_kernel(f"{self.call}_backward", self.element, self.n, "d")]
         norm = row_grads.norm_kernel(self.call, self.element, self.n, self.takes)
-        blocks = row_grads.norm_blocks(self.element, self.n, self.rows)
+        blocks = row_grads.norm_blocks(self.element, self.n, self.takes, self.rows)
         return [norm, row_grads.column_kernel(self.element, self.takes, blocks)]
 
     def trial(self) -> Trial:

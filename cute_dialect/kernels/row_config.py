@@ -18,8 +18,8 @@ from typing import NamedTuple
 from cute_dialect.arch.targets import DEFAULT_TARGET
 
 __all__ = [
-    "BITS", "OPS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check", "longest", "row_class", "shared_bytes",
-    "width",
+    "BITS", "HINTS", "OPS", "SHARED_MEMORY", "Plan", "RowConfig", "capacity", "check", "fewest_threads", "longest",
+    "row_class", "shared_bytes", "short_threads", "width",
 ]  # fmt: skip
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16}
@@ -84,6 +84,10 @@ LONG: dict[tuple[str, int], tuple[Way, ...]] = {
 _LIKE = {op: "layernorm" if op == "layernorm" else "softmax" for op in OPS}
 
 
+HINTS = ("", "L1::evict_first", "L1::no_allocate")
+"""L1 eviction priorities of loads, in PTX; the first one is the default of the GPU."""
+
+
 class RowConfig(NamedTuple):
     """``threads`` of each block share a row, and have up to ``chunks`` vectors of it; ``rows`` rows are in a block,
     ``cluster`` blocks share a row.
@@ -94,6 +98,7 @@ class RowConfig(NamedTuple):
     ``together``: rows that a thread works on at once, so that weights are loaded once for all of them.
     ``resident``: blocks that an SM should hold, which limits their registers; 0: as many as have 1024 threads.
     ``stages``: rows that are under way at once in shared memory, where blocks go from row to row.
+    ``hint``: the index in :data:`HINTS` of the L1 eviction priority of loads; not 0: their lines leave L2 first, too.
     """
 
     threads: int
@@ -105,6 +110,7 @@ class RowConfig(NamedTuple):
     together: int = 1
     resident: int = 0
     stages: int = 0
+    hint: int = 0
 
     @property
     def block(self) -> int:
@@ -164,6 +170,30 @@ def capacity(element: str, config: RowConfig) -> range:
     return range(1 if config.chunks == 1 else first, (config.chunks * step + 1) * w)
 
 
+def short_threads(element: str, n: int) -> int:
+    """Return the number of threads, up to a warp, that share a short row of ``n`` elements.
+
+    Four vectors or fewer get a thread each, because a block then holds the most rows without idle lanes.  Longer rows
+    get two vectors per thread.
+
+    >>> [short_threads("bf16", n) for n in (3, 7, 8, 16, 19, 24, 48, 64, 200, 768)]
+    [1, 2, 1, 2, 2, 4, 4, 8, 16, 32]
+    """
+    vectors = max(1, n // width(element))
+    alone = vectors <= 4 or 7 <= vectors <= 8  # no other split leaves so few lanes idle
+    threads = _power_of_two(vectors if alone else -(-vectors // 2))
+    return min(32, max(threads, fewest_threads(element, n)))
+
+
+def fewest_threads(element: str, n: int) -> int:
+    """Return the smallest number of threads worth using for a row of ``n`` elements.
+
+    Single threads load the elements outside of whole vectors, so two threads share that work unless there are few.
+    """
+    w = width(element)
+    return 2 if n % w and n > w // 2 else 1
+
+
 def has_two(takes: str) -> bool:
     """Tell whether two rows are read."""
     return any(x in takes for x in TWO)
@@ -183,7 +213,7 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     can hold such a row.
 
     >>> row_class("layernorm", "f16", 131072)      # two rows at a time, half in shared memory, half in registers
-    RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0)
+    RowConfig(threads=512, chunks=4, rows=1, cluster=8, shared=2, groups=2, together=2, resident=0, stages=0, hint=0)
     """
     if op not in OPS:
         raise ValueError(f"expected an operation of {', '.join(OPS)}, got '{op}'")
@@ -193,7 +223,7 @@ def row_class(op: str, element: str, n: int, takes: str = "") -> RowConfig:
     vectors = max(1, n // w)
     two = has_two(takes)
     if vectors <= 96:  # rows of (a part of) a warp
-        threads = min(32, max(w, _power_of_two(-(-vectors // (2 if two else 5)))))
+        threads = 16 if 32 < vectors <= 48 and not two else short_threads(element, n)
         return RowConfig(threads, -(-vectors // threads), 128 // threads)
     kind = "two" if two else "odd layernorm" if op == "layernorm" and n % w else _LIKE[op]
     found = _long(kind, element, vectors) if n >= LONG_ROW + w or two else None

@@ -20,7 +20,7 @@ from typing import Any
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.printed import printed
-from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, width
+from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, fewest_threads, short_threads, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
 from cute_dialect.kernels.rows import add, pivot_of, power, where_mine, wide
@@ -36,30 +36,44 @@ VALUES = 16
 MOST = 512
 """Threads of a block: so many have 128 registers each."""
 
+ALONE = 640
+"""Threads of a block that has a row of 16-bit elements for itself: no exchange with other blocks is worth 96 registers
+for each."""
+
+LIGHT = 512
+"""Vectors of ``f32`` rows up to which a thread has two of them rather than four."""
+
 STAGES, RING = 4, 192 * 1024
 """Rows that are under way at once, and bytes of shared memory that they may take of a multiprocessor."""
 
 
-def gradient_class(element: str, n: int) -> RowConfig:
+def gradient_class(element: str, n: int, takes: str = "wb") -> RowConfig:
     """Return the class of rows of ``n`` elements for the gradients of norms.  Raises ValueError.
 
-    >>> [gradient_class("bf16", n)[:4] for n in (100, 768, 4096, 5120, 32768)]
-    [(8, 2, 16, 1), (64, 2, 1, 1), (256, 2, 1, 1), (320, 2, 1, 1), (256, 2, 1, 8)]
+    Args:
+        takes: the parameters that need gradients, ``w`` and ``b``.  Without biases a thread has registers left, so
+            fewer and larger blocks share a long row of 16-bit elements.
+
+    >>> [gradient_class("bf16", n)[:4] for n in (100, 768, 4096, 10240, 32768)]
+    [(8, 2, 16, 1), (64, 2, 1, 1), (256, 2, 1, 1), (640, 2, 1, 1), (256, 2, 1, 8)]
+    >>> gradient_class("bf16", 32768, "w")[:4]
+    (1024, 2, 1, 2)
     """
     w = width(element)
     vectors, most = max(1, n // w), VALUES // w
     if n > longest_gradient(element):
         raise ValueError(f"expected rows of at most {longest_gradient(element)} elements, got {n}")
     if vectors <= 32 * most:
-        threads = min(32, max(w, 1 << (-(-2 * vectors // (3 * most)) - 1).bit_length()))
+        threads = max(short_threads(element, n), 2 if n % w else 1)  # one thread lacks registers for the edges
         return staged(RowConfig(threads, -(-vectors // threads), 128 // threads))
-    cluster = 1
-    while vectors > MOST * most * cluster:
-        cluster *= 2
-    if (
-        cluster == 4
-    ):  # two small blocks of a multiprocessor hide each other's exchanges: a quarter faster than one large
-        cluster = 8
+    if most > 2 and vectors <= LIGHT:  # half of the registers: twice the threads hide more of the latency
+        most = 2
+    cluster, threads = 1, ALONE if w == 8 else MOST
+    while vectors > threads * most * cluster:
+        cluster, threads = 2 * cluster, MOST
+    if cluster == 4:
+        # Two small blocks of a multiprocessor hide each other's exchanges; one large block has fewer of them.
+        cluster = 2 if w == 8 and "b" not in takes else 8
     threads = 32 * -(-vectors // (32 * most * cluster))
     return staged(RowConfig(threads, -(-vectors // (threads * cluster)), 1, cluster))
 
@@ -444,7 +458,7 @@ def norm_backward_text(
     biases, with ``(x, dy, dx, blocks, eps)``.  ``parts``: f32, a row for each block, or cluster of blocks, that is
     launched, :func:`part_columns` columns for weights and as many for biases.
     """
-    config = config or gradient_class(element, n)
+    config = config or gradient_class(element, n, takes)
     dtype = type_of_mlir(element)
     matrix, vector = cute.Tensor[dtype, "(?,?):(?,1)"], cute.Tensor[dtype, "(?):(1)", "align<16>"]
     parts = cute.Tensor[cute.Float32, "(?,?{div=4}):(?{div=4},1)", "align<16>"] if takes else None
@@ -463,13 +477,14 @@ AT_ONCE, THREADS = 4, 512
 def entropy_class(element: str, n: int) -> RowConfig:
     """Return the class of rows of ``n`` elements.
 
-    >>> [entropy_class("bf16", n)[:3] for n in (100, 4096, 50257)]
-    [(8, 2, 16), (128, 4, 1), (512, 4, 1)]
+    >>> [entropy_class("bf16", n)[:3] for n in (8, 24, 100, 4096, 50257)]
+    [(1, 1, 128), (2, 2, 64), (4, 3, 32), (128, 4, 1), (512, 4, 1)]
     """
     vectors = max(1, n // width(element))
     if vectors <= 128:  # (a part of) a warp
-        threads = min(32, max(width(element), 1 << (-(-vectors // 2) - 1).bit_length()))
-        return RowConfig(threads, min(2, -(-vectors // threads)), 128 // threads)
+        threads = min(32, 1 << (-(-vectors // (2 if vectors <= 4 else 5)) - 1).bit_length())
+        threads = max(threads, fewest_threads(element, n))
+        return RowConfig(threads, min(AT_ONCE, -(-vectors // threads)), 128 // threads)
     threads = min(THREADS, 1 << (-(-vectors // AT_ONCE) - 1).bit_length())
     return RowConfig(threads, AT_ONCE)
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
-from cute_dialect.kernels.row_config import Plan
+from cute_dialect.kernels.gemm.config import EVICT_FIRST
+from cute_dialect.kernels.row_config import HINTS, Plan
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync
 
@@ -224,6 +225,23 @@ class RowMemory:
                     at = tensor[place.source, None].iterator + (place.head + self.first)
                     cute.autovec_copy(self.chunks(at, first, n), target)
         return values
+
+    def load_once(self, source: cute.Tensor, target: cute.Tensor) -> None:
+        """Load vectors, ``(width, count)``, into registers, with the hint of the configuration that says they are not
+        read again: they leave the caches before lines that may be.
+        """
+        if not self.config.hint:
+            cute.autovec_copy(source, target)
+            return
+        text = f"ld.global.{HINTS[self.config.hint]}.L2::cache_hint.v4.b32 {{$0, $1, $2, $3}}, [$4], $5;"
+        words, w = cute.make_rmem_tensor(4, cute.Uint32), self.plan.width
+        for i in range(source.shape[1]):
+            found = cute.arch.inline_ptx(
+                text, source[None, i].iterator, cute.Uint64(EVICT_FIRST), result=(cute.Uint32,) * 4, side_effects=False
+            )
+            for k in cute.range_constexpr(4):
+                words[k] = found[k]
+            part(target, i * w, w).store(words.load().bitcast(self.dtype))
 
     def load_edges(self, tensor: cute.Tensor, place: Place) -> cute.Tensor | None:
         """Load the edges of a row, neutral elements where this thread has none."""

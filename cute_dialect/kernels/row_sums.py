@@ -12,13 +12,13 @@ rounds of them, and then once more for what is left; so a class holds all length
 # Operators and element types are those of values in a trace.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.front.dtypes import type_of_mlir
 from cute_dialect.kernels.printed import printed
-from cute_dialect.kernels.row_config import Plan, RowConfig, width
+from cute_dialect.kernels.row_config import HINTS, Plan, RowConfig, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, combined, part
 from cute_dialect.kernels.row_sharing import Sharing
 from cute_dialect.kernels.rows import LN_2, LOWEST, Softmax, Sums, add, pivot_of, power, same, wide
@@ -31,8 +31,8 @@ SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
 POWERS = ("logsumexp", "cross_entropy")
 """Of these, those that add up powers."""
 
-MOST, MOST_POWERS = 512, 128
-"""Threads that share a row at most, and where powers are added up."""
+MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
+"""The most threads that share a row; the most for rows of powers, twice as many above ``LONG_POWERS`` vectors."""
 
 
 def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
@@ -40,21 +40,41 @@ def sum_class(element: str, n: int, op: str = "sum") -> RowConfig:
 
     Rows of powers take more computing for each byte: many small blocks hide it better than few large ones.
 
-    >>> [sum_class("f16", n)[:3] for n in (100, 1024, 4096, 32768, 50257, 10**7)]
-    [(4, 3, 32), (16, 8, 8), (128, 4, 1), (512, 4, 1), (512, 4, 1), (512, 4, 1)]
-    >>> sum_class("f16", 32768, "cross_entropy")[:3]
-    (128, 4, 1)
+    >>> [sum_class("f16", n)[:3] for n in (8, 100, 1000, 4096, 6144, 32768, 10**7)]
+    [(1, 1, 128), (4, 3, 32), (32, 4, 4), (128, 4, 1), (128, 4, 1), (512, 4, 1), (512, 4, 1)]
+    >>> [sum_class("f16", n, "cross_entropy")[:3] for n in (333, 1000, 32768)]
+    [(8, 6, 16), (32, 4, 4), (64, 4, 1)]
     """
     w = width(element)
     if n < 1:
         raise ValueError(f"expected rows of at least one element, got {n}")
     vectors = max(1, n // w)
+    powers = op in POWERS
     if vectors <= 128:  # (a part of) a warp
-        threads = min(32, max(4, 1 << (-(-vectors // 8) - 1).bit_length()))
-        chunks = -(-vectors // threads)
-        together = 4 if op in POWERS and threads * chunks <= 8 else 1
-        return RowConfig(threads, chunks, 128 // threads, together=together)
-    return RowConfig(min(MOST_POWERS if op in POWERS else MOST, 32 * -(-vectors // 128)), 4)
+        if vectors <= 2:
+            threads, together = 1, 2 if powers or vectors == 1 else 1
+        elif powers and vectors <= 32:
+            threads = _up(vectors, 2)
+            together = 4 if threads >= 16 else 1  # with few threads the edges of four rows do not fit the registers
+        elif powers and vectors <= 96:
+            threads, together = _up(vectors, 6), 2
+        else:
+            threads, together = _up(vectors, 3.5), 1
+        return RowConfig(threads, -(-vectors // threads), 128 // threads, together=together)
+    if powers:
+        return RowConfig(MOST_POWERS * (2 if vectors > LONG_POWERS else 1), 4, hint=HINT)
+    return RowConfig(min(128 if vectors <= 1024 else MOST, 32 * -(-vectors // 128)), 4, hint=HINT)
+
+
+def _up(vectors: int, each: float) -> int:
+    """Return the power of two of threads, up to a warp, that have at most ``each`` vectors of a row."""
+    return min(32, 1 << (ceil(vectors / each) - 1).bit_length())
+
+
+HINT = HINTS.index("L1::evict_first")
+"""The hint of long rows, which are read once.  Short ones are without: several loads read a sector of 32 bytes of
+these, which has to stay in L1 meanwhile.
+"""
 
 
 class Total(Sums):
@@ -217,7 +237,7 @@ def begun_row(memory: RowMemory, place: Place, t: Any, ignored: Any) -> tuple[An
     rounds = cute.max(place.vectors - 1, 0) // at_once
     for i in range(rounds):
         values = memory.registers(plan.chunks)
-        cute.autovec_copy(
+        memory.load_once(
             memory.chunks(begin + i * (at_once * plan.width), 0, plan.chunks),
             memory.in_registers(values, 0, plan.chunks),
         )
@@ -236,7 +256,7 @@ def rest_of(memory: RowMemory, place: Place, begin: Any, rounds: Any) -> cute.Te
     for i in range(plan.chunks):
         if first + i * plan.config.sharing + memory.sharing.thread < place.vectors:
             source = memory.chunks(begin + first * plan.width, i, 1)
-            cute.autovec_copy(source, memory.in_registers(values, i, 1))
+            memory.load_once(source, memory.in_registers(values, i, 1))
     return values
 
 

@@ -57,7 +57,7 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
         raise UnsupportedError(
             f"{call}_backward: expected rows of at most {longest_gradient(element)} elements, got {n}"
         )  # fmt: skip
-    config = gradient_class(element, n)
+    config = gradient_class(element, n, takes)
     name = f"rows-{op}_backward{'-' + takes if takes else ''}-{element}-{config.name}"
     return RowKernel(name, norm_backward_text, (op, element, n, takes, config))
 
@@ -143,7 +143,7 @@ def _normed(
             vector[...] = 0
         return _named(takes, (dx, *vectors))
     kernel = norm_kernel(call, one.element, n, takes)
-    blocks = norm_blocks(one.element, n, one.count, None if one.cpu else gpu_of(one.gpu)[1])
+    blocks = norm_blocks(one.element, n, takes, one.count, None if one.cpu else gpu_of(one.gpu)[1])
     columns = part_columns(n)
     parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
     given = [one.matrix("x"), one.vector("weight"), one.matrix("dy"), one.matrix_of(dx)]
@@ -159,13 +159,14 @@ def _normed(
     return _named(takes, tuple(results))
 
 
-def norm_blocks(element: str, n: int, rows: int, processors: int | None = PROCESSORS) -> int:
+def norm_blocks(element: str, n: int, takes: str, rows: int, processors: int | None = PROCESSORS) -> int:
     """Return the blocks, or clusters of blocks, that share the rows of a norm's gradients: what the GPU holds at once.
 
     Args:
+        takes: the parameters that need gradients, as in :func:`norm_kernel`.
         processors: the multiprocessors of the GPU; None: the interpreter.
     """
-    config, w = gradient_class(element, n), width(element)
+    config, w = gradient_class(element, n, takes), width(element)
     blocks = BLOCKS_ON_CPU
     if processors is not None:
         blocks = processors * resident(config)

@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cute_dialect.kernels.row_config import BITS, RowConfig, capacity, row_class, width
-from cute_dialect.kernels.row_grads import entropy_class, gradient_class, longest_gradient
+from cute_dialect.kernels.row_grads import entropy_class, gradient_class
 from cute_dialect.kernels.row_sums import SUMS, loss_parts, sum_class
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
@@ -135,20 +135,10 @@ def _of_gradient(
         return (rows.row_kernel(call, element, n, "d"),), config, capacity(element, config), 3
     kernels = (gradients.norm_kernel(call.removesuffix("_backward"), element, n, takes),)
     if takes:
-        blocks = gradients.norm_blocks(element, n, rows_there)
+        blocks = gradients.norm_blocks(element, n, takes, rows_there)
         kernels += (gradients.column_kernel(element, takes, blocks),)
-    config = gradient_class(element, n)
-
-    def last_of(inside: int, outside: int) -> int:
-        """Return the last length of the class on the way from one inside to one outside."""
-        while abs(outside - inside) > 1:
-            middle = (inside + outside) // 2
-            same = gradient_class(element, middle) == config
-            inside, outside = (middle, outside) if same else (inside, middle)
-        return inside
-
-    lengths = range(last_of(n, 0), last_of(n, longest_gradient(element) + 1) + 1)
-    return kernels, config, lengths, 3
+    config = gradient_class(element, n, takes)
+    return kernels, config, capacity(element, config), 3
 
 
 def _aligned(x: Any, unit: int) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from cute_dialect.kernels.row_config import (  # fmt: skip
     BITS,
+    HINTS,
     OPS,
     SHARED_MEMORY,
     RowConfig,
@@ -315,8 +316,23 @@ def test_layernorm_does_not_cancel(config: RowConfig | None) -> None:
         assert np.abs(y - reference("layernorm", x)).max() < 2e-3
 
 
+@pytest.mark.parametrize("op", ["sum", "mean", "max", "logsumexp"])
+@pytest.mark.parametrize("hint", range(len(HINTS)))
+def test_loads_with_cache_hints(op: str, hint: int) -> None:
+    """Rounds, remainders and edges of rows whose loads have an eviction priority; the code of long rows has one."""
+    config = RowConfig(32, 2, hint=hint)
+    text = sum_text(op, "bf16", 3000, config)
+    assert ("L2::cache_hint" in text) == (hint > 0) and HINTS[hint] in text
+    program = sum_program(op, "bf16", 3000, config)
+    for n in (511, 512, 1029, 3000):
+        x, y = matrix("bf16", 3, n, n), np.zeros(3, DTYPES["bf16"])
+        program(x, y, device="cpu", checks=CHECKS)
+        close("bf16", y, summed(op, x), 0.2)
+    assert HINTS[1] in sum_text("cross_entropy", "f16", 5000)
+
+
 def test_the_trace_is_the_example() -> None:
-    assert sum_text("sum", "f32", 4096) == EXAMPLE.read_text()
+    assert sum_text("sum", "f32", 4096, RowConfig(256, 4)) == EXAMPLE.read_text()
     x = np.random.default_rng(2).standard_normal((3, 4096)).astype(np.float32)
     y = np.zeros(3, np.float32)
     compile_cute(str(EXAMPLE), emit="base").kernel("sum")(x, y, device="cpu")
@@ -332,7 +348,7 @@ def test_programs_are_called_with_arrays() -> None:
         program(x, w, b, y, EPS, device="cpu", checks=CHECKS)
         close("f16", y, reference("layernorm", x, w, b, takes="wb"))
     x = matrix("f16", 2, 300, 300)
-    with pytest.raises(Exception, match="the kernel is for rows of 200 to 263 elements"):
+    with pytest.raises(Exception, match="the kernel is for rows of 136 to 263 elements"):
         program(x, x[0], x[0], x.copy(), EPS, device="cpu")
     y = np.zeros(3, np.float32)
     sum_program("sum", "f32", 40)(np.ones((3, 40), np.float32), y, device="cpu")

@@ -177,7 +177,7 @@ def test_explain_and_prefetch(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) ->
     assert op.explain(op.softmax, X).whole and not op.explain(op.softmax, data(9)[1:]).whole
     assert op.explain(op.softmax, X[:, 1:5]).whole is False and op.explain(op.sum, X).lengths is None
     normed = op.explain(op.rms_norm, X, X[0], residual=X)
-    assert normed.kernels[0].name == "rows-rmsnorm-wr-f32-4x1x32"
+    assert normed.kernels[0].name == "rows-rmsnorm-wr-f32-2x1x64"
     for call, takes, kernels, moved in (
         (row_grads.softmax_backward, (), 1, 3), (row_grads.log_softmax_backward, (), 1, 3),
         (row_grads.rms_norm_backward, (X[0],), 2, 3), (row_grads.layer_norm_backward, (X[0],), 2, 3),
