@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.kernels.row_sums import loss_parts  # noqa: E402
 from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
 
 TOLERANCE = {torch.float32: {"atol": 2e-6, "rtol": 2e-5}, torch.bfloat16: {"atol": 2e-2, "rtol": 8e-3}}
@@ -202,3 +203,15 @@ def test_transpose(dtype: torch.dtype) -> None:
         assert torch.equal(op.transpose(view, device="cpu"), view.t())
     with pytest.raises(op.ShapeError, match=r"transpose: expected x of rank 2, got \(33,\)"):
         op.transpose(x[0], device="cpu")
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_losses_of_many_rows_are_added_in_two_steps(reduction: str) -> None:
+    """More losses than one block adds up, some of rows that are ignored."""
+    rows = 20_000
+    assert loss_parts(rows) > 1
+    x = torch.arange(rows * 2, dtype=torch.float32).reshape(rows, 2).remainder(7) - 3
+    target = torch.arange(rows) % 2
+    target[::5] = -100
+    found = op.cross_entropy(x, target, reduction=reduction, device="cpu")
+    close(found, F.cross_entropy(x.double(), target, reduction=reduction).float())
