@@ -23,7 +23,7 @@ from cute_dialect.kernels.printed import printed
 from cute_dialect.kernels.row_config import MAX_CLUSTER, Plan, RowConfig, capacity, fewest_threads, short_threads, width
 from cute_dialect.kernels.row_memory import Place, RowMemory, part, widened
 from cute_dialect.kernels.row_sharing import Sharing, Turn
-from cute_dialect.kernels.rows import add, pivot_of, power, where_mine, wide
+from cute_dialect.kernels.rows import add, deviations, pivot_of, power, where_mine, wide
 
 __all__ = [
     "entropy_backward_text", "entropy_class", "gradient_class", "longest_gradient", "norm_backward_text",
@@ -255,7 +255,7 @@ class LayerGradient(Gradient):
             far, squares, count = far + one[0], squares + one[1], count + one[2]
             total, products = total + one[3], products + one[4]
         away = far * cute.arch.rcp_approx(cute.max(count, 1.0))
-        numbers = [near * count + far, squares - far * away, count, total, products - total * away]
+        numbers = [near * count + far, deviations(squares, far * away), count, total, products - total * away]
         return self.over_lanes(numbers, self.lanes)
 
     def over_lanes(self, numbers: list[Any], lanes: int, threads: int = 1) -> list[Any]:
@@ -264,7 +264,7 @@ class LayerGradient(Gradient):
         own = total * cute.arch.rcp_approx(cute.max(count, 1.0))
         total, elements = (cute.arch.warp_reduction(x, add, lanes) for x in (total, count))
         far = own - total * cute.arch.rcp_approx(cute.max(elements, 1.0))
-        more = (squares + far * far * count, of_g, products + of_g * far)
+        more = (squares + far * count * far, of_g, products + of_g * far)
         squares, of_g, products = (cute.arch.warp_reduction(x, add, lanes) for x in more)
         return [total, squares, elements, of_g, products]
 

@@ -18,6 +18,7 @@ Two kernels, one body: ``softmax_v`` takes rows of whole aligned vectors, ``soft
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 import functools
+from math import inf
 from typing import Any
 
 import cute_dialect.lang as cute
@@ -33,6 +34,7 @@ __all__ = [
     "Softmax",
     "Sums",
     "add",
+    "deviations",
     "pivot_of",
     "power",
     "row_program",
@@ -83,6 +85,11 @@ def pivot_of(x: Any, most: float = -LOWEST) -> Any:
     """
     x = wide(x)
     return cute.where((x <= most) & (x >= -most), x, 0.0)
+
+
+def deviations(squares: Any, of_mean: Any) -> Any:
+    """Return squared distances less the part that is due to the mean; infinite where the squares overflow."""
+    return cute.where(squares == inf, squares, squares - of_mean)
 
 
 def power(x: Any, m: Any) -> Any:
@@ -272,7 +279,7 @@ class LayerNorm(Sums):
             squares += cute.where(mine, far * far, 0.0)
             elements += cute.where(mine, 1.0, 0.0)
         by = cute.arch.rcp_approx(cute.max(elements, 1.0))
-        return [near * elements + from_near, squares - from_near * from_near * by, elements]
+        return [near * elements + from_near, deviations(squares, from_near * by * from_near), elements]
 
     def near(self, first: cute.Tensor, mine: Any, line: Line, pivot: Any) -> Any:
         """Return the mean of a thread's first elements, less the pivot: of a vector, or an edge without one."""
@@ -319,7 +326,7 @@ class LayerNorm(Sums):
         total = cute.arch.warp_reduction(total, add, lanes)
         elements = self.elements(place, first, together)
         far = own - total * cute.arch.rcp_approx(cute.max(elements, 1.0))
-        return [total, cute.arch.warp_reduction(squares + far * far * count, add, lanes)]
+        return [total, cute.arch.warp_reduction(squares + far * count * far, add, lanes)]
 
     def of_row(self, numbers: list[Any]) -> None:
         """Take the numbers of the rows."""

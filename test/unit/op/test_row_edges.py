@@ -139,3 +139,16 @@ def test_the_mean_of_equal_numbers_is_that_number(n: int, dtype: torch.dtype) ->
     assert torch.equal(op.layer_norm(x, None, bias, 1e-12, device="cpu"), bias.expand(5, -1))
     sums, _ = op.layer_norm(x, residual=x, device="cpu")
     assert torch.count_nonzero(sums) == 0
+
+
+@pytest.mark.parametrize("n", [2, 7, 64, 333])
+def test_norm_of_a_row_whose_squares_overflow(n: int) -> None:
+    """The variance is infinite, so the norm and its gradient are 0."""
+    normal = torch.randn(n, generator=torch.Generator().manual_seed(n))
+    x = torch.stack([normal, *[torch.where(torch.arange(n) == at, 1e36, normal) for at in (0, n // 2, n - 1)]])
+    x.requires_grad_()
+    y = op.layer_norm(x, device="cpu")
+    torch.testing.assert_close(y[:1], F.layer_norm(x[:1], (n,)), atol=1e-5, rtol=1e-5)
+    assert (y[1:] == 0).all()
+    (dx,) = torch.autograd.grad(y, x, torch.linspace(-1, 1, n).expand(4, n).contiguous())
+    assert (dx[1:] == 0).all() and torch.isfinite(dx[0]).all()
