@@ -282,10 +282,12 @@ class LayerNorm(Sums):
         return [near * elements + from_near, deviations(squares, from_near * by * from_near), elements]
 
     def near(self, first: cute.Tensor, mine: Any, line: Line, pivot: Any) -> Any:
-        """Return the mean of a thread's first elements, less the pivot: of a vector, or an edge without one."""
+        """Return the mean of a thread's first vector less the pivot; without a vector, of its first edge, or 0."""
         mean = combined(first, add, lambda v: wide(v) - pivot) * (1.0 / self.plan.width)
-        of_edge = None if line.edges is None else wide(line.edges[0]) - pivot
-        return mean if isinstance(mine, bool) or of_edge is None else cute.where(mine, mean, of_edge)
+        if isinstance(mine, bool) or line.edges is None:
+            return mean
+        of_edge = cute.where(line.place.edges[0][1], wide(line.edges[0]) - pivot, 0.0)
+        return cute.where(mine, mean, of_edge)
 
     def elements(self, place: Place, first: Any, threads: int) -> Any:
         """Return how many elements of a row threads have, from one on: what follows from its length."""
