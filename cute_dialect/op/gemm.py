@@ -232,14 +232,14 @@ def _computed(
             t for t in (a, b, out, extras.c, extras.bias, *(args or {}).values()) if isinstance(t, torch.Tensor)
         ]
         plain = (torch.Tensor, torch.nn.Parameter)
-        usual = device is None and stream is None and not run and wanted == ANY
-        if usual and out is None and graph is None and extras.usual and torch.is_grad_enabled():
-            if isinstance(b, torch.Tensor) and (a.requires_grad or b.requires_grad):
-                from cute_dialect.op.operators import plain_product
+        usual = device is None and stream is None and not run and wanted == ANY and extras.usual
+        factors = usual and out is None and graph is None and isinstance(b, torch.Tensor)
+        if factors and torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
+            from cute_dialect.op.operators import plain_product
 
-                done = plain_product(call, a, b, dtype)
-                if done is not None:
-                    return done
+            done = plain_product(call, a, b, dtype)
+            if done is not None:
+                return done
         if (
             _tracing()
             or (torch.is_grad_enabled() and any([t.requires_grad for t in given]))

@@ -169,8 +169,8 @@ def _slope(
     grad: torch.Tensor, sums: torch.Tensor, activation: str, device: str = ""
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     rank = grad.dim()
-    matrices = [t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums)]
-    found, columns = slope(*matrices, activation, device)
+    rows, kept = (t.permute(0, *range(2, rank), 1).reshape(-1, t.shape[1]) for t in (grad, sums))
+    found, columns = slope(rows, kept, activation, device)
     n, c, *extents = grad.shape
     return found.view(n, *extents, c).permute(0, rank - 1, *range(1, rank - 1)), columns.view(c)
 

@@ -43,7 +43,7 @@ def test_gradients(activation: str) -> None:
 
 def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where something learns, a step has three convolutions; of the operator itself four."""
-    from cute_dialect.op.conv import functions
+    from cute_dialect.op.conv import functions, operators
 
     seen: list[str] = []
     convolution = functions.convolution
@@ -61,7 +61,7 @@ def test_what_activations_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     want = torch.nn.functional.gelu(want)
     grad = tensor(*want.shape).detach()
     wanted = torch.autograd.grad(want, exact, grad.double())
-    for operator, count in ((torch.ops.cute.conv_kept, 3), (torch.ops.cute.conv, 4)):
+    for operator, count in ((operators.conv_kept.registered, 3), (operators.conv.registered, 4)):
         seen.clear()
         y = operator(x, f, b, c, *window, **how)
         y = y[0] if isinstance(y, tuple) else y
