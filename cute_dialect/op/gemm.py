@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.activations import Spelled, spelled
@@ -15,7 +16,7 @@ from cute_dialect.op.choosing.wanted import ANY, Wanted
 from cute_dialect.op.dtypes import element_name
 from cute_dialect.op.epilogue.bound import alone
 from cute_dialect.op.epilogue.tracing import Traced
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.function_versions import current
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.known import Extras, KnownCalls, number
@@ -82,6 +83,10 @@ def mm(
     """
     if run:
         check_keywords("mm", mm, run)
+    if not isinstance(alpha, int | float):
+        alpha = _factor("mm", "alpha", alpha)
+    if not isinstance(beta, int | float):
+        beta = _factor("mm", "beta", beta)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if hook is not None:
         hook = current(hook)
@@ -133,11 +138,27 @@ def bmm(
     """Return the product of each matrix of ``a``, (L, M, K), with that of ``b``, (K, N) of (L, K, N): (L, M, N).
 
     One of them may be one for all, (1, M, K) or with stride 0.  The rest is as in :func:`mm`, the same for all
-    matrices but ``c``, which expands to (L, M, N).  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
+    matrices but ``c``, which expands to (L, M, N), and ``alpha``, which without other parts of an epilogue may be (L,),
+    one factor for each matrix.  Where ``b`` is one for all, and the rows of ``a`` and ``out`` go on
     from matrix to matrix, it is the product of (L M, K) with (K, N).
     """
     if run:
         check_keywords("bmm", bmm, run)
+    if not isinstance(alpha, int | float):
+        if (
+            getattr(alpha, "shape", None)
+            and len(alpha.shape) == 1
+            and alpha.shape[0] > 1
+            and _is_alone(c, bias, activation, hook, epilogue)
+        ):
+            factors = {"alpha": alpha.reshape(alpha.shape[0], 1, 1)}
+            return bmm(
+                a, b, out, epilogue=_scaled, args=factors, dtype=dtype, math=math, accumulator=accumulator,
+                kernel=kernel, split_k=split_k, device=device, stream=stream, **run,
+            )  # fmt: skip
+        alpha = _factor("bmm", "alpha", alpha)
+    if not isinstance(beta, int | float):
+        beta = _factor("bmm", "beta", beta)
     plain = alpha == 1.0 and c is None and bias is None and hook is None and not activation
     if hook is not None:
         hook = current(hook)
@@ -162,6 +183,40 @@ def bmm(
         if done is not None:
             return done
     return _computed("bmm", 3, a, b, out, dtype, extras, device, stream, run, wanted=Wanted(kernel, split_k))
+
+
+def _scaled(accum: Any, alpha: Any) -> Any:
+    """Return the accumulators times a factor for each matrix."""
+    return accum * alpha
+
+
+def _is_alone(
+    c: object, bias: object, activation: object, hook: object, epilogue: object
+) -> bool:  # fmt: skip
+    """Return True if a call has no epilogue besides ``alpha``."""
+    return c is None and bias is None and not activation and hook is None and epilogue is None
+
+
+def _factor(call: str, name: str, value: Any) -> float:
+    """Return a factor given as an array of one element as a number; waits for it if it is on a GPU.
+
+    Raises ShapeError for several elements, DtypeError for no number.
+    """
+    shape = getattr(value, "shape", None)
+    if shape is not None and prod(shape) != 1:
+        more = ""
+        if call == "bmm" and name == "alpha":
+            more = "; one for each matrix, (L,), is allowed without c, bias, activation, hook and epilogue"
+        raise ShapeError(
+            f"{call}: {name} has shape {tuple(shape)}; pass a number or an array of one element{more}; an epilogue "
+            "takes factors of any shape as args"
+        )
+    if getattr(value, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise UnsupportedError(f"{call}: {name} has no gradient; pass a number, or {name}.detach()")
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError):
+        raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number") from None
 
 
 def given_of(a: Any, b: Any, out: Any, extras: Extras) -> tuple[Any, ...]:
