@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TypeAlias
 
-from cute_dialect.kernels.conv.config import WGRAD
+from cute_dialect.kernels.conv.config import DGRAD, WGRAD
 from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.kernels.conv.direct import DirectConfig
@@ -29,6 +30,12 @@ _ALONE = 256
 """Most products of channels and filters of a convolution without groups: 16 by 16, or 8 by 32."""
 _WIDE = 32
 """Channels of a group above which an im2col GEMM is faster, where it serves the problem."""
+_FEW = 16
+"""Most filters of a dgrad without groups whose sums over filters an im2col GEMM would pad to 64."""
+_TAPS = 9
+"""Fewest taps of such a dgrad: with fewer, the padded sums are short."""
+_MANY = 128
+"""Fewest channels of such a dgrad: an H200 takes 24 us for 224->8 5x5 and 31 us for 528->16, im2col 83 and 57 us."""
 
 
 @lru_cache(maxsize=4096)
@@ -57,5 +64,7 @@ def few_channels(asked: Asked, sms: int = 132) -> FewChannels | None:
         few = c * k <= _ALONE and c % 8 == 0 and k % 8 == 0
         # A window of one column may be what narrow() left, for an im2col GEMM.
         wide = max(c, k) > 16 and (g.window.taps[-1] == 1 or narrow(asked, sms=sms) is not None)
-        return found if few and not wide else None
-    return None if widest > _WIDE and served(asked) and not g.is_product else found
+        padded = g.kind == DGRAD and k <= _FEW and c % 8 == 0 and k % 8 == 0 and math.prod(g.window.taps) >= _TAPS
+        return found if (few and not wide) or (padded and c >= _MANY) else None
+    narrowest = min(g.filter[-1], g.filter[0] // g.groups)
+    return None if widest > _WIDE and narrowest > 8 and served(asked) and not g.is_product else found

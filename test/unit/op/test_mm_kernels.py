@@ -53,6 +53,14 @@ def test_rows_that_tma_cannot_read(a: Matrix, b: Matrix, out: Matrix) -> None:
         assert way.choice is not None and way.copied  # other sums and results are of kernels with TMA
 
 
+def test_long_sums_of_unaligned_rows_are_split() -> None:
+    """171x38x40824: the kernel for any rows would take 12 blocks of 40824 steps."""
+    a, b, out = transposed(row_major(40824, 171)), row_major(40824, 38), row_major(171, 38)
+    way = way_of(a, b, out, "bf16", "bf16")
+    assert way.choice is not None and way.choice.parts > 1 and way.copied == ("a", "b")
+    assert ask(row_major(171, 640), row_major(640, 38), out, "bf16").startswith("any")
+
+
 def test_types() -> None:
     f32, f8 = row_major(64, 64, 4), row_major(64, 64, 1)
     taken = [
