@@ -166,8 +166,8 @@ class DepthwiseConfig(NamedTuple):
             raise ValueError(f"depthwise: {self.channels} channels of a thread; 1, 2 or 4 are allowed")
         if self.given not in (1, 2, 4) or (not self.gradient and self.channels % self.multiplier):
             raise ValueError(
-                f"depthwise: {self.channels} channels of a thread with {self.multiplier} filters each read {self.given} "
-                "channels; 1, 2 or 4 are allowed"
+                f"depthwise: {self.channels} channels of a thread with {self.multiplier} filters each read "
+                f"{self.given} channels; 1, 2 or 4 are allowed"
             )
         if not of_elements(self.epilogue):
             raise ValueError("expected an epilogue of single elements, got one of rows or columns")

@@ -25,9 +25,7 @@ from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 
 __all__ = ["OF_FLOATS", "Fused", "Leaving", "evaluated", "is_exact"]
 
-OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (
-    FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"}
-)
+OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"})
 """Functions whose operands are made floats."""
 
 

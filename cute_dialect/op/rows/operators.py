@@ -277,7 +277,7 @@ def _row_backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
         return None, share * (dy / share.sum(-1, keepdim=True)), None
     if ctx.call == "logsumexp":
         return None, dy * torch.where(torch.isinf(y), torch.exp(x - y), softmax(x)), None
-    return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape).contiguous(), None
+    return None, (dy / x.shape[-1] if ctx.call == "mean" else dy).expand(x.shape), None
 
 
 row_number = TorchOperator("row_number", _row_number, _row_number_shapes, keep=_keep_row, backward=_row_backward)

@@ -101,7 +101,6 @@ def test_tune_leaves_out_what_cannot_be_made_and_warns() -> None:
         tune(make, {"n": [1]})
 
 
-
 def test_check_compares_and_finds_races() -> None:
     x, y = arrays()
     check(double, (x, y), {"y": 2 * x})
