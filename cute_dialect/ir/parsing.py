@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn, cast
 
@@ -198,7 +198,7 @@ class LocatedParser(LocationReader):
         return op, location
 
     @contextmanager
-    def _isolated(self, op_type: type[Operation]) -> Iterator[None]:
+    def _isolated(self, op_type: type[Operation]) -> Generator[None]:
         """Parse an op; one that is isolated from above neither sees nor defines the forward references around it."""
         if not op_type.has_trait(IsolatedFromAbove, value_if_unregistered=False):
             yield

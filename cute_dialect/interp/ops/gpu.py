@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+import operator
+from collections.abc import Callable, Generator, Mapping
 
 import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
 
 from cute_dialect.interp.addresses import WINDOW_BITS
 from cute_dialect.interp.cfg import segments
@@ -20,9 +22,6 @@ from cute_dialect.interp.program import Builder, FnCompiler
 from cute_dialect.interp.steps import Step
 from cute_dialect.interp.types import int_leaf
 from cute_dialect.interp.values import Regs, active_uniform, to_lanes, truth
-
-if TYPE_CHECKING:
-    from xdsl.ir import Operation
 
 Gen = Generator[Wait, None, None]
 _SREG = "nvvm.read.ptx.sreg."
@@ -351,18 +350,50 @@ def _trap(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
+_HOLDS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_PREDICATES = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+"""Predicates of arith.cmpi by number: equality, signed, unsigned."""
+
+
+def _comparisons(condition: SSAValue) -> list[tuple[SSAValue, SSAValue, str]]:
+    """The comparisons of integers that a condition is made of, by itself or by arith.andi."""
+    op = condition.owner
+    if not isinstance(op, Operation):
+        return []
+    if op_name(op) == "arith.andi":
+        return [found for operand in op.operands for found in _comparisons(operand)]
+    predicate = attr_of(op, "predicate")
+    number = predicate.value.data if isinstance(predicate, IntegerAttr) else -1
+    if op_name(op) != "arith.cmpi" or not 0 <= number < len(_PREDICATES):
+        return []
+    return [(op.operands[0], op.operands[1], _PREDICATES[number])]
+
+
 def _assert(c: FnCompiler, op: Operation) -> None:
     cond = c.use(op.operands[0])
     msg = attr_of(op, "msg")
     text = getattr(msg, "data", "")
+    compared = [(c.use(lhs), c.use(rhs), word) for lhs, rhs, word in _comparisons(op.operands[0])]
+
+    def found(R: Regs, lane: int | None) -> str:
+        """The compared numbers of a lane, such as ``; here 8 < 8 is false``."""
+        parts: list[str] = []
+        for lhs, rhs, word in compared:
+            a, b = (int(x[lane or 0] if isinstance(x, np.ndarray) else x) for x in (R[lhs], R[rhs]))
+            if not _HOLDS[word](a, b):
+                parts.append(f"{a} {word} {b}")
+        return f"; here {' and '.join(parts)} is false" if parts else ""
 
     def step(R: Regs, g: Group) -> None:
         v = truth(R[cond], g.mask)
         if isinstance(v, np.ndarray):
             if g.mask.any(~v):
-                raise Fault("assert", f"assertion failed: {text}", g.mask.first(~v))
+                lane = g.mask.first(~v)
+                raise Fault("assert", f"assertion failed: {text}{found(R, lane)}", lane)
         elif not v and g.mask.n:
-            raise Fault("assert", f"assertion failed: {text}")
+            raise Fault("assert", f"assertion failed: {text}{found(R, None)}")
 
     c.emit(op, step, pure=False)
 
