@@ -109,7 +109,7 @@ def test_host_functions_and_the_interpreter_keep_theirs() -> None:
     assert array[3] == 7
     with pytest.raises(Exception, match="n is small"):
         module.kernel("launch")(array, 100, device="cpu")
-    with pytest.raises(InterpError, match='assertion failed: n is "positive"'):
+    with pytest.raises(InterpError, match='assertion failed: n is "positive"; here -1 > 0 is false'):
         module.kernel("launch")(array, -1, device="cpu")
 
 
@@ -120,7 +120,7 @@ def test_the_interpreter_shows_the_source(tmp_path: Path) -> None:
     with pytest.raises(InterpError) as e:
         module.kernel("launch")(np.zeros(8, np.int32), -1, device="cpu")
     assert str(e.value).splitlines()[:6] == [
-        f'{file}:2:5: error: assertion failed: n is "positive"',
+        f'{file}:2:5: error: assertion failed: n is "positive"; here -1 > 0 is false',
         "    cute.assert_(n > 0, 'n is \"positive\"')",
         "    ^~~~~~~~~~~~",
         f"{file}:6:5: note: in 'check', called from here",
