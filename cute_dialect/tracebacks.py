@@ -38,7 +38,9 @@ def install() -> None:
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if os.environ.get("CUTE_TRACEBACK") != "full":
+        from cute_dialect.runtime.settings import word  # late: only when an error ends the program
+
+        if word("CUTE_TRACEBACK") != "full":
             shorten(error)
             traceback = error.__traceback__
         previous(kind, error, traceback)

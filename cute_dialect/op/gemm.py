@@ -202,6 +202,8 @@ def _factor(call: str, name: str, value: Any) -> float:
 
     Raises ShapeError for several elements, DtypeError for no number.
     """
+    if isinstance(value, str | bytes):
+        raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number")
     shape = getattr(value, "shape", None)
     if shape is not None and prod(shape) != 1:
         more = ""

@@ -88,7 +88,8 @@ def _spinner(contestants: Sequence[tuple[str, Callable[[], object]]]) -> Callabl
             torch.cuda.synchronize()
         longest = max(longest, min(times))
     cycles = int(min(1.25 * longest, 0.02) * 2e9)  # of a clock of about 2 GHz
-    return lambda: torch.cuda._sleep(cycles)  # pyright: ignore[reportPrivateUsage]
+    sleep: Callable[[int], object] = getattr(torch.cuda, "_sleep")  # noqa: B009  (torch has no public name for it)
+    return lambda: sleep(cycles)
 
 
 def _flusher(traffic: int, how: str) -> Callable[[], object]:

@@ -636,14 +636,12 @@ def f(x):
 
 
 trace(f)
-#: MergeError
-#: merges.py:9:5: error F211: a value of type f32 is used outside of the branch or loop that computes it
-#:     9 |     x[0, 0] = hidden.kept
-#:       |     ^
-#: merges.py:8:23: note: it is computed here
-#:     8 |         hidden.kept = x[0, 1] + 1
-#:       |                       ^
-#: hint: it was kept in something that the branch does not see: pass that as an argument, or return the value
+#: SyntaxErrorInKernel
+#: merges.py:7:8: error F158: the global 'kept' of module 'hidden' is assigned in a branch or loop of run time: it would be, once, while compiling
+#:     7 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: hint: return the value, or keep it in an object that is passed
+#: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== a layout or a number

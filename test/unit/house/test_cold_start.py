@@ -21,7 +21,7 @@ CORE_OPS = {"base", "asm", "typed_values", "purity", "make", "access", "algebra"
 }  # fmt: skip
 CORE_LOWERING = {
     "accumulators", "bits", "build", "carried", "control", "copying", "core", "fills", "folding", "fragments",
-    "functions", "insertion", "memory", "printing", "types", "unrolling", "walk", "widen",
+    "functions", "insertion", "memory", "printing", "thread_slices", "types", "unrolling", "walk", "widen",
 }  # fmt: skip
 NOT_NEEDED = (
     "numpy", "ml_dtypes", "rich", "torch", "asyncio", "argparse", "unittest", "cute_dialect.interp",

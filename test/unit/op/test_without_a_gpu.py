@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,7 @@ import pytest
 
 from cute_dialect import op, pipelines
 from cute_dialect.op.choosing import ways
+from cute_dialect.op.maps import functions
 from cute_dialect.pipelines import on_demand
 from cute_dialect.runtime import driver as cuda
 
@@ -89,9 +91,14 @@ PLANS: dict[str, Callable[[], object]] = {
     ),
     "Attention": lambda: op.Attention(element="f16", head_size=64).run(HEADS, HEADS, HEADS),
 }
+OF_TWO = ("maximum", "minimum")
+OF_THREE = ("clamp", "where")
+CALLS |= {name: partial(getattr(op, name), ROWS) for name in functions.__all__ if name not in OF_TWO + OF_THREE}
+CALLS |= {name: partial(getattr(op, name), ROWS, ROWS) for name in OF_TWO}
+CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where, ROWS > 0, ROWS, ROWS)}
+
 COMPUTE_NOTHING = {
     "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "tune",
-    "gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh",
 }  # fmt: skip
 """Public functions that take no arrays to compute with; ``tune`` takes those of torch on a GPU alone."""
 
