@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from cute_dialect.kernels.epilogue_graph import Builder, Input
 from cute_dialect.op.epilogue.modes import (
@@ -57,6 +57,9 @@ class Origin(NamedTuple):
 
 class Making(Builder):
     """Makes a graph of sums of a shape, and lists what it reads."""
+
+    ARRANGES: ClassVar[bool] = True
+    """True if values may be reshaped and permuted."""
 
     def __init__(self, sums: tuple[int, ...]):
         super().__init__()
@@ -114,7 +117,7 @@ def permute(x: Any, dims: Sequence[int]) -> Any:
 
 
 def _arranged(x: Any, call: str, change: Callable[[Modes], Modes]) -> Any:
-    if not isinstance(x.make, Making):
+    if not isinstance(x.make, Making) or not x.make.ARRANGES:
         raise EpilogueError(f"{x.what}: expected functions of elements, got {call}()")
     try:
         origin = None if x.origin is None else x.origin._replace(modes=change(x.origin.modes))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from cute_dialect.kernels.elementwise_graph import ELEMENTS, OF_F64, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue_functions import FUNCTIONS
@@ -62,6 +62,8 @@ class _Making(Making):
     """Makes a graph of elements.  Random numbers have the indices of their element as operands, in arrays that are read
     as any others, since a kernel does not see the modes of the function's arrays.
     """
+
+    ARRANGES: ClassVar[bool] = False
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__(shape)

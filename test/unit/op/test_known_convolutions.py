@@ -207,7 +207,7 @@ def test_tuning(launched: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels of what op.explain tells: with im2col loads and their epilogue, of one channel each, of columns."""
+    """Kernels of what op.explain tells: with im2col loads and their epilogue, of one channel each, of image tiles."""
     from cute_dialect.op import background
 
     made: list[Any] = []
@@ -216,7 +216,7 @@ def test_prefetching(monkeypatch: pytest.MonkeyPatch) -> None:
     each = op.explain(op.conv2d, (2, 8, 8, 64), (64, 3, 3, 1), groups=64)
     columns = op.explain(op.conv2d_weight, (2, 8, 8, 3), (32, 3, 3, 3), (2, 6, 6, 32))
     op.prefetch([fused, each, columns, fused.config], workers=1).wait(60)
-    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-8x2ra4", "unfold-16"]
+    assert made[0].endswith("-bn-relu") and made[1:] == ["depthwise-f16-f16-3x3-8x2ra4", "direct-wgrad-f16-3x3-c3k32-1_1_1_8-2x6-w1x5x1x3"]
 
 
 def test_steps_with_gradients_are_known(launched: list[Any]) -> None:

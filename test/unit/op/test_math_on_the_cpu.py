@@ -82,7 +82,8 @@ def test_rounded_before(launched: list[str], math: str, kind: torch.dtype) -> No
         c = torch.ones(want.shape)
         found = op.mm(a, b, c=c, beta=2.0, bias=torch.ones(want.shape[1]), math=math, device="cpu")
         assert found.dtype == torch.float32 and float((found - want - 3).abs().max()) < 2e-5
-    assert all(name.startswith(f"{'f16' if kind == torch.float16 else 'bf16'}-f32") for name in launched)
+    prefix = f"{'f16' if kind == torch.float16 else 'bf16'}-f32"
+    assert all(name.startswith(prefix) or name == "any" for name in launched)  # any: mma.sync for rows of 71 elements
     assert op.explain(op.mm, A, B, math=math).problem.element in ("f16", "bf16")
 
 

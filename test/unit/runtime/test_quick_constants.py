@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cute_dialect.runtime.fast_call import Constants, address_call, quick_call
+from cute_dialect.runtime.fast_call import Constants, Watch, address_call, quick_call
 
 torch = pytest.importorskip("torch")
 
@@ -45,7 +45,7 @@ def test_constants_are_compared_and_not_passed() -> None:
 
     words = ((0, 0, -1), (1, 4, -1))
     mode = object()
-    constants = Constants(frozenset({1}), frozenset({3}), 4, ((space, "N", 3),))
+    constants = Constants(frozenset({1}), frozenset({3}), 4, (Watch(space, "", "N", 3),))
     quick = quick_call(ready_for(launched, words), (x, mode, y, "fast", None), 0, otherwise, constants)
     assert quick is not None
     quick.call(x, mode, y, "fast", 7)
