@@ -85,7 +85,7 @@ class Plan:
         return [f for f in map(_function, self._calls) if f is not None]
 
     def note(self, recorder: Recorder, *, changed: bool, asserts: bool) -> None:
-        """Say what the trace came by.
+        """Record the functions and objects that the trace read.
 
         ``changed``: whether it changed what it depends on; ``asserts``: whether a kernel has assertions."""
         walk, self._walk = self._walk, None  # which holds all values

@@ -284,7 +284,7 @@ def _names_read(code: CodeType) -> Collection[str]:
 
 
 def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
-    """Return what a user's module, and user's modules in it, hold under these names."""
+    """Return the values of these names in a user's module and in the user's modules that it holds."""
     found: list[Any] = []
     seen: set[int] = set()
     todo = [module]
@@ -300,7 +300,7 @@ def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
 
 
 def _behind(obj: Any) -> list[Any]:
-    """Return what an object of C refers to: a bound method its receiver, a view or an iterator what it is made of."""
+    """Return the objects behind a C object: the receiver of a bound method, the source of a view or iterator."""
     receiver = getattr(obj, "__self__", None)
     if receiver is not None:
         return [receiver]
@@ -402,7 +402,7 @@ class Snapshot:
                 )  # fmt: skip
 
     def cells(self) -> list[Any]:
-        """Return what the captured variables held."""
+        """Return the values of the captured variables."""
         return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
 
     def moved(self) -> Any:
@@ -438,7 +438,7 @@ def _kept_now(obj: Any) -> Any:
 
 
 def _position(obj: Any) -> Any:
-    """Return what changes when an iterator is advanced, or when an array or a text in memory is changed."""
+    """Return the state that changes when an iterator advances or a buffer is written."""
     if isinstance(obj, GeneratorType):
         frame = obj.gi_frame
         return () if frame is None or obj.gi_running else (frame.f_lasti, *frame.f_locals.values())

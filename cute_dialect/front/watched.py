@@ -95,7 +95,7 @@ class Watched:
         return any(_content(value) != held for value, held in self.contents)
 
     def after_trace(self, more: Watched) -> Watched:
-        """Return what to watch from now on: this, and ``more`` that only the trace found.
+        """Return the watch list after the trace: this one, and ``more`` that only the trace found.
 
         What the trace itself changed is its result rather than something it depends on.
         """

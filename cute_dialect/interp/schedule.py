@@ -295,7 +295,7 @@ def resident_blocks(launch: Launch) -> int:
 
 
 def _no_room(launch: Launch, most: int, waiting: list[list[int]]) -> tuple[str, str]:
-    """Return what to say of resident blocks that wait for blocks for which there is no room."""
+    """Return the deadlock message for resident blocks that wait for blocks that cannot become resident."""
     t = DEFAULT_TARGET
     absent = sum(map(len, waiting))
     per_sm = max(1, occupancy(launch.threads, launch.smem_size).blocks)

@@ -136,7 +136,7 @@ class Ring(RowMemory):
                 cute.autovec_copy(self.in_registers(nothing, 0, 1), self.held(0, (i + 1) * plan.chunks - 1))
 
     def head(self, row: Any) -> Any:
-        """Return how many elements of a row lie before its first vector."""
+        """Return the number of elements of a row before its first vector."""
         return cute.where(self.steady, super().head(row), 0)
 
     def held(self, slot: Any, chunk: int) -> cute.Tensor:

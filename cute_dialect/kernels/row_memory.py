@@ -151,7 +151,7 @@ class RowMemory:
         return self.placed(row, exists, source, self.head(source))
 
     def head(self, row: Any) -> Any:
-        """Return how many elements of a row lie before its first vector."""
+        """Return the number of elements of a row before its first vector."""
         return cute.min(self.skew(self.x, row, self.plan.width), self.n)
 
     def placed(self, row: Any, exists: Any, source: Any, head: Any) -> Place:

@@ -29,7 +29,7 @@ SUMS = ("sum", "mean", "max", "logsumexp", "cross_entropy")
 """The operations."""
 
 POWERS = ("logsumexp", "cross_entropy")
-"""Of these, those that add up powers."""
+"""Reductions of this list that sum powers."""
 
 MOST, MOST_POWERS, LONG_POWERS = 512, 64, 8192
 """The most threads that share a row; the most for rows of powers, twice as many above ``LONG_POWERS`` vectors."""
@@ -93,7 +93,7 @@ class Total(Sums):
             self.rest = self.rest + self.term(values[at])
 
     def term(self, values: Any) -> Any:
-        """Return what is added of elements."""
+        """Return the terms that the reduction adds."""
         return wide(values)
 
     def see_edges(self, values: cute.Tensor, place: Place) -> None:
@@ -117,7 +117,7 @@ class Mean(Total):
         self.pivot = pivot_of(memory.first_element(place), 2.0**100)  # no finite f32 less it overflows
 
     def term(self, values: Any) -> Any:
-        """Return what is added of elements."""
+        """Return the terms that the reduction adds."""
         return wide(values) - self.pivot
 
     def see_edges(self, values: cute.Tensor, place: Place) -> None:

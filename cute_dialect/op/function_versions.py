@@ -30,10 +30,10 @@ _MOST = 1024
 
 class _Version(NamedTuple):
     function: Any
-    """What the user passed, which keeps its identity from being used again."""
+    """The function that the user passed; the reference keeps its id from being reused."""
     watched: Watched
     stands_for: Any
-    """What caches know the version as."""
+    """The function that caches use as the key of this version."""
 
 
 _versions: dict[int, _Version] = {}

@@ -91,7 +91,7 @@ class TorchOperator:
 def _apply_of(
     compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any]
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what computes an operation and lets autograd differentiate it."""
+    """Return a callable that computes the operation and records it for autograd."""
 
     class Function(torch.autograd.Function):
         @staticmethod
@@ -109,7 +109,7 @@ def _with_keywords(
     compute: Callable[..., Any], keep: Callable[..., None] | None, backward: Callable[..., Any],
     places: Sequence[Any], named: Mapping[str, Any],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Return what computes an operation with keyword arguments and lets autograd differentiate it.
+    """Return a callable that computes the operation with keyword arguments and records it for autograd.
 
     Args:
         places: the defaults of the positional arguments.

@@ -43,7 +43,7 @@ class MissingSlices(NamedTuple):
 
     @property
     def tile(self) -> str:
-        """How messages name what deals out the tile."""
+        """The name, in messages, of the tiled object that partitions the tile."""
         if self.op.name == "cute.cooperative_copy":
             return "it"
         return "the tiled copy" if "copy" in self.op.name else "the tiled MMA"

@@ -209,7 +209,7 @@ PLACES: Mapping[str, tuple[str, str, str]] = {
     ),
     "module": ("", "", ""),
 }
-"""Where an op stands: the text before it, the terminator of its block, the text after."""
+"""Surroundings of an op: the text before it, the terminator of its block, the text after."""
 
 
 def written(name: str, form: Form, place: str, *, terminated: bool) -> str:

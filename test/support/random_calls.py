@@ -80,7 +80,7 @@ class Call:
 
 
 class Draw:
-    """What the families draw from: random numbers, and tensors on a device."""
+    """Source of random numbers and tensors for the families."""
 
     def __init__(self, rng: random.Random, device: str, small: bool) -> None:
         self.rng, self.device, self.small = rng, device, small
@@ -959,7 +959,7 @@ def _gradients_differ(call: Call, leaves: Any, wide: Any, results: Any, exact: A
 
 
 def _differs(got: torch.Tensor, want: torch.Tensor, slack: Any) -> str:
-    """Return how a result differs from the exact one by more than its rounding and ``slack``."""
+    """Return a description of the error if a result is off by more than its rounding and ``slack``, else None."""
     if got.shape != want.shape:
         return f"shape {tuple(got.shape)}; {tuple(want.shape)} is right"
     if want.numel() == 0:

@@ -38,7 +38,7 @@ _MOST = 1 << 25
 
 
 class Mask(NamedTuple):
-    """Which keys a query sees, and how scores are scaled: the arguments of ``torch.ops.cute.attention``."""
+    """The mask and the scale of scores: the arguments of ``torch.ops.cute.attention``."""
 
     causal: str
     left: int

@@ -126,7 +126,7 @@ def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
 
 
 def _seen(form: Form) -> int:
-    """Return how many keys of a sequence some query sees."""
+    """Return the number of keys of a sequence that at least one query sees."""
     shift = form.keys - form.queries if form.from_end else 0
     left, right = form.mask in ("left", "both"), form.mask in ("right", "both")
     first = max(0, shift - form.left) if left else 0

@@ -1,4 +1,4 @@
-"""What an epilogue costs, by element of the accumulator: instructions, special functions, bits read and written.
+"""Cost of an epilogue per accumulator element: instructions, special functions, bits read and written.
 
 The counts come from the epilogue's graph; :mod:`cute_dialect.op.choosing.model` makes microseconds of them.
 
