@@ -228,9 +228,9 @@ class Kinds:
         return made
 
     def _count(self, call: Call, made: Compiled) -> None:
-        """Say which argument makes kind after kind."""
+        """Remark on a constant number that had so many values that passing it would save compilations."""
         for name, spec in call.specs.items():
-            if isinstance(spec, StaticSpec):
+            if isinstance(spec, StaticSpec) and isinstance(spec.value, int | float):  # others cannot be passed
                 seen = self._seen.setdefault(name, set())
                 if len(seen) <= MOST_OF_ONE:
                     seen.add(hash(spec))
