@@ -1,6 +1,6 @@
-"""C = A * B^T on Hopper: one warp loads by TMA ahead of two warp groups that multiply; tiles go back by TMA.
+"""C = A * B^T on Hopper: one warp loads tiles by TMA, warp groups multiply them, and TMA stores the result.
 
-A is (M, K), B (N, K), C (M, N), each of any major mode where the instruction has it; 16-bit and 8-bit floats.
+A is (M, K), B (N, K) and C (M, N), 16-bit or 8-bit floats, each of any major mode that the instruction supports.
 
 python examples/gemm_sm90.py
 python examples/gemm_sm90.py --m 8192 --n 8192 --k 8192 --cluster 2,1
@@ -33,10 +33,10 @@ GROUP = 128  # threads of a warp group
 
 
 class HopperGemm:
-    """A GEMM with tiles of ``tile`` (M, N) a block; ``cluster``: blocks (along M, along N) that share operands."""
+    """A GEMM with tiles of ``tile`` (M, N).  The blocks of a cluster (along M, along N) share operands."""
 
     def __init__(self, tile=(128, 128), cluster=(1, 1), stages=4):
-        self.groups = tile[0] // 64  # warp groups that multiply, 64 rows each
+        self.groups = tile[0] // 64  # warp groups that multiply, each 64 rows
         self.tile = tile
         self.cluster = cluster
         self.stages = stages
@@ -62,7 +62,7 @@ class HopperGemm:
         ).launch(grid=grid, block=(self.groups + 1) * GROUP, cluster=(*self.cluster, 1), stream=stream)  # fmt: skip
 
     def load(self, x, layout, tile, blocks):
-        """Return the TMA atom that loads tiles of an operand, for so many blocks at once, and its coordinates."""
+        """Return the TMA atom that loads tiles of an operand for ``blocks`` blocks, and its coordinate tensor."""
         op = cpasync.CopyBulkTensorTileG2SMulticastOp() if blocks > 1 else cpasync.CopyBulkTensorTileG2SOp()
         return cpasync.make_tiled_tma_atom(op, x, cute.slice_(layout, (None, None, 0)), tile, num_multicast=blocks)
 
@@ -95,7 +95,7 @@ class HopperGemm:
         gB = cute.local_tile(mB, (self.tile[1], depth), (block.y, None))
         steps = cute.size(gA, mode=[2])
 
-        if warp == warps:  # the first warp behind the groups that multiply
+        if warp == warps:  # the first warp after the warp groups that multiply
             mask_a = self.others(blocks, place, 2)
             mask_b = self.others(blocks, place, 1)
             to_a, of_a = self.parts(tma_a, place[2], self.cluster[1], sA, gA)
@@ -122,18 +122,18 @@ class HopperGemm:
             self.store(mma, thread, acc, sC[None, None, 0], tma_c, cute.local_tile(mC, self.tile, (block.x, block.y)))
 
     def others(self, blocks, place, mode):
-        """Return the mask of the blocks along a mode of the cluster, None where this is the only one."""
+        """Return the multicast mask of the blocks along a mode of the cluster, or None if there is only one block."""
         if cute.size(blocks, mode=[mode]) == 1:
             return None
         return cpasync.create_tma_multicast_mask(blocks, place, mcast_mode=mode)
 
     def parts(self, tma, place, count, shared, tiles):
-        """Return an operand's slots and tiles as its TMA atom copies them: (what one copy moves, which)."""
+        """Return an operand's shared slots and global tiles, partitioned for its TMA atom: (one copy, index)."""
         whole = cute.make_layout(count)
         return cpasync.tma_partition(tma, place, whole, cute.group_modes(shared, 0, 2), cute.group_modes(tiles, 0, 2))
 
     def store(self, mma, thread, acc, sC, tma_c, gC):
-        """Convert a tile of C, write it to shared memory and from there, by one warp, to global memory."""
+        """Convert a tile of C and write it to shared memory, from which one warp stores it to global memory by TMA."""
         result = cute.make_fragment_like(acc, sC.element_type)
         result.store(acc.load().to(sC.element_type))
         mine = mma.get_slice(thread).partition_C(sC)
@@ -147,10 +147,21 @@ class HopperGemm:
 
 
 def operand(rows: int, columns: int, major_is_columns: bool, dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Return small integers, row by row or column by column in memory."""
+    """Return small integers, row-major or column-major."""
     shape = (rows, columns) if major_is_columns else (columns, rows)
     x = torch.randint(-2, 3, shape, device=device).to(dtype)
     return x if major_is_columns else x.t()
+
+
+def check_size(m: int, n: int, k: int) -> None:
+    """End the program if interpreting an M x N x K GEMM would take more than a minute."""
+    seconds = 1.5e-8 * m * n * k  # of a laptop
+    if seconds > 60:
+        time = f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{seconds / 60:.0f} minutes"
+        raise SystemExit(
+            f"There is no GPU, and interpreting {m} x {n} x {k} on the CPU would take about {time}.\n"
+            "Use a smaller size (--m 512 --n 512 --k 512 takes some seconds), or --device cpu to interpret it anyway."
+        )
 
 
 def main() -> None:
@@ -158,15 +169,19 @@ def main() -> None:
     parser.add_argument("--m", type=int, default=200)
     parser.add_argument("--n", type=int, default=256)
     parser.add_argument("--k", type=int, default=192)
-    parser.add_argument("--tile", default="128,128", help="M,N of a block: M 64, 128 or 192, N a multiple of 8")
+    parser.add_argument("--tile", default="128,128", help="M,N of a block; M is 64, 128 or 192, N a multiple of 8")
     parser.add_argument("--cluster", default="1,1")
     parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
     parser.add_argument("--c", default="float16", choices=["float16", "bfloat16", "float32"])
     parser.add_argument("--a-major", default="k", choices=["k", "m"])
     parser.add_argument("--b-major", default="k", choices=["k", "n"])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
-    parser.add_argument("--print-ir", action="store_true", help="print what the functions are traced to, and end")
+    parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda if there is a GPU, else cpu")
+    parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if args.device is None:
+        args.device = "cuda" if torch.cuda.is_available() else "cpu"
+        if args.device == "cpu" and not args.print_ir:
+            check_size(args.m, args.n, args.k)
 
     dtype = getattr(torch, args.dtype)
     a = operand(args.m, args.k, args.a_major == "k", dtype, args.device)

@@ -45,6 +45,7 @@ GUIDES = (
     "progress",
     "interpreter",
     "porting",
+    "embedding",
     "performance",
 )
 REFERENCES = ("dialect", "atoms", "passes", "nvgpu", "abi", "interpreter-values", "upstream", "design")

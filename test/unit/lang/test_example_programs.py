@@ -91,6 +91,15 @@ def test_example(
     assert capsys.readouterr().out.startswith(output)
 
 
+def test_a_gemm_too_large_to_interpret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gemm_sm90.py", "--m", "8192", "--n", "8192", "--k", "8192"])
+    with pytest.raises(SystemExit, match=r"would take about 2\.3 hours\.\nUse a smaller size \(--m 512"):
+        runpy.run_path(str(EXAMPLES / "gemm_sm90.py"), run_name="__main__")
+
+
 def test_a_stream_may_be_left_out() -> None:
     """What was compiled with a stream's stand-in takes the current stream where a call gives none."""
     import torch

@@ -124,7 +124,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.parametrize("example", sorted(p.stem for p in EXAMPLES.glob("*.mlir") if "gpu.func" in p.read_text()))
 def test_kernels_go_in_in_generic_form(example: str) -> None:
-    """As the README says: whole, the sizes that xDSL's ``gpu.func`` does not have among the attributes."""
+    """As docs/embedding.md shows; the attributes keep the sizes that xDSL's ``gpu.func`` does not have."""
     module = parse_module((EXAMPLES / f"{example}.mlir").read_text())
     for op in module.walk():
         for name in ("known_block_size", "known_cluster_size"):
