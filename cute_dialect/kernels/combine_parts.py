@@ -10,7 +10,7 @@ take every eighth part (of one result every 256th), then shared memory is halved
 'combine-max-f16-1'
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -13,7 +13,7 @@ of ``wgmma`` has of 8 columns.
 ['6627e8d5', 'e169c58d', 'bc57ac4c', '9b00dbd8']
 """
 
-# Operators are those of values in a trace, or of arrays of any library.
+# The functions take traced values or arrays of any library, whose operators pyright cannot check.
 # pyright: basic
 
 from typing import Any

@@ -10,7 +10,7 @@ wholly inside the matrix is moved without flags; at the edge each value has one.
 ((32,4),(4,4)):((64,4),(16,1))
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: reportArgumentType=false, reportOperatorIssue=false, reportOptionalMemberAccess=false
 # pyright: reportUnknownArgumentType=false
 

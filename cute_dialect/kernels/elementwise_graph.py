@@ -16,7 +16,7 @@ are one row (``Plan.flat``): values a column or a row are found by dividing, ele
 (8, 'elementwise-g-')
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
 from typing import Any, NamedTuple

@@ -15,7 +15,7 @@ Memory of whole aligned vectors is accessed by these, any other element by eleme
 (256, (8, 500), '-8e-1')
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
 from typing import Any, NamedTuple

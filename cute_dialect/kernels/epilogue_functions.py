@@ -9,7 +9,7 @@ has these and arithmetic.
 (6.0, ('slope',))
 """
 
-# Operators are those of values in a trace, or of arrays of any library.
+# The functions take traced values or arrays of any library, whose operators pyright cannot check.
 # pyright: reportArgumentType=false, reportUnknownArgumentType=false, reportOperatorIssue=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownLambdaType=false
 

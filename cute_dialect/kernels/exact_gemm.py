@@ -11,7 +11,7 @@ kernel is the last rung of the ladder (:mod:`cute_dialect.kernels.sgemm`); else 
 ('f32-f32-kk-exact-b', 'f32-f32-kn-exact-64x64-p3')
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable

@@ -9,7 +9,7 @@ are cut into also the table of products (:data:`cute_dialect.kernels.listed_gemm
 'group-problems-m-64x64'
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any, NamedTuple

@@ -7,7 +7,7 @@ begin and end, rows are brought in the order of their groups.
 """
 
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any, NamedTuple

@@ -17,7 +17,7 @@ finds out:
 'f64-f64-kk-warps-list16'
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
 from collections.abc import Sequence

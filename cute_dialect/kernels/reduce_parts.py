@@ -10,7 +10,7 @@ no K.  A thread has four neighbours of a row.  Rows of W begin at whole 16 bytes
 True
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -12,7 +12,7 @@ order.
 Cross entropy: ``dx = (e^(x - lse) - [column is the target]) g``; nothing is reduced.
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from typing import Any

@@ -9,7 +9,7 @@ rows go through slots in shared memory: a thread copies there what it will read,
 register keeps an element from its first use to its last.
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from collections.abc import Callable

@@ -4,7 +4,7 @@ There is one exchange a row.  A warp combines its numbers by shuffles, the warps
 memory, and the blocks of a cluster send theirs to each other.  What it means to combine is the operation's affair.
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from typing import Any, NamedTuple

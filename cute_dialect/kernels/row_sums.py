@@ -9,7 +9,7 @@ rounds of them, and then once more for what is left; so a class holds all length
     loss(x, target, y, lse, -100)       # y and lse are f32; rows with target -100 have loss 0
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from math import ceil, inf

@@ -14,7 +14,7 @@ Two kernels, one body: ``softmax_v`` takes rows of whole aligned vectors, ``soft
     layernorm(x, w, b, y, 1e-5)         # w and b have as many elements as a row
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 import functools

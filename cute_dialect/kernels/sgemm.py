@@ -19,7 +19,7 @@ S. Boehm, "How to optimize a CUDA matmul kernel".
 'pipelined'
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: reportArgumentType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations

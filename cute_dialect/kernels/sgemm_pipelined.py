@@ -14,7 +14,7 @@ What bounds the loop is the register file: an FMA that finds one operand in the 
 takes one cycle only if one is even and one is odd.
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: reportArgumentType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ coordinates.
 ((64, 128), 128)
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: reportArgumentType=false, reportOperatorIssue=false, reportOptionalMemberAccess=false
 # pyright: reportUnknownArgumentType=false
 

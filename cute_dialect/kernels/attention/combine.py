@@ -7,7 +7,7 @@ nothing; a row without keys is 0.
     launch(O, L, out, …)                      # O (elements, rows, parts), L (rows, parts); out (S, D, H, B)
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -16,7 +16,7 @@ own, at each end.
     launch(q, k, v, out, …)                   # (S, D, H, B) views of arrays: queries, elements, heads, sequences
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any

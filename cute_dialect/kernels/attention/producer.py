@@ -4,7 +4,7 @@ Of sequences that are packed, the last step of keys may reach into the next sequ
 weights of 0 times values of that sequence, which may be infinite or NaN, are not 0: so these values are made zeros.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any

@@ -5,7 +5,7 @@ are neighbours, and stores them at once: 64 bytes of a row by the four.  Nothing
 next tile of Q need not wait.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any

@@ -5,7 +5,7 @@ Of each row the maximum so far and the sum of exponentials beneath it are kept; 
 up is made smaller by as much.  Powers are of two: the scale of the scores and ``log2(e)`` are one factor.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any

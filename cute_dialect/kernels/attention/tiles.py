@@ -1,6 +1,6 @@
 """Which rows of which head a block computes, in which order, and which keys those rows see."""
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any, NamedTuple

@@ -3,7 +3,7 @@
 Both are told a step of K, and find its tap and channels.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Sequence

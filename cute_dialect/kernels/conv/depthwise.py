@@ -12,7 +12,7 @@ The gradient of an image is the same walk over the result's gradient: which taps
 a tile, as tiles are whole strides.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -9,7 +9,7 @@ the same accumulators are summed in shared memory, and each block writes one row
     launch(x, grad_y, parts, rows, config=DepthwiseWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1))))
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

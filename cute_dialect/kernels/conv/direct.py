@@ -11,7 +11,7 @@ The gradient of an image is the same kernel on the result's gradient, with filte
 strides, pixels whose coordinates leave the same remainder use the same taps: they are a class, with blocks of its own.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -9,7 +9,7 @@ rows in a fixed order.
     launch(x, grad_y, parts, config=DirectWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

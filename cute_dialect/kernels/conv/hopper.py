@@ -21,7 +21,7 @@ Arrays are given the contiguous mode first, as TMA wants images: (C, W, H, N).
 True
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from math import prod

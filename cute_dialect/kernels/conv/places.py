@@ -3,7 +3,7 @@
 A kernel has rows and columns of its own, D is one matrix: a row for each pixel of an image, or each filter.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any

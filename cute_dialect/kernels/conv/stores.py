@@ -3,7 +3,7 @@
 And who walks K where tiles differ in how much of it they have.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any

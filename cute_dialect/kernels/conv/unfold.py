@@ -11,7 +11,7 @@ is computed once.  Where lines of columns are no whole 16 bytes, it writes
 word by word.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple

@@ -1,6 +1,6 @@
-"""The Hopper GEMM in the language: :mod:`cute_dialect.kernels.gemm.hopper` is where to begin.
+"""Hopper GEMM kernels in the kernel language. Start with :mod:`cute_dialect.kernels.gemm.hopper`.
 
-The public names stand in the stub beside this file; each is imported when it is first used.
+The stub next to this file lists the public names. Each name is imported on first use.
 """
 
 from __future__ import annotations

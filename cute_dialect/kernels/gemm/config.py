@@ -1,4 +1,6 @@
-"""The configuration of a Hopper GEMM: types, majors, tile, cluster, schedule; who shares the K of a tile.
+"""Configuration of a Hopper GEMM: element types, majors, tile, cluster, schedule and split-K.
+
+:class:`GemmConfig` describes a kernel that computes whole tiles, :class:`SplitConfig` one whose blocks split K.
 
 >>> config = GemmConfig()
 >>> config.tile, config.stages, config.smem_bytes
@@ -21,17 +23,17 @@ from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 __all__ = ["BITS", "BLOCK", "EVICT_FIRST", "GemmConfig", "SplitConfig", "at_once", "blocks_of", "selects"]
 
 BLOCK = 128
-"""Columns of B that have a scale in common where blocks have scales, and elements of K."""
+"""Extent of a scaling block: 128 elements of K, and 128 columns of B where scales are per block."""
 
 EVICT_FIRST = 0x12F0000000000000
-"""The L2 policy ``createpolicy.fractional.L2::evict_first`` of all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
+"""L2 cache policy ``createpolicy.fractional.L2::evict_first`` for all bytes (CUTLASS ``TMA::CacheHintSm90``)."""
 
 
 def at_once(sms: int, cluster: int) -> int:
-    """Return how many clusters of so many blocks, one a multiprocessor, run at once on Hopper.
+    """Return the number of clusters of ``cluster`` blocks that are resident at once on Hopper, one block per SM.
 
-    Its multiprocessors come in groups of 10 to 18, and a cluster is in one: of four blocks 30 ran at once on an H200 of
-    132 (its groups leave out a few).
+    A cluster must fit in one GPC, and a GPC has 10 to 18 SMs. Some GPCs therefore have SMs left over: an H200 with 132
+    SMs ran 30 clusters of four blocks at once.
 
     >>> [at_once(132, cluster) for cluster in (1, 2, 4, 8)]
     [132, 66, 30, 14]
@@ -41,10 +43,11 @@ def at_once(sms: int, cluster: int) -> int:
 
 
 def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool, bits: int = 16) -> tuple[int, int]:
-    """Return what each of the blocks that share a tile of A or B, (rows, K), brings of it for all of them.
+    """Return the shape (rows, K) of the slice that each block loads of a multicast tile of A or B.
 
-    It lies in shared memory as the whole does: 8 rows of 128 bytes; where rows are contiguous, chunks of 64 rows, or
-    of 128 of ``bits`` 8 (of fewer, where those do not divide the tile), or of all chunks some lines of K, 8 at least.
+    A slice is contiguous in the swizzled layout of the tile. A K-major tile is split into groups of 8 rows of 128
+    bytes. An MN-major tile is split into chunks of 64 rows (128 for ``bits`` = 8). If the chunks do not divide evenly
+    among the blocks, each block loads at least 8 lines of K of every chunk.
 
     >>> part_of((96, 64), 4, k_major=True), part_of((128, 64), 2, k_major=False), part_of((96, 64), 4, k_major=False)
     ((24, 64), (64, 64), (96, 16))
@@ -56,20 +59,24 @@ def part_of(tile: tuple[int, int], blocks: int, *, k_major: bool, bits: int = 16
 
 
 def blocks_of(columns: int) -> list[range]:
-    """Return of each 8 columns of a tile which of its blocks of 128 columns may have them: tiles of so many columns
-    follow one another, so that a block may begin in the middle of one.
+    """Return, for each group of 8 columns of a tile, the range of scaling blocks that can contain it.
+
+    Tiles of ``columns`` columns are adjacent, so a tile may start in the middle of a scaling block of 128 columns.
+    Block 0 is the one that contains the first column of the tile.
 
     >>> blocks_of(64)[0], blocks_of(160)[3], blocks_of(160)[4], blocks_of(176)[-1]
     (range(0, 1), range(0, 1), range(0, 2), range(1, 3))
     """
-    last = BLOCK - gcd(columns, BLOCK)  # a tile's first column in its block
+    last = BLOCK - gcd(columns, BLOCK)  # the largest offset of a tile's first column in its scaling block
     return [range(i // BLOCK, (last + i) // BLOCK + 1) for i in range(0, columns, 8)]
 
 
 @cache
 def selects(columns: int) -> int:
-    """Return how often a lane chooses among the factors of blocks, for each 64 rows and a step: a comparison, and two
-    factors for each block but the first that some columns may have.
+    """Return the number of instructions per stage and 64 rows in which a lane selects the scale of a column.
+
+    For each scaling block after the first that a group of columns may be in, a lane needs two selects. For each block
+    but the first of these it also needs a comparison.
 
     >>> [selects(columns) for columns in (64, 128, 144, 176, 192)]
     [0, 0, 21, 27, 3]
@@ -80,69 +87,52 @@ def selects(columns: int) -> int:
 
 
 class GemmConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of a Hopper GEMM kernel. ``check`` raises an error if no such kernel exists."""
 
-    ``element``: of A and B, two with an underscore where they differ (:mod:`cute_dialect.kernels.gemm.elements`);
-    ``output``: of C; ``tile``: (M, N, K) of a block, elements: 64, 128, 192 or 256 rows,
-    columns in multiples of 16; ``cluster_m``: blocks along M that share B; ``cluster_n``: along N, that share A;
-    ``group``: cluster rows in one raster group; ``sms``: of the chip; ``deferred``: a finished tile is stored while the
-    next one is multiplied.  ``major_a``: ``k`` or ``m``, the contiguous mode of A; ``major_b``: ``k`` or ``n`` (other
-    than ``k`` with 16-bit elements only); ``major_c``: ``n``, or ``m`` (results of 16 bits), which also serves
-    row-major results of the swapped problem, ``C^T = B A^T``.  ``batch``: A, B and C have a third mode, of matrices;
-    that of A or B may be 1, for all.  ``promote``: accumulate in two levels, the products of one stage in the tensor
-    cores, their sums in f32 registers (8-bit floats, whose tensor-core accumulators keep fewer bits).  ``early``: the
-    first loads do not wait for the
-    cluster.  ``serpentine``: odd raster groups walk N backwards, odd tiles K.  ``schedule``: ``cooperative``, the
-    consumers share a tile, 64 rows each (128 of 256), or ``pingpong``, they take turns with a tile of 64 or 128 rows
-    each (:mod:`cute_dialect.kernels.gemm.pingpong`).  ``stream_k``: the tiles of the last wave are shared by all blocks
-    (:mod:`cute_dialect.kernels.gemm.stream`).  ``stream_b``: lines of B are the first to leave the L2 (where B is read
-    once).  ``epilogue``: what becomes of the sums, see :mod:`cute_dialect.kernels.gemm.epilogue`.  ``fallback``: the
-    file has a second, simple kernel, which is launched for matrices that TMA cannot read.  ``buffers``: of 8 KiB for
-    each consumer, through which its results go.  ``accumulator``: ``f16`` for sums in f16, of f16 operands: half the
-    registers, and an error that grows with K.  ``scaled``: the sums of each stage have a factor for each
-    row of A and one for 128 columns, or for each (``scaled_columns``), see
-    :class:`~cute_dialect.kernels.gemm.parts.Scales`.  ``array``: of a ``batch``,
-    whose matrices lie anywhere (:func:`~cute_dialect.kernels.gemm.operands.places_of`).  ``saturate``: sums of integers
-    stick at the ends of i32, they wrap else.  ``direct``: lanes store single elements to C, which may have any rows
-    then.  ``scales``: of blocks, f32, or ``ui8`` for exponents of two (e8m0).  ``dependent``: the kernel may begin
-    while the launch before it still runs, and waits for it before it touches a matrix; the launch after it may begin
-    likewise (programmatic dependent launch).
-    """
-
+    # Types: ``element`` of A and B, two names joined by an underscore if they differ (see ``elements.py``); ``output``
+    # of C.
     element: str = "f16"
     output: str = "f16"
-    major_a: str = "k"
-    major_b: str = "k"
-    major_c: str = "n"
-    tile: tuple[int, int, int] = (128, 256, 64)
+    # The contiguous mode of each matrix. ``major_b`` may be "n" for 16-bit elements only. ``major_c`` = "m" is for
+    # 16-bit results, and also serves row-major results of the transposed problem, ``C^T = B A^T``.
+    major_a: str = "k"  # "k" or "m"
+    major_b: str = "k"  # "k" or "n"
+    major_c: str = "n"  # "n" or "m"
+    tile: tuple[int, int, int] = (128, 256, 64)  # (M, N, K) of a block, in elements
     stages: int = 4
-    cluster_m: int = 2
-    cluster_n: int = 1
-    group: int = 8
-    sms: int = 132
-    deferred: bool = True
-    early: bool = True
-    serpentine: bool = True
-    batch: bool = False
+    cluster_m: int = 2  # blocks along M, which share a tile of B by multicast
+    cluster_n: int = 1  # blocks along N, which share a tile of A by multicast
+    group: int = 8  # cluster rows of a raster group
+    sms: int = 132  # multiprocessors of the GPU
+    deferred: bool = True  # store a tile while the next one is multiplied
+    early: bool = True  # issue the first loads before the cluster barrier
+    serpentine: bool = True  # odd raster groups traverse N in reverse, odd tiles traverse K in reverse
+    batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
+    # Two-level accumulation: the tensor cores accumulate within a stage, f32 registers across stages. 8-bit floats need
+    # it, because their tensor-core accumulators keep fewer bits.
     promote: bool = False
-    fallback: bool = False
-    stream_b: bool = False
+    fallback: bool = False  # compile a second, simple kernel for matrices that TMA cannot read
+    stream_b: bool = False  # mark B as evict-first in the L2, for a B that is read once
     epilogue: Epilogue = Epilogue()
+    # "cooperative": the consumers share a tile, 64 rows each (128 of 256). "pingpong": each consumer has a tile of 64
+    # or 128 rows, and they alternate between the main loop and the epilogue (see ``pingpong.py``).
     schedule: str = "cooperative"
-    stream_k: bool = False
-    buffers: int = 2
-    accumulator: str = ""
-    scaled: bool = False
-    array: bool = False
-    saturate: bool = False
-    direct: bool = False
-    scales: str = "f32"
+    stream_k: bool = False  # all blocks share the tiles of the last wave (see ``stream.py``)
+    buffers: int = 2  # staging buffers of 8 KiB per consumer, for storing C
+    accumulator: str = ""  # "f16" for f16 operands: half the registers, and a rounding error that grows with K
+    scaled: bool = False  # block scales: per row of A and per 128 columns of B, for each 128 of K (see ``scales.py``)
+    array: bool = False  # pointer-array batch: matrices at arbitrary addresses (see ``operands.places_of``)
+    saturate: bool = False  # integer accumulators saturate to i32 instead of wrapping
+    direct: bool = False  # store elements of C from registers, for a C that TMA cannot write
+    scales: str = "f32"  # type of block scales; "ui8" for e8m0 exponents
+    # Programmatic dependent launch: the kernel may start while the previous one runs, and waits for it before it
+    # touches a matrix. The next launch may start in the same way.
     dependent: bool = False
-    scaled_columns: bool = False
+    scaled_columns: bool = False  # block scales of B are per column instead of per 128 columns
 
     @property
     def sums(self) -> str:
-        """The type of the sums."""
+        """The accumulator type."""
         return sums_of(self.element, self.accumulator)
 
     @property
@@ -152,35 +142,41 @@ class GemmConfig(NamedTuple):
 
     @property
     def through_registers(self) -> bool:
-        """Tell whether A is read to registers, since wgmma reads such elements of shared memory along K only."""
+        """Return True if consumers load A to registers. ``wgmma`` reads M-major A from shared memory for 16-bit
+        elements only.
+        """
         return self.bits != 16 and self.major_a == "m"
 
     @property
     def lanes(self) -> Lanes:
-        """Which rows the lanes of a warp group have."""
+        """The mapping of lanes of a warp group to rows of the tile."""
         return lanes_of(self.bits if self.through_registers else 0)
 
     @property
     def consumers(self) -> int:
-        """Warp groups that multiply: 64 rows each (128 of a tile of 256), or a tile each."""
+        """Number of consumer warp groups: one per 64 rows (128 for a tile of 256), or two with a tile each for
+        pingpong.
+        """
         return 2 if self.schedule == "pingpong" or self.tile[0] == 256 else self.tile[0] // 64
 
     @property
     def sharers(self) -> int:
-        """Warp groups that multiply one tile."""
+        """Number of consumer warp groups that share a tile."""
         return 1 if self.schedule == "pingpong" else self.consumers
 
     @property
     def atoms(self) -> int:
-        """Instructions for the rows of a warp group."""
+        """Number of ``wgmma`` instructions that cover a warp group's rows."""
         return self.tile[0] // 64 // self.sharers
 
     @property
     def accumulators(self) -> int:
-        """Of a warp group: two in turn where sums are promoted and there are registers for them, so that a stage is
-        multiplied while the one before it is added up.
+        """Number of tensor-core accumulators of a warp group.
+
+        With two-level accumulation there are two if registers allow. The MMAs of one stage then overlap with adding the
+        accumulator of the previous stage to the f32 sums.
         """
-        # ptxas waits for each instruction where factors of several blocks are chosen among, in clusters.
+        # In clusters, ptxas serializes wgmma where the scales of several column blocks are selected.
         several = self.scaled and not self.scaled_columns and 128 % self.tile[1] != 0 and self.cluster > 1
         if not self.promote or self.sharers > 2 or self.through_registers or several:
             return 1
@@ -189,32 +185,31 @@ class GemmConfig(NamedTuple):
 
     @property
     def _waiting(self) -> int:
-        """Registers of results that wait to be stored."""
+        """Registers of converted results that wait for a deferred store."""
         return self.atoms * self.tile[1] * BITS[self.output] // 64 if self.deferred else 0
 
     @property
     def of_columns(self) -> int:
-        """Registers of scales of columns, and of what is multiplied by them."""
+        """Registers for per-column scales and for their products with row scales."""
         return 40 if self.scaled_columns else 0
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the producer's warp group and the consumers'."""
+        """Threads of a block: a producer warp group and the consumers."""
         return 128 * (1 + self.consumers)
 
     @property
     def cluster(self) -> int:
-        """Blocks of a cluster."""
         return self.cluster_m * self.cluster_n
 
     @property
     def at_once(self) -> int:
-        """Blocks that run at once."""
+        """Number of blocks that are resident at once."""
         return at_once(self.sms, self.cluster) * self.cluster
 
     @property
     def sharing(self) -> int:
-        """Blocks of a cluster that have A or B in common with one, itself among them."""
+        """Number of blocks of a cluster that share A or B with a given block, including itself."""
         return self.cluster_m + self.cluster_n - 1
 
     @property
@@ -225,24 +220,24 @@ class GemmConfig(NamedTuple):
 
     @property
     def chunk(self) -> int:
-        """Columns of C that are stored at once: 128 bytes, or 64 columns of 128 bytes."""
+        """Columns of C in a full chunk, the unit of a store: rows of 128 bytes, or 64 columns of 128 bytes."""
         return 1024 // BITS[self.output]
 
     @property
     def columns(self) -> int:
-        """Columns of C of a tile: half of the tile's where an epilogue makes one of two."""
+        """Columns of C in a tile: half of the accumulator's columns if the epilogue combines pairs of columns."""
         return self.tile[1] // 2 if self.epilogue.half else self.tile[1]
 
     @property
     def part(self) -> int:
-        """Columns of a row that an epilogue is given at once."""
+        """Accumulator columns that the epilogue processes in one call."""
         if BITS[self.output] != 32 or self.epilogue.whole_tiles:
             return self.tile[1]
         return self.widths[0] * (2 if self.epilogue.half else 1)
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Columns of the chunks in which a tile is stored: the last ones are halves and quarters.
+        """Columns of each chunk of a tile. The last chunks are half and quarter chunks.
 
         >>> GemmConfig(tile=(128, 176, 64)).widths
         (64, 64, 32, 16)
@@ -252,7 +247,7 @@ class GemmConfig(NamedTuple):
 
     @property
     def beside(self) -> tuple[int, ...]:
-        """The results of the epilogue beside C that leave as C does, through shared memory by TMA: their numbers."""
+        """Indices of the epilogue's extra outputs that are stored like C, through shared memory and TMA."""
         graph = self.epilogue.graph
         alike = self.major_c == "n" and not self.direct and len(set(self.widths)) == 1 and BITS[self.output] == 16
         if graph is None or not alike or graph.paired or graph.block or graph.zero_factor is not None:
@@ -264,155 +259,179 @@ class GemmConfig(NamedTuple):
 
     @property
     def by_columns(self) -> bool:
-        """Tell whether results can be stored by columns."""
+        """Return True if C can be stored with contiguous columns."""
         return BITS[self.output] == 16 or (BITS[self.output] == 32 and (self.through_registers or self.direct))
 
     @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block, bytes: the ring, the staging buffers of the consumers, the barriers."""
+        """Shared memory of a block in bytes: the ring of stages, the consumers' staging buffers and the barriers."""
         m, n, k = self.tile
         ring = sum(-(-self.stages * rows * k * self.bits // 8 // 1024) * 1024 for rows in (m, n))
         return ring + self.consumers * self.buffers * 64 * 128 + self.stages * 16
 
     @property
     def registers(self) -> int:
-        """Registers of a thread that hold sums, results that wait to be stored, and A on its way."""
+        """Registers per thread for accumulators, results that wait to be stored, and fragments of A in flight."""
         sums = self.atoms * self.tile[1] // 2 // (2 if self.sums == "f16" else 1)
         sums = sums * (1 + self.accumulators if self.promote else 1) + self.of_columns
         return sums + self._waiting + (16 * self.atoms if self.through_registers else 0)
 
     @property
     def most_registers(self) -> int:
-        """Registers that there are for them: the rest of a thread's is for addresses and what is under way."""
+        """Register budget for ``registers``. The remaining registers hold addresses and loads in flight."""
         return 96 if self.consumers == 3 else 176 if (self.stream_k or self.scaled) and self.atoms == 2 else 192
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         m, n, k = self.tile
         self.epilogue.check()
         if self.epilogue.split and (self.major_c != "n" or self.stream_k or self.fallback or self.array):
-            raise ValueError("expected a kernel that stores rows, of tiles of one block each, for a reshaped result")
+            raise ValueError("a reshaped result needs major_c='n' and no stream_k, fallback or array")
         if self.epilogue.split and not self.direct and not self.epilogue.suits_tma(self.widths):
-            raise ValueError(f"expected chunks of {self.widths} columns in one mode of a reshaped result each")
+            raise ValueError(f"chunks of {self.widths} columns cross a mode of the reshaped result; use direct=True")
         if self.direct and ((self.epilogue.active and not self.epilogue.split) or self.fallback or self.array):
-            raise ValueError("expected no epilogue, fallback or array where C has any rows")
+            raise ValueError("direct=True cannot be combined with an epilogue, fallback or array")
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
-            raise ValueError(f"expected chunks of as many columns each where rows are reduced, got {self.widths}")
+            raise ValueError(
+                f"a row reduction needs chunks of one width, but tile N {n} has {self.widths}; "
+                f"use a multiple of {self.chunk}"
+            )
         if self.epilogue.block and self.tile[1] % self.epilogue.block:
-            raise ValueError(f"expected columns in multiples of {self.epilogue.block}, which have a scale, got {n}")
+            raise ValueError(f"tile N is {n}; it must be a multiple of the scaling block {self.epilogue.block}")
         if self.epilogue.whole_tiles and (self.major_c != "n" or self.sums != "f32" or self.epilogue.paired):
             raise ValueError(
-                "expected contiguous rows of C, sums in f32, and no pairs, for whole rows and blocks of them"
+                "an epilogue over whole rows or blocks of columns needs major_c='n', an f32 accumulator and "
+                "no pairs of columns"
             )
         if self.epilogue.paired and not self.epilogue.half and (self.major_c != "n" or self.tile[1] % 16):
             raise ValueError(
-                "expected contiguous rows of C, and whole 16 columns, where an epilogue takes pairs of them"
+                f"an epilogue over pairs of columns needs major_c='n' and a tile N that is a multiple of 16, "
+                f"got major_c={self.major_c!r}, tile N {n}"
             )
         if self.epilogue.half and (self.major_c != "n" or sum(self.widths) != self.columns):
             raise ValueError(
-                f"expected rows of C, and columns in multiples of {self.chunk // 2}, where two become one, "
-                f"got {n} columns and C along {self.major_c}"
+                f"an epilogue that halves the columns needs major_c='n' and a tile N that is a multiple of "
+                f"{self.chunk // 2}, got major_c={self.major_c!r}, tile N {n}"
             )
         if self.epilogue.active and self.fallback:
-            raise ValueError("expected no epilogue with a fallback, whose kernel has none")
+            raise ValueError("fallback=True cannot be combined with an epilogue, which the fallback kernel lacks")
         if self.element not in FACTORS:
-            raise ValueError(f"expected elements of {', '.join(FACTORS)}, got {self.element}")
+            raise ValueError(f"element {self.element!r} is not supported; use one of {', '.join(FACTORS)}")
         if self.output not in outputs_of(self.element):
-            raise ValueError(f"expected a result of {', '.join(outputs_of(self.element))}, got {self.output}")
+            raise ValueError(
+                f"output {self.output!r} is not supported for element {self.element!r}; use one of "
+                f"{', '.join(outputs_of(self.element))}"
+            )
         if k * self.bits not in (512, 1024):
             raise ValueError(
-                f"expected a tile of {1024 // self.bits} elements (128 bytes) along K, or half of that, got {k}"
+                f"tile K is {k}; it must be {1024 // self.bits} elements (128 bytes) or {512 // self.bits}"
             )
         if self.saturate and (self.sums != "i32" or self.stream_k):
-            raise ValueError(f"expected sums of integers, of one block each, to saturate, got {self.sums}")
+            raise ValueError(f"saturate needs an i32 accumulator and no stream_k, got {self.sums}")
         if self.schedule not in ("cooperative", "pingpong"):
-            raise ValueError(f"expected a schedule of cooperative or pingpong, got {self.schedule!r}")
+            raise ValueError(f"schedule is {self.schedule!r}; use 'cooperative' or 'pingpong'")
         if self.schedule == "pingpong" and (self.deferred or self.promote or m * n > 128 * 128 or m > 128):
             how = ", deferred" * self.deferred + ", promoted" * self.promote
             raise ValueError(
-                f"expected at most 128 x 128 or 64 x 256 elements, none deferred or promoted, got {m} x {n}{how}"
+                f"schedule 'pingpong' needs a tile of at most 128 x 128 or 64 x 256, without deferred or "
+                f"promote, got {m} x {n}{how}"
             )
         if self.deferred and BITS[self.output] == 32:
-            raise ValueError(f"expected no deferred store of {self.output}, whose sums would have to wait as they are")
+            raise ValueError(f"deferred=True needs an output of at most 16 bits, got {self.output}")
         if self.promote and self.sums != "f32":
-            raise ValueError(f"expected sums in f32 to promote, got {self.sums}")
+            raise ValueError(f"promote needs an f32 accumulator, got {self.sums}")
         if self.accumulator and (self.accumulator, self.element) != ("f16", "f16"):
-            raise ValueError(f"expected sums in f32 for {self.element}, got {self.accumulator}")
+            raise ValueError(
+                f"accumulator {self.accumulator!r} is not supported for element {self.element!r}; only f16 "
+                "elements accumulate in f16"
+            )
         if self.scaled and (not self.promote or self.bits != 8 or self.batch or self.serpentine or k != 128):
             raise ValueError(
-                "expected promoted sums of 8-bit floats of 128 of K, no batch and no serpentine with scales of blocks, "
-                f"got {self.element}, {k} of K{', a batch' * self.batch}{', serpentine' * self.serpentine}"
-                f"{'' if self.promote else ', not promoted'}"
+                "block scales need 8-bit floats, promote=True, a tile K of 128, no batch and no serpentine, "
+                f"got {self.element}, tile K {k}{', batch' * self.batch}{', serpentine' * self.serpentine}"
+                f"{'' if self.promote else ', promote=False'}"
             )
         if self.scaled_columns and not self.scaled:
-            raise ValueError("expected scales of blocks where each column of B has its own")
+            raise ValueError("scaled_columns=True needs scaled=True")
         if self.array and not self.batch:
-            raise ValueError("expected a batch where matrices lie anywhere")
+            raise ValueError("array=True needs batch=True")
         if self.scales not in ("f32", "ui8"):
-            raise ValueError(f"expected scales of f32 or ui8 (exponents), got {self.scales}")
+            raise ValueError(f"scales is {self.scales!r}; use 'f32' or 'ui8' (e8m0 exponents)")
         if self.accumulator and self.stream_k:
-            raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
+            raise ValueError("stream_k needs an f32 or i32 accumulator, got f16")
         if self.stream_k and (self.schedule != "cooperative" or self.batch or self.promote):
             raise ValueError(
-                "expected a cooperative schedule, no batch and no promotion where the last wave is shared, got "
-                f"{self.schedule}{', a batch' * self.batch}{', promoted' * self.promote}"
+                "stream_k needs the cooperative schedule, no batch and no promote, got "
+                f"{self.schedule}{', batch' * self.batch}{', promote' * self.promote}"
             )
         if not {self.cluster_m, self.cluster_n} <= {1, 2, 4, 8} or self.cluster > 8:
-            raise ValueError(f"expected a cluster of 1, 2, 4 or 8 blocks, got {self.cluster_m} x {self.cluster_n}")
+            raise ValueError(
+                f"a cluster of {self.cluster_m} x {self.cluster_n} blocks is not supported; each extent must "
+                "be 1, 2, 4 or 8 and the cluster at most 8 blocks"
+            )
         if m not in (64, 128, 192, 256) or n % 8 or not 8 <= n <= 256:
-            raise ValueError(f"expected a tile of 64, 128, 192 or 256 rows and up to 256 columns, got {m} x {n}")
+            raise ValueError(
+                f"a tile of {m} x {n} is not supported; M must be 64, 128, 192 or 256 and N a multiple of 8 up to 256"
+            )
         if n % 16 and (BITS[self.output] != 32 or self.major_b != "k" or (self.sums == "i32" and n > 24)):
             raise ValueError(
-                "expected columns in multiples of 16 (of results of 32 bits and B along K also of 8, where sums are "
-                f"integers 8 and 24), got {n}"
+                f"tile N is {n}; it must be a multiple of 16 (with a 32-bit output and K-major B also of 8, "
+                "or 8 and 24 with an i32 accumulator)"
             )
         if BITS[self.output] == 8 and n % 32:
-            raise ValueError(f"expected a multiple of 32 columns of {self.output}, got {n}")
+            raise ValueError(f"tile N is {n}; it must be a multiple of 32 for output {self.output}")
         registers = self.registers
         if registers > self.most_registers:
-            raise ValueError(f"expected at most {self.most_registers} registers of sums, got {registers} for {m} x {n}")
+            raise ValueError(
+                f"a tile of {m} x {n} needs {registers} accumulator registers per thread; at most "
+                f"{self.most_registers} are available"
+            )
         for name, size, blocks, major in (
             ("rows", m, self.cluster_n, self.major_a), ("columns", n, self.cluster_m, self.major_b)
         ):  # fmt: skip
             if major != "k" and part_of((size, k), blocks, k_major=False, bits=self.bits)[1] < 8:
-                raise ValueError(f"expected 8 of K for each of {blocks} blocks that share {name}, got {k}")
+                raise ValueError(f"tile K is {k}; each of {blocks} blocks that share {name} must load at least 8 of K")
             if major == "k" and size % (8 * blocks):
-                raise ValueError(f"expected {name} in 8s for each of {blocks} blocks that share them, got {size}")
+                raise ValueError(
+                    f"{size} {name} of a tile do not divide into groups of 8 for {blocks} blocks that share it"
+                )
         if self.major_c not in ("m", "n") or (self.major_c == "m" and not self.by_columns):
-            raise ValueError(f"expected C along n, or along m of 16-bit elements, got {self.major_c} of {self.output}")
+            raise ValueError(
+                f"major_c {self.major_c!r} is not supported for output {self.output}; use 'n', or 'm' with a "
+                "16-bit output"
+            )
         if self.buffers < 1:
-            raise ValueError(f"expected a staging buffer, got {self.buffers}")
+            raise ValueError(f"buffers is {self.buffers}; at least 1 staging buffer is needed")
         self._check_majors()
         if self.smem_bytes > DEFAULT_TARGET.shared:
             most, barriers = DEFAULT_TARGET.shared, self.stages * 16
             staging = self.smem_bytes - self.stages * self.stage_bytes - barriers
             raise ValueError(
-                f"expected at most {most} bytes of shared memory, got {self.smem_bytes} ({self.stages} stages of "
-                f"{self.stage_bytes}, C {staging}, barriers {barriers}): fewer stages"
+                f"the kernel needs {self.smem_bytes} bytes of shared memory ({self.stages} stages of "
+                f"{self.stage_bytes}, C {staging}, barriers {barriers}); at most {most} are available, use fewer stages"
             )
 
     def _check_majors(self) -> None:
-        """Raise ValueError unless wgmma, or a warp, reads A and B as they lie."""
+        """Raise ValueError unless ``wgmma``, or a warp's loads, can read A and B in these majors."""
         if self.bits == 16:
             return
         if self.major_b != "k":
-            raise ValueError(f"expected K-major B of {self.element}: only 16-bit elements can be transposed")
+            raise ValueError(f"B of {self.element} must be K-major; wgmma transposes 16-bit elements only")
         if self.through_registers and (self.scaled or self.saturate or self.epilogue.half or self.epilogue.reduces):
-            raise ValueError(f"expected no scales, saturation, pairs or reductions with M-major A of {self.element}")
+            raise ValueError(
+                f"M-major A of {self.element} cannot be combined with scaled, saturate, pairs of columns or reductions"
+            )
 
 
 class SplitConfig(NamedTuple):
-    """A kernel whose blocks share the K of a tile (:mod:`cute_dialect.kernels.gemm.split`).
+    """Configuration of a split-K GEMM: several blocks share a tile (:mod:`cute_dialect.kernels.gemm.split`)."""
 
-    ``base``: tile, types and majors (up to 192 rows); ``parts``: blocks that share a tile.
-    """
-
-    base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)
-    parts: int = 4
+    base: GemmConfig = GemmConfig(cluster_m=1, cluster_n=2, deferred=False, serpentine=False)  # at most 192 tile rows
+    parts: int = 4  # split-K slices of a tile, one block each
 
     @property
     def piece(self) -> int:
-        """Columns of a tile that a block finishes at once: as few as let most of the parts finish some.
+        """Columns of a tile that a block reduces at once, chosen so that most of the blocks reduce some.
 
         >>> [SplitConfig(GemmConfig(tile=(128, 128, 64)), parts).piece for parts in (2, 3, 8)]
         [64, 32, 16]
@@ -421,13 +440,13 @@ class SplitConfig(NamedTuple):
 
     @staticmethod
     def piece_of(columns: int, chunk: int, parts: int) -> int:
-        """Return the columns of a piece, of chunks that are halved up to twice, 16 at least."""
+        """Return the columns of a piece: a chunk, half a chunk or a quarter, and at least 16."""
         widths = [w for w in (chunk, chunk // 2, chunk // 4) if w >= 16 and columns % w == 0]
         return max(widths, key=lambda w: (min(parts, columns // w), w))
 
     @staticmethod
     def finishers_of(columns: int, chunk: int, parts: int) -> int:
-        """Return how many of the blocks of a tile finish columns of it.
+        """Return the number of blocks of a tile that reduce and store columns of it.
 
         >>> SplitConfig.finishers_of(64, 64, 32)
         4
@@ -435,24 +454,27 @@ class SplitConfig(NamedTuple):
         return min(parts, columns // SplitConfig.piece_of(columns, chunk, parts))
 
     def workspace(self, tiles: int) -> int:
-        """Return floats that ``tiles`` tiles need."""
+        """Return the workspace size for ``tiles`` tiles, in f32 elements."""
         return tiles * self.parts * self.base.tile[0] * self.base.tile[1]
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         base = self.base
         base.check()
         if base.epilogue.split:
-            raise ValueError("expected no blocks that share K where a result is reshaped")
+            raise ValueError("split-K cannot be combined with a reshaped result; use a single slice")
         if base.epilogue.paired or base.epilogue.whole_tiles:
-            raise ValueError("expected no blocks that share K where an epilogue takes pairs of columns, or whole rows")
+            raise ValueError(
+                "split-K cannot be combined with an epilogue over pairs of columns, blocks or whole rows; "
+                "use a single slice"
+            )
         if base.saturate:
-            raise ValueError("expected no blocks that share K where sums saturate")
+            raise ValueError("split-K cannot saturate, because partial sums would not; use a single slice")
         if base.array or base.deferred or base.atoms != 1:
-            raise ValueError(f"expected up to 192 rows, no matrices anywhere and no deferred store, got {base}")
+            raise ValueError(f"split-K needs at most 192 tile rows, array=False and deferred=False, got {base}")
         if base.accumulator:
-            raise ValueError("expected sums in f32 or integers where blocks share them, got f16")
+            raise ValueError("split-K needs an f32 or i32 accumulator, got f16")
         if base.schedule != "cooperative" or base.stream_k:
-            raise ValueError(f"expected no other schedule where blocks share all of K, got {base}")
+            raise ValueError(f"split-K needs the cooperative schedule and no stream_k, got {base}")
         if self.parts < 2:
-            raise ValueError(f"expected two parts of K or more, got {self.parts}")
+            raise ValueError(f"split-K needs at least 2 slices, got parts={self.parts}")

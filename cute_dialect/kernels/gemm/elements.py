@@ -1,6 +1,6 @@
-"""The types of a GEMM's elements: of its factors, of their sums, of its results.
+"""Element types of a GEMM: operands, accumulator and results.
 
-Factors of two types are named by both: ``i8_ui8`` is A of signed and B of unsigned bytes.
+Operands of two types are named by both: ``i8_ui8`` stands for signed bytes in A and unsigned bytes in B.
 
 >>> factors("f16"), factors("i8_ui8"), swapped("i8_ui8")
 (('f16', 'f16'), ('i8', 'ui8'), 'ui8_i8')
@@ -8,7 +8,7 @@ Factors of two types are named by both: ``i8_ui8`` is A of signed and B of unsig
 ('i32', 'f32', 'f16')
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any
@@ -19,18 +19,18 @@ from cute_dialect.front.dtypes import type_of_mlir
 __all__ = ["BITS", "FACTORS", "OUTPUTS", "factors", "number", "outputs_of", "rounded", "sums_of", "swapped"]
 
 _BYTES = (("i8", "ui8"), ("f8E4M3FN", "f8E5M2"))
-"""Types of eight bits, those that are multiplied with each other side by side."""
+"""Groups of 8-bit types. Any two types of a group can be multiplied."""
 
 FACTORS = {
     "f16": 16, "bf16": 16, "tf32": 32,
     **{a if a == b else f"{a}_{b}": 8 for group in _BYTES for a in group for b in group},
 }  # fmt: skip
-"""What A and B may be, and bits of an element."""
+"""Operand types -> bits of an element."""
 
 OUTPUTS = {
     "f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f64": 64,
 }  # fmt: skip
-"""What a result may be, and bits of an element."""
+"""Result types -> bits of an element."""
 
 BITS = {**OUTPUTS, **FACTORS, "i64": 64}
 
@@ -44,18 +44,18 @@ def factors(element: str) -> tuple[str, str]:
 
 
 def swapped(element: str) -> str:
-    """Return the factors of the swapped problem, whose A is this one's B."""
+    """Return the operand types of the transposed problem, in which A and B are exchanged."""
     a, b = factors(element)
     return element if a == b else f"{b}_{a}"
 
 
 def sums_of(element: str, accumulator: str = "") -> str:
-    """Return the type of the sums; ``accumulator``: what was asked for, if anything."""
+    """Return the accumulator type. ``accumulator`` is the requested type, or empty for the default."""
     return "i32" if factors(element)[0] in _BYTES[0] else accumulator or "f32"
 
 
 def outputs_of(element: str) -> tuple[str, ...]:
-    """Return the types of results.
+    """Return the supported result types.
 
     >>> outputs_of("i8")
     ('i32', 'i8', 'ui8', 'f16', 'bf16', 'f32')
@@ -68,7 +68,7 @@ def outputs_of(element: str) -> tuple[str, ...]:
 
 
 def number(name: str) -> Any:
-    """Return the number type of a name.
+    """Return the numeric type of a name.
 
     >>> number("ui8"), number("bf16")
     (Uint8, BFloat16)
@@ -77,8 +77,9 @@ def number(name: str) -> Any:
 
 
 def rounded(values: Any, kind: Any) -> Any:
-    """Return numbers in registers as those of a result: floats to nearest even, saturating where they become integers
-    of any size or floats of 8 bits; NaN as an integer is 0.
+    """Convert values in registers to the result type.
+
+    Floats round to nearest even. Conversions to integers and to 8-bit floats saturate; NaN becomes integer 0.
     """
     if not kind.is_integer or values.element_type is kind:
         return values.load().to(kind)
@@ -86,10 +87,10 @@ def rounded(values: Any, kind: Any) -> Any:
     low, high = _LIMITS.get(f"{'' if kind.signed else 'u'}{kind.mlir_type}", (None, None))
     if values.element_type.is_integer and values.element_type.width > kind.width and low is None:
         low, high = -(2 ** (kind.width - 1)), 2 ** (kind.width - 1) - 1
-    for i in range(cute.size(values)):  # registers: the passes unroll it
+    for i in range(cute.size(values)):  # held in registers, so the passes unroll this loop
         x = values[i]
         if not values.element_type.is_integer:
-            # Not fptosi, which is not defined for what does not fit.
+            # fptosi is undefined for values that do not fit.
             x = cute.arch.inline_ptx("cvt.rni.s32.f32 $0, $1;", x, result=cute.Int32, side_effects=False)
         found[i] = (x if low is None else cute.max(cute.min(x, high), low)).to(kind)
     return found.load()

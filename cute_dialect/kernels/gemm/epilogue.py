@@ -1,6 +1,6 @@
-"""The epilogue of a GEMM, before its sums are stored: ``D = f(alpha * A B + beta * S + bias)``, or a graph.
+"""Epilogue of a GEMM: ``D = f(alpha * A B + beta * S + bias)``, or an arbitrary elementwise graph.
 
-Whatever it is, a kernel is given a graph of it (:mod:`cute_dialect.kernels.epilogue_graph`), which
+Kernels always receive the epilogue as a graph (:mod:`cute_dialect.kernels.epilogue_graph`), which
 :mod:`cute_dialect.kernels.gemm.fused` evaluates.
 
 >>> fused = Epilogue(alpha="arg", bias="n", activation="gelu")
@@ -9,8 +9,8 @@ Whatever it is, a kernel is given a graph of it (:mod:`cute_dialect.kernels.epil
 >>> Epilogue().name
 ''
 
-Elementwise functions of your own are hooks, written in the language: ``hook(x, row, column)`` gives the new value of an
-element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), which may lie outside of D.
+A hook is an elementwise function in the kernel language. ``hook(x, row, column)`` returns the new value of an element.
+``x`` is its f32 value, and ``row`` and ``column`` (Int32) are its coordinates in D, which may be out of bounds.
 
 >>> def clipped(x, row, column):
 ...     return cute.min(x, 6.0)
@@ -18,7 +18,7 @@ element; ``x`` is its f32 value, ``row`` and ``column`` its place in D (Int32), 
 'relu-clipped'
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: reportArgumentType=false, reportUnknownArgumentType=false, reportOperatorIssue=false
 
 from __future__ import annotations
@@ -38,53 +38,44 @@ Hook: TypeAlias = Callable[[Any, Any, Any], Any]
 """``hook(x, row, column)``"""
 
 BYTES = {name: bits // 8 for name, bits in OUTPUTS.items()}
-"""Types of results and biases, and bytes of an element."""
+"""Types of results and biases -> bytes of an element."""
 
 
 class Addends(NamedTuple):
-    """What an epilogue takes besides the sums; None for what it has not: ``source`` like D, ``bias`` a vector,
-    ``alpha`` and ``beta`` numbers; ``operands``: a graph's inputs.
-    """
+    """Arguments of an epilogue besides the accumulator; None for those that it does not use."""
 
-    source: Any = None
-    bias: Any = None
+    source: Any = None  # S, a matrix like D
+    bias: Any = None  # a vector
     alpha: Any = None
     beta: Any = None
-    operands: Any = None
-    extents: Any = None
-    """Of a graph that reduces rows or columns: M and N."""
+    operands: Any = None  # inputs and extra outputs of a graph
+    extents: Any = None  # (M, N), for a graph that reduces rows or columns
 
     def in_order(self) -> tuple[Any, ...]:
-        """Return those that there are, in the order of the graph's inputs."""
+        """Return the arguments that are given, in the order of the graph's inputs."""
         given = (self.source, self.bias, self.alpha, self.beta)
         return tuple([x for x in given if x is not None]) if self.operands is None else tuple(self.operands)
 
 
 class Epilogue(NamedTuple):
-    """``D = activation(alpha * A B + beta * S + bias)``, then ``hook``; the default leaves the sums as they are.
+    """``D = activation(alpha * A B + beta * S + bias)``, followed by ``hook``. The default returns the accumulator."""
 
-    ``alpha``, ``beta``: numbers, or ``"arg"`` for an f32 argument of that name of the launch; ``beta = 0``: no ``S``.
-    ``bias``: ``"n"``, a value for each column, ``"m"``, for each row, or none; ``bias_type``: f16, bf16 or f32.
-    ``activation``: none, or the text of one of :mod:`cute_dialect.kernels.activations`.  ``graph``: all that happens;
-    then nothing else is given.
-    """
-
-    alpha: float | str = 1.0
-    beta: float | str = 0.0
-    bias: str = ""
+    alpha: float | str = 1.0  # a number, or "arg" for an f32 argument of the launch
+    beta: float | str = 0.0  # likewise; 0 means no S
+    bias: str = ""  # "n": per column, "m": per row, "": none
     bias_type: str = "f32"
-    activation: str = ""
+    activation: str = ""  # one of kernels/activations.py, or none
     hook: Hook | None = None
-    graph: Graph | None = None
+    graph: Graph | None = None  # the whole epilogue as a graph, instead of the fields above
 
     @property
     def active(self) -> bool:
-        """Tell whether anything happens."""
+        """Return True unless D is the accumulator itself."""
         return self != Epilogue()
 
     @property
     def name(self) -> str:
-        """Names it in a kernel's name."""
+        """The part of a kernel's name that stands for the epilogue."""
         parts: list[str] = []
         for name, value, default in (("alpha", self.alpha, 1.0), ("beta", self.beta, 0.0)):
             if value != default:
@@ -101,80 +92,82 @@ class Epilogue(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Tell whether it makes integers of integers, exactly."""
+        """Return True if the epilogue maps integers to integers exactly."""
         integers = not self.bias or self.bias_type in ("i32", "i8", "ui8")
         plain = self.hook is None and self.activation in ("", "relu")
         return self.alpha == 1.0 and self.beta in (0.0, 1.0) and integers and plain and self.graph is None
 
     @property
     def half(self) -> bool:
-        """Tell whether the result has half of the columns of the sums."""
+        """Return True if D has half of the accumulator's columns."""
         return self.graph is not None and self.graph.half
 
     @property
     def split(self) -> str:
-        """Which modes of memory the rows and columns of the result are, where they are several."""
+        """The modes of a reshaped result, or empty if its rows and columns are one mode each."""
         return "" if self.graph is None else self.graph.outputs[0].split
 
     def suits_tma(self, widths: Sequence[int]) -> bool:
-        """Tell whether TMA can store such a result in chunks of so many columns."""
+        """Return True if TMA can store the reshaped result in chunks of these widths."""
         assert self.graph is not None
         first = parts_of(self.split)[1][0]
         return self.graph.outputs[0].order == "n" and (first == "?" or all(int(first) % w == 0 for w in widths))
 
     @property
     def whole_rows(self) -> bool:
-        """Tell whether what becomes of a row is computed with."""
+        """Return True if the epilogue uses a row reduction."""
         return self.graph is not None and self.graph.whole_rows
 
     @property
     def paired(self) -> bool:
-        """Tell whether neighbours of a row are computed together."""
+        """Return True if the epilogue combines pairs of adjacent columns."""
         return self.graph is not None and self.graph.paired
 
     @property
     def reduces(self) -> bool:
-        """Tell whether results of whole rows or columns are made."""
+        """Return True if the epilogue has reductions over rows or columns as outputs."""
         return self.graph is not None and self.graph.reduces
 
     @property
     def block(self) -> int:
-        """How many columns of a row are computed with together."""
+        """Columns of a block whose elements share a scale; 0 for none."""
         return 0 if self.graph is None else self.graph.block
 
     @property
     def whole_tiles(self) -> bool:
-        """Tell whether the columns of a tile are given at once, and those outside of the result told."""
+        """Return True if the epilogue needs all columns of a tile at once, and must know which are out of bounds."""
         return self.whole_rows or self.block > 0
 
     def check_parts(self, columns: Any, addends: Addends, at_once: int) -> None:
-        """Assert in a host function that there is a part of rows for each ``at_once`` columns."""
+        """Assert in a host function that the row reduction has a partial result per ``at_once`` columns."""
         if self.graph is not None:
             for x, t in zip(self.graph.outputs[1:], addends.in_order()[len(self.graph.inputs) :]):
                 if x.reduce and x.axis == "n":
-                    assert t.shape[0] * at_once >= columns, "there must be a part for each of some columns of C"
+                    assert t.shape[0] * at_once >= columns, (
+                        "a row reduction of the epilogue must have a partial result for each group of columns of C"
+                    )
 
     @property
     def by_element(self) -> bool:
-        """Tell whether it is a graph that needs an element of the sums for each of its results."""
+        """Return True for a graph whose outputs each need only one accumulator element."""
         return self.graph is not None and not (self.paired or self.reduces or self.whole_tiles)
 
     @property
     def by_elements(self) -> bool:
-        """Tell whether matrices are read or written beside the result."""
+        """Return True if the epilogue reads or writes matrices other than the result."""
         if self.graph is not None:
             return len(self.graph.outputs) > 1 or any(x.kind == "aux" for x in self.graph.inputs)
         return self.beta != 0.0
 
     @property
     def by_row(self) -> bool:
-        """Tell whether rows of the result differ, so that the matrices of a batch may not be taken for one."""
+        """Return True if the epilogue depends on the row, so that a batch must not be flattened into one matrix."""
         if self.graph is not None:
             return self.graph.by_row
         return self.bias == "m" or self.hook is not None
 
     def transposed(self) -> Epilogue:
-        """Return the same of the transposed result: rows are its columns.
+        """Return the epilogue of the transposed result, with rows and columns exchanged.
 
         >>> Epilogue(bias="n").transposed().bias
         'm'
@@ -184,9 +177,11 @@ class Epilogue(NamedTuple):
         return self._replace(bias={"m": "n", "n": "m"}.get(self.bias, ""), hook=hook, graph=graph)
 
     def as_graph(self, *, pairs: bool = True, batch: bool = False) -> Graph | None:
-        """Return the graph that a kernel evaluates; None for nothing.
+        """Return the graph that a kernel evaluates, or None if D is the accumulator itself.
 
-        ``pairs``: neighbours of a row are read at once; ``batch``: of the kernel's result.
+        Args:
+            pairs: Load adjacent elements of a row at once.
+            batch: The result has a batch mode.
         """
         if self.graph is not None or not self.active:
             return self.graph
@@ -195,9 +190,14 @@ class Epilogue(NamedTuple):
     def arguments(
         self, output: str, *, batch: bool = False, row_major: bool = True, vectors: bool = True, array: bool = False
     ) -> dict[str, Any]:  # fmt: skip
-        """Return more arguments of the launch, after C, and their annotations: of ``source`` (S, as C), ``bias``,
-        ``alpha``, ``beta`` those that there are.  ``vectors``: rows of S are of whole 16 bytes; ``array``: its matrices
-        lie anywhere.
+        """Return the launch arguments after C and their annotations: ``source``, ``bias``, ``alpha``, ``beta`` as used.
+
+        Args:
+            output: The type of D.
+            batch: S has a batch mode.
+            row_major: S has contiguous rows.
+            vectors: Strides of S are multiples of 16 bytes.
+            array: S is a pointer array.
         """
         if self.graph is not None:
             operands = tuple([annotation(x) for x in (*self.graph.inputs, *self.graph.outputs[1:])])
@@ -206,7 +206,7 @@ class Epilogue(NamedTuple):
         if self.beta != 0.0:
             d = f"?{{div={16 // BYTES[output]}}}" if vectors else "?"
             strides = f"{d},1" if row_major else f"1,{d}"
-            behind = "?{i64}" if array else d  # offsets of 64 bits
+            behind = "?{i64}" if array else d  # matrices of an array need offsets of 64 bits
             layout = f"(?,?,?):({strides},{behind})" if batch else f"(?,?):({strides})"
             found["source"] = cute.Tensor[number(output), layout, f"align<{16 if vectors else BYTES[output]}>"]
         if self.bias:
@@ -218,9 +218,14 @@ class Epilogue(NamedTuple):
     def check_shapes(
         self, C: Any, addends: Addends, *, pairs: bool = True, array: bool = False, groups: Any = None
     ) -> None:  # fmt: skip
-        """Assert in a host function that the arguments fit D, which C is; ``pairs``: see :class:`Fused`; ``array``: of
-        matrices that lie anywhere; ``groups``: how many there are of what is one each a matrix, if C is one matrix, or
-        of those.
+        """Assert in a host function that the arguments match D, which is given as C.
+
+        Args:
+            C: The result.
+            addends: The arguments.
+            pairs: Adjacent elements of a row are loaded at once.
+            array: C is a pointer array.
+            groups: Number of groups or matrices of an array, for per-matrix operands.
         """
         m, n, *matrices = extents_of(C)
         matrices = [groups] if groups is not None and (array or not matrices) else matrices
@@ -229,7 +234,7 @@ class Epilogue(NamedTuple):
             assert n % 2 == 0, "C must have an even number of columns"
 
     def check_extents(self, m: Any, n: Any, addends: Addends, matrices: Any = (), *, array: bool = False) -> None:
-        """Assert in a host function that the arguments fit a D of so many rows, columns and matrices."""
+        """Assert in a host function that the arguments match a D of ``m`` rows and ``n`` columns, and its batch."""
         if self.graph is not None:
             _check_operands(self.graph, addends.in_order(), m, n * (2 if self.half else 1), list(matrices))
             return
@@ -245,24 +250,27 @@ class Epilogue(NamedTuple):
             assert cute.size(addends.bias) == m, "bias must have a value for each row of C"
 
     def check(self) -> None:
-        """Raise ValueError unless there is such an epilogue."""
+        """Raise ValueError if the fields contradict each other."""
         if self.graph is not None and self != Epilogue(graph=self.graph):
-            raise ValueError(f"expected a graph alone: it is all that happens, got {self._replace(graph=None)}")
+            raise ValueError(f"Epilogue: graph cannot be combined with other fields, got {self._replace(graph=None)}")
         if self.bias not in ("", "m", "n") or self.bias_type not in BYTES:
             raise ValueError(
-                f"expected a bias along m or n of {', '.join(BYTES)}, got {self.bias!r} of {self.bias_type}"
+                f"Epilogue: bias {self.bias!r} of type {self.bias_type!r} is not supported; use 'm' or 'n' and one of "
+                f"{', '.join(BYTES)}"
             )
         if self.activation:
             parsed(self.activation)
         for name in ("alpha", "beta"):
             value = getattr(self, name)
             if isinstance(value, str) and value != "arg":
-                raise ValueError(f'expected a number or "arg" for {name}, got {value!r}')
+                raise ValueError(f'Epilogue: {name} is {value!r}; use a number or "arg"')
 
 
 @lru_cache(maxsize=1024)
 def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
-    """Return a linear combination, its activation and its hook as a graph; inputs are as in :class:`Addends`."""
+    """Return a linear combination with its activation and hook as a graph, with inputs in the order of
+    :class:`Addends`.
+    """
     make = Builder()
     source = make.load(Input("aux", batch=batch, pairs=pairs)) if e.beta != 0.0 else None
     bias = make.load(Input({"n": "row", "m": "column"}[e.bias], e.bias_type, pairs=pairs)) if e.bias else None
@@ -285,7 +293,7 @@ def _as_graph(e: Epilogue, pairs: bool, batch: bool) -> Graph:
 
 
 def annotation(x: Input | Output) -> Any:
-    """Return the annotation of a graph's input, or of one of its results."""
+    """Return the annotation of a graph's input or extra output."""
     kind = number(x.element)
     if x.split:
         return _annotation_of_digits(x, kind)
@@ -312,7 +320,7 @@ def annotation(x: Input | Output) -> Any:
 
 
 def _annotation_of_digits(x: Input | Output, kind: Any) -> Any:
-    """Return the annotation of memory whose rows or columns are several modes: these, one after the other."""
+    """Return the annotation of a tensor whose rows or columns are several modes."""
     rows, columns, matrices = parts_of(x.split)
     rows, columns = rows if _has(x, "m") else [], columns if _has(x, "n") else []
     shape = (*rows, *columns, *(matrices if x.batch else []))
@@ -325,12 +333,12 @@ def _annotation_of_digits(x: Input | Output, kind: Any) -> Any:
 
 
 def _has(x: Input | Output, mode: str) -> bool:
-    """Tell whether memory has values of its own for each row (m), or column (n)."""
+    """Return True if a tensor varies by row (mode "m") or by column (mode "n")."""
     return isinstance(x, Output) or x.kind == "aux" or x.kind == {"m": "column", "n": "row"}[mode]
 
 
 def grouped(x: Input | Output, t: Any) -> Any:
-    """Return a tensor whose rows, columns and matrices are a mode each, of memory where they are several."""
+    """Group the modes of a reshaped tensor into one mode each for rows, columns and batch."""
     if not x.split:
         return t
     rows, columns, matrices = parts_of(x.split)
@@ -344,12 +352,12 @@ def grouped(x: Input | Output, t: Any) -> Any:
 
 
 def extents_of(t: Any) -> tuple[Any, ...]:
-    """Return how many rows, columns and matrices a tensor has, each of which may be several modes."""
+    """Return the numbers of rows, columns and matrices of a tensor, each of which may be several modes."""
     return tuple([cute.size(t, mode=[i]) for i in range(cute.rank(t))])
 
 
 def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, matrices: list[Any]) -> None:
-    """Assert in a host function that the memory of a graph's inputs fits D."""
+    """Assert in a host function that the operands of a graph match D."""
     halves = graph.halves
     stored = [Input("aux", x.element, False, x.batch, x.order, x.pairs, halves[x.node], x.split)
               for x in graph.outputs[1:] if not x.reduce and not x.block]  # fmt: skip
@@ -357,9 +365,13 @@ def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, mat
     for x, t in reduced:
         if x.reduce:
             columns = n // 2 if halves[x.node] else n
-            assert t.shape[1] == (m if x.axis == "n" else columns), "parts of a reduction must have the extent of C"
+            assert t.shape[1] == (m if x.axis == "n" else columns), (
+                "partial results of a reduction must have the extent of C"
+            )
             if x.axis == "m":
-                assert t.shape[0] * STRIP >= m, "there must be a part for each 16 rows of C"
+                assert t.shape[0] * STRIP >= m, (
+                    "a column reduction of the epilogue must have a partial result for each 16 rows of C"
+                )
     behind = list(zip(graph.outputs[1:], operands[len(graph.inputs) :]))
     plain = [t for x, t in behind if not x.reduce and not x.block]
     for x, t in behind:
@@ -382,7 +394,7 @@ def _check_operands(graph: Graph, operands: tuple[Any, ...], m: Any, n: Any, mat
 
 @cache
 def _transposed(hook: Hook) -> Hook:
-    """Return a hook that gives another one row and column in turn."""
+    """Return a hook with row and column exchanged."""
 
     @wraps(hook)
     def of_column(x: Any, row: Any, column: Any) -> Any:

@@ -1,13 +1,15 @@
-"""Epilogues in a kernel: a graph is evaluated over the registers of a warp, in f32, before they are rounded.
+"""Evaluation of an epilogue graph in a kernel: over the accumulator registers of a warp, in f32, before rounding.
 
-The sums of a warp group lie in registers as ``wgmma`` leaves them (PTX ISA, "Register fragments and shared memory
-matrix layouts"): register ``4 j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column
-``8 j + 2 (l % 4) + e``.  What is one for all is read once; what is one a row, once for these columns; what is one a
-column, once by a warp (:mod:`cute_dialect.kernels.gemm.ahead`); elements of matrices two neighbours at once, where
-their memory allows it.
+The accumulator has the ``wgmma`` layout (PTX ISA, "Register fragments and shared memory matrix layouts"). Register ``4
+j + 2 h + e`` of lane ``l`` of warp ``w`` is row ``16 w + l / 4 + 8 h``, column ``8 j + 2 (l % 4) + e``.
+
+- Scalars are loaded once.
+- Per-row vectors are loaded once per thread for all of its columns.
+- Per-column vectors are loaded once per warp (:mod:`cute_dialect.kernels.gemm.ahead`).
+- Elements of matrices are loaded in adjacent pairs if the alignment allows it.
 """
 
-# Operators and element types are those of values in a trace.
+# Traced values define operators and element types that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Mapping
@@ -26,11 +28,11 @@ from cute_dialect.kernels.gemm.lanes import Lanes, lanes_of
 __all__ = ["OF_FLOATS", "Fused", "Leaving", "evaluated", "is_exact"]
 
 OF_FLOATS = {"divide", "sqrt", "rsqrt", "exp", "exp2", "log", "erf"} | (FUNCTIONS.keys() - ARITHMETIC.keys() - {"relu"})
-"""Functions whose operands are made floats."""
+"""Functions whose operands are converted to floats."""
 
 
 def is_exact(graph: Graph) -> bool:
-    """Tell whether a graph is computed of f64 as of f32: no function of it makes f32 of its operands.
+    """Return True if a graph can be computed in f64: none of its functions converts its operands to f32.
 
     >>> from cute_dialect.kernels.epilogue_graph import Builder
     >>> make = Builder()
@@ -43,8 +45,9 @@ def is_exact(graph: Graph) -> bool:
 
 
 class Leaving(NamedTuple):
-    """A result beside D that leaves by chunks of ``width`` columns: ``take(values, chunk)`` of a warp's registers, f32
-    as ``wgmma`` leaves them.
+    """The store of an extra output, in chunks of ``width`` columns.
+
+    ``take(values, chunk)`` stores a warp's registers of a chunk, f32 in the ``wgmma`` layout.
     """
 
     width: int
@@ -52,9 +55,18 @@ class Leaving(NamedTuple):
 
 
 class Fused:
-    """An epilogue in a kernel; ``pairs``: neighbours in a row of C, and of what is like it, are loaded at once;
-    ``whole``: sums and result are integers, and so is all between where it is exact; ``wide``: all is f64; ``places``:
-    gives the row and the column of D of those of the sums, if they are not the same, as of a convolution's gradient.
+    """An epilogue in a kernel.
+
+    Args:
+        epilogue: The epilogue.
+        addends: Its arguments.
+        pairs: Load adjacent elements of a row of C, and of similar matrices, at once.
+        whole: Accumulator and result are integers; an exact epilogue then computes in i32.
+        batch: The result has a batch mode.
+        wide: Compute in f64.
+        lanes: Mapping of lanes to rows; the native ``wgmma`` mapping by default.
+        places: Maps rows and columns of the accumulator to those of D, for a convolution's gradient; None for the
+            identity.
     """
 
     def __init__(
@@ -77,7 +89,7 @@ class Fused:
                 self.without = Evaluation(less, kept, stored, self.compute, addends.extents, lanes, places)
 
     def taken(self, values: Any) -> Any:
-        """Return sums in the type that the epilogue computes in."""
+        """Convert accumulator values to the type that the epilogue computes in."""
         if values.element_type is self.compute:
             return values
         found = cute.make_rmem_tensor_like(values, self.compute)
@@ -85,8 +97,15 @@ class Fused:
         return found
 
     def ahead(self, columns: int, rows: list[Any], column: Any, matrix: Any = None) -> Ahead | None:
-        """Read what is one a row or one a column of ``columns`` columns of a warp, for :meth:`apply`; ``rows``: the
-        first ones of the 16 of each of its instructions.  None where a number of the launch says what is read.
+        """Prefetch the per-row and per-column operands of a tile for :meth:`apply`.
+
+        Returns None if a scalar argument of the launch decides which operands are read.
+
+        Args:
+            columns: Number of accumulator columns of the warp.
+            rows: The first of the 16 rows of each MMA.
+            column: The first column.
+            matrix: Index in a batch.
         """
         return None if self.whole is None or self.without is not None else self.whole.ahead(
             columns, rows, column, matrix
@@ -96,14 +115,21 @@ class Fused:
         self, values: Any, columns: int, row: Any, column: Any, matrix: Any = None, end: Any = None,
         leaving: Mapping[int, Leaving] = MappingProxyType({}), held: Ahead | None = None, atom: int = 0, first: int = 0,
     ) -> None:  # fmt: skip
-        """Change the registers of 16 rows and ``columns`` columns of a warp, ``values[0]`` the first.
+        """Apply the epilogue to the registers of 16 rows and ``columns`` columns of a warp, starting with
+        ``values[0]``.
 
-        ``row``, ``column``: in D, of the first of them; ``matrix``: of a batch; ``end``: the row before which results
-        beside D are stored, None for all; ``leaving``: results that are not stored by lanes, by their numbers;
-        ``held``: what :meth:`ahead` has read, of which these are rows of instruction ``atom``, columns from ``first``
-        on.
+        Args:
+            values: The accumulator registers, which are replaced by the result.
+            columns: Number of accumulator columns.
+            row, column: Coordinates in D of the first element.
+            matrix: Index in a batch.
+            end: The row before which extra outputs are stored; None for no limit.
+            leaving: Extra outputs that are stored in chunks instead of by each lane, by output index.
+            held: The operands that :meth:`ahead` prefetched.
+            atom: The MMA in ``held`` to which these rows belong.
+            first: The first column in ``held``.
         """
-        if self.without is not None:  # one question for all loads
+        if self.without is not None:  # one branch for all loads
             if self.factor != 0.0:
                 self.whole.apply(values, columns, row, column, matrix, end)
             else:
@@ -112,7 +138,7 @@ class Fused:
             self.whole.apply(values, columns, row, column, matrix, end, leaving, held, atom, first)
 
     def apply_each(self, values: Any, ids: Any, matrix: Any = None) -> None:
-        """Change registers one by one; ``ids``: the place of each in D, a matrix."""
+        """Apply the epilogue to registers one by one; ``ids`` holds the coordinates of each in D, which is a matrix."""
         if self.without is not None:
             if self.factor != 0.0:
                 self.whole.apply_each(values, ids, matrix)
@@ -123,7 +149,7 @@ class Fused:
 
 
 class Evaluation:
-    """A graph and what it reads and stores, in a kernel."""
+    """An epilogue graph with its inputs and outputs, in a kernel."""
 
     def __init__(
         self, graph: Graph, operands: Any, stored: Any, compute: Any, extents: Any = None, lanes: Lanes | None = None,
@@ -144,21 +170,21 @@ class Evaluation:
         ]  # fmt: skip
 
     def ahead(self, columns: int, rows: list[Any], column: Any, matrix: Any) -> Ahead:
-        """Do as :meth:`Fused.ahead`."""
+        """See :meth:`Fused.ahead`."""
         found = self._columns(columns, column, matrix)
         return Ahead(found, [self._of_rows(self._rows(row, matrix), matrix) for row in rows])
 
     def _rows(self, row: Any, matrix: Any) -> list[Any]:
-        """Return a thread's two rows of D, of 16 from ``row`` on."""
+        """Return a thread's two rows in D, among the 16 rows from ``row`` on."""
         rows = [row + self.lanes.of_lane(cute.arch.lane_idx(), half) for half in range(2)]
         return rows if self.places is None else [self.places.row(r, matrix) for r in rows]
 
     def _of_rows(self, rows: list[Any], matrix: Any) -> list[list[Any]]:
-        """Return of each input its values in two rows of D, or its lines there."""
+        """Return each input's values in two rows of D, or its rows there."""
         return [self._of_row(r, matrix if self.places is None else None) for r in rows]
 
     def _columns(self, columns: int, column: Any, matrix: Any) -> AnyColumns:
-        """Return what is one a column, of ``columns`` columns of the sums from ``column`` on."""
+        """Return the per-column operands of ``columns`` accumulator columns from ``column`` on."""
         of = matrix if self.places is None else None
         lines = [_vector(x, t, of) if x.kind == "row" else None for x, t in zip(self.graph.inputs, self.operands)]
         at = None if self.places is None else lambda place: self.places.column(place, matrix)
@@ -171,7 +197,7 @@ class Evaluation:
         leaving: Mapping[int, Leaving] = MappingProxyType({}), ahead: Ahead | None = None, atom: int = 0,
         offset: int = 0,
     ) -> None:  # fmt: skip
-        """Do as :meth:`Fused.apply`."""
+        """See :meth:`Fused.apply`."""
         rows = self._rows(row, matrix)
         if ahead is None:
             ahead = Ahead(self._columns(columns, column, matrix), [self._of_rows(rows, matrix)])
@@ -193,7 +219,8 @@ class Evaluation:
             if self.graph.block:
                 known = self._blocks(values, block * width, width, rows, held, of_columns, first, matrix, wholes)
                 self._store_scales(known, to_rows, (column + block * width) // width, matrix)
-            for j in range(block * width // 8, (block + 1) * width // 8):  # registers: the passes unroll it
+            # held in registers, so the passes unroll this loop
+            for j in range(block * width // 8, (block + 1) * width // 8):
                 at = first + j * 8
                 at = at if self.places is None else self.places.column(at, of_matrix)
                 both: list[Any] = []
@@ -226,8 +253,9 @@ class Evaluation:
             total.store(column // columns)
 
     def _drawn(self, rows: list[Any], column: Any, matrix: Any) -> dict[int, list[Any]]:
-        """Return the random numbers of two neighbours in each of two rows, by the number of the node, where these share
-        a counter: none where they do not.
+        """Return the random numbers of two adjacent columns in each of two rows, by node index.
+
+        Empty unless the four numbers come from one counter, which needs the native row mapping.
         """
         found: dict[int, list[Any]] = {}
         if self.lanes.half != 8:
@@ -247,15 +275,16 @@ class Evaluation:
         self, values: Any, start: int, width: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any,
         matrix: Any, wholes: list[dict[int, Any]],
     ) -> list[dict[int, Any]]:  # fmt: skip
-        """Return of the two rows of a thread what is the same for all of ``width`` columns from ``start`` on, by the
-        number of the node, beside what is for all of the row.
+        """Return, for a thread's two rows, the values common to ``width`` columns from ``start`` on, by node index.
+
+        They include the values common to the whole row, ``wholes``.
         """
         known = [dict(whole) for whole in wholes]
         for which, (node, shared) in enumerate(zip(self.graph.nodes, self.graph.of_blocks)):
             if node.op == "block":
                 totals = cute.make_rmem_tensor(2, cute.Float32)
                 totals.fill(REDUCTIONS["max"])
-                for j in range(start // 8, (start + width) // 8):  # registers: the passes unroll it
+                for j in range(start // 8, (start + width) // 8):  # held in registers, so the passes unroll this loop
                     at, two_columns = first + j * 8, of_columns.pair(j)
                     for half in cute.range_constexpr(2):
                         elements = self._elements(held[half], two_columns, at)
@@ -263,7 +292,8 @@ class Evaluation:
                             place = {"row": rows[half], "column": at + i, "matrix": matrix, **known[half]}
                             n = j * 4 + (2 * half + i)
                             found = evaluated(self.graph, values[n], elements[i], place, which)
-                            if self.kept is not None:  # nothing is computed twice
+                            # the operand of the reduction replaces the accumulator, so that it is computed once
+                            if self.kept is not None:
                                 values[n] = self.compute(found[self.kept])
                             value = cute.Float32(found[node.operands[0]])
                             inside = value if at + i < self.extents[1] else cute.Float32(REDUCTIONS["max"])
@@ -283,7 +313,7 @@ class Evaluation:
         return known
 
     def _store_scales(self, known: list[dict[int, Any]], rows: list[Any], block: Any, matrix: Any) -> None:
-        """Store of two rows what there is one of for a block; four threads have a row."""
+        """Store the per-block outputs of a thread's two rows. Four threads share a row."""
         for x, t in self.scales:
             to = t[None, None, matrix] if x.batch else t
             for half in cute.range_constexpr(2):
@@ -291,24 +321,25 @@ class Evaluation:
                 if (cute.arch.lane_idx() % 4 == 0) & (rows[half] < to.shape[0]) & (block < to.shape[1]):
                     if to.element_type is cute.Float32:
                         to[rows[half], block] = value
-                    else:  # its exponent: it is a power of two
+                    else:  # a power of two, of which only the exponent is stored
                         to[rows[half], block] = (value.bitcast(cute.Int32) >> 23).to(to.element_type)
 
     def _whole_rows(
         self, values: Any, columns: int, rows: list[Any], held: list[Any], of_columns: AnyColumns, first: Any,
         matrix: Any,
     ) -> list[dict[int, Any]]:  # fmt: skip
-        """Return of the two rows of a thread what becomes of them, by the number of the node: one after another, as
-        each may need those before; four threads have a row.
+        """Return the row reductions of a thread's two rows, by node index. Four threads share a row.
+
+        Reductions run in order, because each may need the results of earlier ones.
         """
         wholes: list[dict[int, Any]] = [{}, {}]
-        room = self.extents[1] - first if self.graph.whole_rows else None  # columns from the first one on
+        room = self.extents[1] - first if self.graph.whole_rows else None  # columns that remain from the first one on
         for which, node in enumerate(self.graph.nodes):
             if node.op == "whole":
                 combine, none = COMBINE[node.value], REDUCTIONS[node.value]
                 totals = cute.make_rmem_tensor(2, cute.Float32)
                 totals.fill(none)
-                for j in range(columns // 8):  # registers: the passes unroll it
+                for j in range(columns // 8):  # held in registers, so the passes unroll this loop
                     at, two_columns = first + j * 8, of_columns.pair(j)
                     for half in cute.range_constexpr(2):
                         elements = self._elements(held[half], two_columns, at)
@@ -330,17 +361,17 @@ class Evaluation:
         self, values: Any, columns: int, rows: list[Any], column: Any, matrix: Any, end: Any, held: list[Any],
         of_columns: AnyColumns, group: int,
     ) -> None:  # fmt: skip
-        """Do as :meth:`Fused.apply` where a graph makes one value of two neighbours.
+        """Apply a graph that combines pairs of adjacent columns; see :meth:`Fused.apply`.
 
-        Each thread has a result for every 8 columns of the sums; four threads exchange them for two groups of 8, so
-        that they lie in the first half of the registers as those of C do.
+        Each thread computes one result per 8 accumulator columns. Four threads exchange the results of two groups of 8
+        columns, which then fill the first half of the registers in the layout of C.
         """
         graph, lane = self.graph, cute.arch.lane_idx()
         halves = graph.halves
         to_rows = _before(rows, end)
         first = column + lane % 4 * 2
         totals = [_Totals(x, t, self._extents(halves[x.node]), rows, matrix) for x, t in self.reduced]
-        for k in range(columns // 16):  # registers: the passes unroll it
+        for k in range(columns // 16):  # held in registers, so the passes unroll this loop
             results: list[list[Any]] = [[], []]
             for part in cute.range_constexpr(2):
                 at, two_columns = first + k * 16 + part * 8, of_columns.pair(group + k * 2 + part)
@@ -374,7 +405,7 @@ class Evaluation:
             total.store(column // columns)
 
     def _extents(self, half: bool) -> tuple[Any, Any]:
-        """Return how many rows there are, and columns of the sums, or of half of them."""
+        """Return the number of rows, and of accumulator columns or half of them."""
         if not self.reduced:
             return None, None
         rows, columns = self.extents
@@ -382,8 +413,8 @@ class Evaluation:
         return rows, columns // 2 if half else columns
 
     def apply_each(self, values: Any, ids: Any, matrix: Any) -> None:
-        """Do as :meth:`Fused.apply_each`."""
-        for i in range(cute.size(values)):  # registers: the passes unroll it
+        """See :meth:`Fused.apply_each`."""
+        for i in range(cute.size(values)):  # held in registers, so the passes unroll this loop
             row, column = ids[i]
             elements = [
                 element_of(line, column, self.compute) if x.kind in ("row", "aux") else line
@@ -395,10 +426,10 @@ class Evaluation:
                 to = t[None, None, matrix] if x.batch else t
                 store_one(found[x.node], to, row, column)
 
-    # What lies outside of D is not used, but must be readable: the last values stand for it.
+    # Elements outside of D are not used, but their loads must be in bounds. Indices are therefore clamped.
 
     def _of_row(self, row: Any, matrix: Any) -> list[Any]:
-        """Return of each input its value in a row of D, its line there, or the one for all rows."""
+        """Return each input's value in a row of D, its row there, or its scalar."""
         found = []
         for x, t, scalar in zip(self.graph.inputs, self.operands, self.scalars):
             if x.kind == "scalar":
@@ -415,7 +446,7 @@ class Evaluation:
         return found
 
     def _elements(self, of_row: list[Any], of_columns: list[Any], column: Any) -> list[list[Any]]:
-        """Return of each input its values in two neighbours of a row."""
+        """Return each input's values in two adjacent columns of a row."""
         pairs: list[Any] = []
         for x, held, both in zip(self.graph.inputs, of_row, of_columns):
             pairs.append(
@@ -425,19 +456,19 @@ class Evaluation:
 
 
 def _vector(x: Input, t: Any, matrix: Any) -> Any:
-    """Return what is one a column, of a matrix of a batch."""
+    """Return a per-column vector of one matrix of a batch."""
     return t[None, matrix] if x.batch else t
 
 
 def _before(rows: list[Any], end: Any) -> list[Any]:
-    """Return rows, and of those from ``end`` on one that no matrix has."""
+    """Replace rows from ``end`` on by an index that is out of bounds in any matrix."""
     return rows if end is None else [cute.where(r < end, cute.Int32(r), cute.Int32(1 << 30)) for r in rows]
 
 
 class _Totals:
-    """What becomes of the rows, or the columns, of a warp's registers: 16 rows of some columns.
+    """A row or column reduction over a warp's registers: 16 rows of some columns.
 
-    ``t``: (parts, M) or (parts, N): of each row the part of these columns, of each column that of these rows.
+    ``t`` has shape (parts, M) or (parts, N): a partial result per row for these columns, or per column for these rows.
     """
 
     def __init__(self, x: Output, t: Any, extents: Any, rows: list[Any], matrix: Any):
@@ -448,7 +479,7 @@ class _Totals:
         self.held.fill(self.none)
 
     def take(self, values: list[list[Any]], column: Any) -> None:
-        """Take the values of two neighbours, or of one column, in each of two rows."""
+        """Accumulate the values of two adjacent columns, or of one column, in each of two rows."""
         m, n = self.extents
         if self.x.axis == "n":
             for half in cute.range_constexpr(2):
@@ -470,14 +501,15 @@ class _Totals:
                 self.to[strip, column + i] = total
 
     def store(self, part: Any) -> None:
-        """Store what came of the rows."""
+        """Store the row reductions."""
         if self.x.axis == "n":
             lane = cute.arch.lane_idx()
             for half in cute.range_constexpr(2):
                 total = self.held[half]
                 for step in (1, 2):
                     total = self.combine(total, cute.arch.shuffle_sync_bfly(total, step))
-                inside = (self.rows[half] < self.extents[0]) & (part < self.to.shape[0])  # a tile may pass D's end
+                # a tile may extend past the end of D
+                inside = (self.rows[half] < self.extents[0]) & (part < self.to.shape[0])
                 if (lane % 4 == 0) & inside:
                     self.to[part, self.rows[half]] = total
 
@@ -487,13 +519,11 @@ def _add(x: Any, y: Any) -> Any:
 
 
 COMBINE = {"sum": _add, "max": cute.max, "min": cute.min}
-"""What becomes of several values -> how of two."""
+"""Reduction -> function that combines two values."""
 
 
 def neighbours(values: list[Any], lane: Any) -> list[Any]:
-    """Exchange values of four threads: of columns ``q`` and ``4 + q``, q the thread's number, those of ``2 q`` and
-    ``2 q + 1``.
-    """
+    """Exchange values within a quad: thread ``q`` has columns ``q`` and ``4 + q``, and gets ``2 q`` and ``2 q + 1``."""
     second, upper = lane % 2 == 1, lane % 4 >= 2
     sent = [values[1] if second else values[0], values[0] if second else values[1]]
     start, part = lane - lane % 4 + lane % 2 * 2, lane % 4 // 2
@@ -502,13 +532,13 @@ def neighbours(values: list[Any], lane: Any) -> list[Any]:
 
 
 def store_one(value: Any, to: Any, row: Any, column: Any) -> None:
-    """Store an element, if it lies inside."""
+    """Store an element if it is in bounds."""
     if (row < cute.size(to, mode=[0])) & (column < cute.size(to, mode=[1])):
         to[row, column] = _stored([value], to.element_type)[0]
 
 
 def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> None:
-    """Store two neighbours of a row, what of them lies inside."""
+    """Store those of two adjacent elements of a row that are in bounds."""
     rows, columns = extents_of(to)
     kind = to.element_type
     if x.pairs:
@@ -526,7 +556,7 @@ def store_two(values: list[Any], to: Any, x: Output, row: Any, column: Any) -> N
 
 
 def _stored(values: list[Any], kind: Any) -> Any:
-    """Return values in registers as they are stored: 8 bits, and integers, saturate."""
+    """Convert values to the stored type. 8-bit types and integers saturate."""
     held = cute.make_rmem_tensor(len(values), cute.Float32)
     for i in cute.range_constexpr(len(values)):
         held[i] = cute.Float32(values[i])
@@ -536,7 +566,7 @@ def _stored(values: list[Any], kind: Any) -> Any:
 
 
 def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], place: dict[str, Any]) -> list[Any]:
-    """Return of all nodes their values for two neighbours, or, of those over half of the columns, the one."""
+    """Return the values of all nodes for two adjacent columns. A node over half of the columns has one value."""
     values: list[list[Any]] = []
     for node, half in zip(graph.nodes, graph.halves):
         if node.op in ("even", "odd"):
@@ -560,8 +590,9 @@ def evaluated_pair(graph: Graph, accum: list[Any], inputs: list[list[Any]], plac
 
 
 def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any], stop: int = -1) -> list[Any]:
-    """Return the values of all nodes for an element, or (``stop``) of those before one; ``place``: where it lies, and
-    what is known of its row, or its block of columns, by the number of the node.
+    """Return the values of all nodes for an element, or of those before node ``stop``.
+
+    ``place`` holds the coordinates of the element and the known row and block values, by node index.
     """
     values: list[Any] = []
     for i, node in enumerate(graph.nodes[:stop] if stop >= 0 else graph.nodes):
@@ -574,7 +605,6 @@ def evaluated(graph: Graph, accum: Any, inputs: list[Any], place: dict[Any, Any]
 
 
 def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: dict[str, Any]) -> Any:
-    """Return the value of a node for an element."""
     if node.op == "accum":
         return accum
     if node.op == "constant":
@@ -583,7 +613,7 @@ def value_of(node: Node, accum: Any, loaded: Any, operands: list[Any], place: di
         return loaded
     if node.op in place:
         return place[node.op]
-    if node.op == "random" and len(operands) > 2:  # the place of the element is among the operands
+    if node.op == "random" and len(operands) > 2:  # the coordinates of the element are operands
         return drawn(*operands[2:], *operands[:2])
     if node.op == "random":
         row, column = (place[n] for n in (("column", "row") if node.value == "turned" else ("row", "column")))

@@ -1,24 +1,24 @@
-"""Grouped GEMM on Hopper, ``C_g = A_g B_g^T``: the GEMM of :mod:`~cute_dialect.kernels.gemm.hopper` whose tiles are
-those of all groups, one list.
+"""Grouped GEMM on Hopper, ``C_g = A_g B_g^T``: the persistent GEMM over the tiles of all groups.
 
-Where groups begin and end is in global memory, and only the kernel knows it: the host launches as many blocks as run at
-once, each takes every n-th tile.  At its beginning a block adds up the tiles of the groups to a table in shared memory,
-in which each warp finds the group of a tile.  Groups begin anywhere: TMA's coordinates are elements.
+The boundaries of the groups are in global memory, so the host does not know the number of tiles. It launches as many
+blocks as are resident at once, and each takes every n-th tile. A block first computes prefix sums of the groups' tile
+counts in shared memory. Each warp looks up the group of a tile there. Groups may start at any element, since TMA
+coordinates are in elements.
 
     form   A (rows, K)       B (columns, K)    C
-    m      (T, K)            (N, K, G)         (T, N)         rows begin .. end of A and C are a group's
-    n      (M, K, G)         (T, K)            (M, T)         columns
-    k      (M, T)            (N, T)            (M, N, G)      steps of K
-    rows   (M, K, G)         (N, K, G)         (M, N, G)      the first rows of each matrix
+    m      (T, K)            (N, K, G)         (T, N)         group: rows begin .. end of A and C
+    n      (M, K, G)         (T, K)            (M, T)         group: rows of B, columns of C
+    k      (M, T)            (N, T)            (M, N, G)      group: elements of K
+    rows   (M, K, G)         (N, K, G)         (M, N, G)      group: the first rows of each matrix
 
-Rows of a tile behind its group's end are another's: they are multiplied, since no row of a product depends on another
-one, and not stored.  A warp whose rows are all of the group stores them by TMA, else element by element.  Of K what
-lies behind the end is set to zero in shared memory, in both operands: a NaN times zero is one.
+Rows of a tile past the end of its group belong to another group. They are multiplied, because rows of a GEMM are
+independent, but not stored. A warp whose rows all belong to the group stores them by TMA, otherwise by elements.
+Elements of K past the end of the group are zeroed in shared memory in both operands, because NaN times zero is NaN.
 
-    launch(a, b, c, ends)                                        # arrays; compiled at the first call of a kind
+    launch(a, b, c, ends)                                        # arrays; the first call of a specialization compiles
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportAttributeAccessIssue=false
 
 from functools import partial
@@ -47,47 +47,49 @@ DEFAULT = GroupedConfig()
 
 
 class GroupResult(Result):
-    """The rows of a warp group on their way to C, of which only a group's are stored; ``C``: the matrix itself."""
+    """Epilogue of a warp group that stores only the rows of the group. ``C`` is the matrix itself."""
 
     def __init__(self, config: GroupedConfig, C: Any, *given: Any):
         super().__init__(config.base, *given)
         self.config, self.C = config, C
 
     def row(self, place: Any, atom: int) -> Any:
-        """Return the first of this warp group's 64 rows of an instruction."""
+        """Return the first row of an MMA's 64 rows in C."""
         first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
         return place.row + first * 64
 
     def at(self, place: Any, atom: int, column: Any) -> tuple[Any, ...]:
-        """Return where the element of such a row and a column of the tile lies in C."""
+        """Return the coordinates in C of a column of the tile, for the first row of an MMA."""
         first = place.column if self.twice == 1 else place.column // self.twice
         found = (self.row(place, atom), first + column)
         return (*found, place.matrix) if cute.rank(self.C) == 3 else found
 
     def end(self, place: Any) -> Any:
-        """Return the row where a group ends, before which results beside C are stored."""
+        """Return the end of the group, before which extra outputs are stored."""
         return place.end if self.config.form in ("m", "rows") else None
 
     def put(
         self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int
     ) -> None:  # fmt: skip
-        """Store the registers of a chunk: by TMA if all is the group's, else what of it is."""
+        """Store the registers of a chunk: by TMA if it is within the group, otherwise only the group's elements."""
         at = self.at(place, atom, column)
         slot = self.group * self.c.buffers + buffer
         leave = None if self.config.form == "k" else partial(self._leave, place, at)
-        store: Any = self.stores[width]  # no direct one: the configuration has none
+        store: Any = self.stores[width]  # the configuration excludes direct stores
         store.put(values, slot, at, under_way, leave)
 
     def _leave(self, place: Place, at: tuple[Any, ...], store: Any, here: Any) -> None:
-        """Store a chunk from shared memory: by TMA if all is the group's, else what of it is."""
+        """Store a chunk from shared memory: by TMA if it lies within the group, otherwise the elements of the group
+        only.
+        """
         by_rows, cut = self.c.major_c == "n", 1 if self.config.form == "n" else 0
         row, column, *matrix = at
-        if by_rows:  # a warp its 16 rows, else a warp group 64
+        if by_rows:  # a warp stores its 16 rows; a warp group stores 64 elements of each column
             row = row + cute.arch.warp_idx() % 4 * 16
         end = place.end if cut == 0 or self.twice == 1 else place.end // self.twice
         (height, width), first = (16 if by_rows else 64, store.chunk), (row, column)
         whole = first[cut] + (height, width)[cut] <= end
-        if by_rows == (cut == 1):  # lines are cut: TMA begins at multiples of 16 bytes of them
+        if by_rows == (cut == 1):  # TMA needs starts at multiples of 16 bytes along a line
             whole = whole & (first[cut] % (128 // self.kind.width) == 0)
         if whole:
             if store.storing():
@@ -96,11 +98,11 @@ class GroupResult(Result):
             C = self.C[None, None, place.matrix] if matrix else self.C
             limits = (end, C.shape[1]) if cut == 0 else (C.shape[0], end)
             self._some(here, C, first, (height, width), limits, contiguous=int(by_rows), cut=cut)
-            if store.storing():  # waits count groups of stores, one for each chunk
+            if store.storing():  # waits count one group of stores per chunk
                 cute.arch.cp_async_bulk_commit_group()
 
     def _some(self, here: Any, C: Any, first: Any, box: Any, limits: Any, *, contiguous: int, cut: int) -> None:
-        """Store what of a chunk lies before the limits: 16 bytes at once where lines are whole but for their end."""
+        """Store the elements of a chunk before the limits, 16 bytes at once if lines start on vector boundaries."""
         thread, threads = (cute.arch.lane_idx(), 32) if contiguous else (cute.arch.thread_idx().x % 128, 128)
         v = 1 if contiguous == cut else 128 // self.kind.width
         length = box[contiguous] // v
@@ -121,26 +123,27 @@ class GroupResult(Result):
 
     @staticmethod
     def _line(t: Any, at: Any, contiguous: int, v: int) -> Any:
-        """Return so many elements of a line, from one on."""
+        """Return a vector of ``v`` elements of a line."""
         line = t[at[0], None] if contiguous else t[None, at[1]]
         return cute.flat_divide(line, (v,))[None, at[contiguous] // v]
 
 
 class GroupProducts(Products):
-    """The sums of a warp group, where each group has its own steps of K."""
+    """MMA main loop of a warp group in which each group has its own number of K steps."""
 
     def __init__(self, c: GemmConfig, mma: Any, sA: Any, sB: Any, thread: Any, group: Any, scales: Scales):
         super().__init__(c, mma, sA, sB, thread, scales)
         self.stages, self.group = (sA, sB), group
 
     def place_in_scales(self, place: Any) -> tuple[Scales, Any, Any]:
-        """Return the scales of a tile, and its first row and column in them."""
+        """Return the scales of a tile, and the tile's first row and column in them."""
         a, b = (x[None, None, place.matrix] if cute.rank(x) == 3 else x for x in self.scales)
         return Scales(a, b), place.row, place.column
 
     def of_group(self, consumer: Any, steps: Any, place: Place, issued: Any = None) -> None:
-        """Multiply all of a tile; of its last step what lies behind the group's end counts as zeros.  ``issued``: is
-        called when the last product is under way.
+        """Multiply all K steps of a tile. Elements past the end of the group count as zeros in the last step.
+
+        ``issued`` is called when the last MMA is in flight.
         """
         if self.promote:
             self.sums.fill(0)
@@ -149,7 +152,7 @@ class GroupProducts(Products):
                 self._clear_last(slot, i, steps, place)
                 self.begin(slot, accumulate=False)
                 self.end(slot)
-                for r in range(cute.size(self.acc)):  # registers: the passes unroll it
+                for r in range(cute.size(self.acc)):  # held in registers, so the passes unroll this loop
                     self.sums[r] = self.sums[r] + self.acc[r]
             return
         if steps != 0:
@@ -172,14 +175,14 @@ class GroupProducts(Products):
                 issued()
 
     def _clear_last(self, slot: Any, i: Any, steps: Any, place: Place) -> None:
-        """Set what lies behind a group's end to zero, in its last step."""
+        """Zero the elements past the end of the group, in its last step."""
         if i == steps - 1:
             live = place.end - place.k - i * self.c.tile[2]
             if live < self.c.tile[2]:
                 self._clear_from(slot.index, live)
 
     def _clear_from(self, slot: Any, live: Any) -> None:
-        """Set what of a stage lies behind ``live`` of K to zero."""
+        """Zero the elements of a stage from index ``live`` of K on."""
         c, threads = self.c, 128 * self.c.sharers
         thread = cute.arch.thread_idx().x % threads if c.sharers == 1 else cute.arch.thread_idx().x - 128
         for stages, rows in zip(self.stages, c.tile[:2]):
@@ -198,14 +201,14 @@ class GroupProducts(Products):
 
 
 class GroupLoads:
-    """The producer's side: one thread fills the ring."""
+    """Producer: one thread that fills the ring of stages."""
 
     def __init__(self, config: GroupedConfig, a: Any, b: Any, producer: Any, tiles: GroupTiles, k_tiles: Any):
         self.config, self.a, self.b, self.producer, self.tiles = config, a, b, producer, tiles
         self.k_tiles = k_tiles
 
     def whole(self) -> None:
-        """Bring this block's tiles."""
+        """Load all tiles of this block."""
         k = self.config.base.tile[2]
         for tile in range(self.tiles.first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
@@ -218,7 +221,7 @@ class GroupLoads:
 
 
 class InTurn(Cooperative):
-    """The consumers share a tile, of which each group has its own steps of K."""
+    """Consumers that share a tile, where each group has its own number of K steps."""
 
     def whole(self, first: Any) -> None:
         """Multiply and store this block's tiles from ``first`` on."""
@@ -232,13 +235,13 @@ class InTurn(Cooperative):
 
 
 class Turns(Pingpong):
-    """The consumers take turns with a tile each, of which each group has its own steps of K."""
+    """Consumers that alternate between tiles, where each group has its own number of K steps."""
 
     def whole(self, first: Any) -> None:
-        """Multiply and store every other one of this block's tiles from ``first`` on."""
+        """Multiply and store every other tile of this block from ``first`` on."""
         tiles, group = self.tiles, self.result.group
         mine, other = group + TURN, (group ^ 1) + TURN
-        if group == 1:  # the other one's first turn is at once
+        if group == 1:  # warp group 0 may start at once
             cute.arch.barrier_arrive(other, 256)
             self._skip(first)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):
@@ -253,12 +256,12 @@ class Turns(Pingpong):
         self.result.finish()
 
     def _pass_on(self, following: Any, other: Any) -> None:
-        """Give the other warp group its turn, if it has a tile."""
+        """Pass the tensor cores to the other warp group, if it has a tile."""
         if following < self.tiles.count():
             cute.arch.barrier_arrive(other, 256)
 
     def _skip(self, tile: Any) -> None:
-        """Go past the stages of the other one's tile."""
+        """Skip the stages of the other warp group's tile."""
         if tile < self.tiles.count():
             self.consumer.state.skip(self.tiles.steps(self.tiles.place(tile)))
 
@@ -274,7 +277,15 @@ def launch(
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
     operands: Any = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch the kernel of a configuration."""
+    """Launch the kernel of a configuration.
+
+    Args:
+        A, B, C: Matrices, or batches with a third mode of groups, as the form requires.
+        ends, begins: Boundaries of the groups, (G,).
+        scale_a, scale_b: Block scales.
+        source, bias, alpha, beta, operands: Arguments of the epilogue.
+        config: The configuration.
+    """
     config.check()
     c = config.base
     addends, scales = Addends(source, bias, alpha, beta, operands), Scales(scale_a, scale_b)
@@ -305,18 +316,22 @@ def launch(
 
 
 def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any, scales: Scales) -> None:
-    """Refuse arguments that are not the configuration's; assert in a host function that shapes fit."""
+    """Raise ValueError for arguments that do not suit the configuration, and emit runtime assertions on the shapes."""
     c = config.base
     for name, x, element, major, batch in zip(
         "ABC", (A, B, C), elements_of(c), (c.major_a == "k", c.major_b == "k", c.major_c == "n"), config.batched
     ):
         kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (number(element),)
         if x.element_type not in kinds or cute.rank(x) != 2 + batch:
-            raise ValueError(f"expected {name} of {element}, {'a batch' if batch else 'a matrix'}, got {x}")
+            raise ValueError(
+                f"launch: {name} must be a {'batch of matrices' if batch else 'matrix'} of {element}, got {x}"
+            )
         if x.leading_dim != major:
-            raise ValueError(f"expected {name} contiguous along mode {int(major)}, got {x}")
+            raise ValueError(f"launch: {name} must be contiguous along mode {int(major)}, got {x}")
     if (begins is not None) != config.begins:
-        raise ValueError(f"expected {'beginnings' if config.begins else 'no beginnings'} of groups, got {begins}")
+        raise ValueError(
+            f"launch: begins must {'be given' if config.begins else 'be None'} for begins={config.begins}, got {begins}"
+        )
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     assert A.shape[0] == C.shape[0], "A and C must have the same M"
     if c.epilogue.half:
@@ -327,7 +342,10 @@ def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any
         if cute.rank(x) == 3:
             assert x.shape[2] == cute.size(ends), f"{name} must have a matrix for each group"
     if (scales.a is not None) != c.scaled or (scales.b is not None) != c.scaled:
-        raise ValueError(f"expected {'scales' if c.scaled else 'no scales'} of blocks, got {scales}")
+        raise ValueError(
+            f"launch: scale_a and scale_b must {'be given' if c.scaled else 'be None'} for scaled={c.scaled}, got "
+            f"{scales}"
+        )
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
         for name, x, rows in zip(("scale_a", "scale_b"), scales, (A.shape[0], cute.ceil_div(B.shape[0], 128))):
@@ -344,7 +362,6 @@ def grouped_gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, groups: Groups, extents: Any,
     k_tiles: cute.Int32, C: Any, addends: Addends, scales: Scales, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute this block's tiles."""
     c = config.base
     m, n, k = c.tile
     if cute.arch.thread_idx().x == 0:
@@ -380,7 +397,7 @@ def grouped_gemm(
 
 
 def layouts_of(config: GroupedConfig) -> list[str]:
-    """Return the layouts of A, B and C that TMA reads.
+    """Return the layouts of A, B and C that TMA can access.
 
     >>> layouts_of(GroupedConfig())
     ['(?,?):(?{div=8},1)', '(?,?,?):(?{div=8},1,?{div=8})', '(?,?):(?{div=8},1)']
@@ -391,7 +408,7 @@ def layouts_of(config: GroupedConfig) -> list[str]:
 
 
 def arguments_of(config: GroupedConfig) -> dict[str, Any]:
-    """Return what the launch takes behind C, and the annotations of that."""
+    """Return the launch arguments after C and their annotations."""
     c, found = config.base, {"ends": cute.Tensor[cute.Int32, "?:1"]}
     if config.begins:
         found["begins"] = cute.Tensor[cute.Int32, "?:1"]
@@ -403,9 +420,10 @@ def arguments_of(config: GroupedConfig) -> dict[str, Any]:
 
 @printed
 def grouped_text(config: GroupedConfig) -> cute.Compiled:
-    """Return the kernel and its host function ``@launch`` as text: A, B, C, then :func:`arguments_of`.
+    """Trace the kernel and its host function ``@launch``, which takes A, B, C and :func:`arguments_of`.
 
-    Raises ValueError for a bad configuration.
+    Raises:
+        ValueError: if the configuration is not supported.
     """
     config.check()
     kinds = zip(elements_of(config.base), layouts_of(config))

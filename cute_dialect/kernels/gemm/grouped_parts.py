@@ -1,9 +1,10 @@
-"""The tiles of a grouped GEMM, and the operands that TMA brings for them from any element on.
+"""Tile scheduler and operand loads of a grouped GEMM.
 
-What they are of is told by :mod:`cute_dialect.kernels.gemm.grouped`.
+The grouped kernel is :mod:`cute_dialect.kernels.gemm.grouped`. Groups start at any element, so tiles are addressed in
+elements.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any, NamedTuple
@@ -18,34 +19,30 @@ __all__ = ["GroupOperand", "GroupTiles", "Groups", "Place"]
 
 
 class Place(NamedTuple):
-    """Where a block's tile lies, in elements: first row and column in C, the group; ``end``: of the group, along what
-    it is cut; ``k``: of K the first element that is the group's.
-    """
+    """Coordinates of a block's tile, in elements."""
 
-    row: Any
-    column: Any
-    matrix: Any
-    end: Any
-    k: Any
+    row: Any  # first row in C
+    column: Any  # first column in C
+    matrix: Any  # the group
+    end: Any  # end of the group, along the extent that is divided into groups
+    k: Any  # first element of K of the group
 
     @property
     def of(self) -> tuple[Any, Any, Any, Any]:
-        """Where the group's matrices of A, B, C and the source lie."""
+        """Indices of the group's matrices of A, B, C and the source."""
         return (self.matrix,) * 4
 
 
 class Groups(NamedTuple):
-    """Where groups begin and end: ``ends`` (G,), ``begins`` (G,) or None: where the one before ends; ``limit``: the
-    extent that is cut.
-    """
+    """Boundaries of the groups."""
 
-    ends: Any
-    begins: Any
-    limit: Any
+    ends: Any  # (G,)
+    begins: Any  # (G,), or None if each group starts where the previous one ends
+    limit: Any  # the extent that is divided into groups
 
 
 class GroupTiles:
-    """The tiles of all groups, as a cluster takes them, and this block's place in its cluster."""
+    """The tiles of all groups in the order in which clusters take them, and this block's position in its cluster."""
 
     def __init__(self, config: GroupedConfig, groups: Groups, extents: Any):
         c = self.c = config.base
@@ -58,16 +55,16 @@ class GroupTiles:
         self.number = cute.size(groups.ends)
         self.tile = c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n
         m, n = (cute.ceil_div(x, y) for x, y in zip(extents, self.tile))
-        self.fixed = m, n  # tiles of what is not cut
+        self.fixed = m, n  # number of tiles along the extents that are not divided
         if config.form == "k":
             self.total = cute.assume(m * n, range=(0, None)) * self.number
         else:
-            self.chunk = cute.ceil_div(self.number, TABLE)  # groups of an entry
+            self.chunk = cute.ceil_div(self.number, TABLE)  # groups per table entry
             self.table = cute.smem_tensor(cute.Int32, cute.make_layout(TABLE + 1))
             self.sums = cute.smem_tensor(cute.Int32, cute.make_layout(TABLE // 32))
 
     def stretch(self, group: Any) -> tuple[Any, Any]:
-        """Return where a group begins and ends, inside of what is cut, whatever the arrays say."""
+        """Return the first element and the end of a group, clamped to the extent that is divided."""
         ends, begins, _ = self.groups
         if self.config.form == "rows":
             first = cute.Int32(0)
@@ -79,18 +76,18 @@ class GroupTiles:
         return self._inside(first), self._inside(ends[group])
 
     def _inside(self, x: Any) -> Any:
-        """Return a number between 0 and the extent that is cut."""
+        """Clamp a number to the extent that is divided into groups."""
         return cute.min(cute.max(x, 0), self.groups.limit)
 
     def sharers(self) -> tuple[Any, Any]:
-        """Return the blocks of the cluster that share A with this one, and those that share B, a bit for each."""
+        """Return bit masks of the blocks of the cluster that share A with this one, and of those that share B."""
         m, n = self.c.cluster_m, self.c.cluster_n
         if min(m, n) == 1:
             return (1 << n) - 1, (1 << m) - 1
         return sum(1 << m * i for i in range(n)) << self.of_m, ((1 << m) - 1) << self.of_n * m
 
     def prepare(self) -> None:
-        """Add up the tiles of the groups, by all threads."""
+        """Build the tile table, a prefix sum of the groups' tile counts. All threads take part."""
         if self.config.form == "k":
             return
         thread = cute.arch.thread_idx().x
@@ -117,27 +114,27 @@ class GroupTiles:
         self.total = self.table[TABLE]
 
     def _tiles_of(self, group: Any) -> Any:
-        """Return how many a group has."""
+        """Return the number of tiles of a group."""
         across, along = self._tiles(*self.stretch(group))
         return across * along
 
     def _tiles(self, begin: Any, end: Any) -> tuple[Any, Any]:
-        """Return rows and columns of the tiles of a stretch."""
+        """Return the tile rows and tile columns of a range."""
         by_rows = self.config.form != "n"
         length = cute.max(end - begin, 0)
         tiles = cute.ceil_div(cute.assume(length, range=(0, None)), self.tile[0 if by_rows else 1])
         return (tiles, self.fixed[1]) if by_rows else (self.fixed[0], tiles)
 
     def count(self) -> Any:
-        """Return how many there are, of a cluster each."""
+        """Return the number of tiles, each for one cluster."""
         return self.total
 
     def nowhere(self) -> Place:
-        """Return a place that stands for none."""
+        """Return placeholder coordinates."""
         return Place(*(cute.Int32(0) for _ in Place._fields))
 
     def place(self, tile: Any) -> Place:
-        """Return this block's part of a cluster's tile."""
+        """Return the coordinates of this block's part of a cluster's tile."""
         begin, end, k, inside = cute.Int32(0), cute.Int32(0), cute.Int32(0), cute.Int32(tile)
         if self.config.form == "k":
             group, inside = divmod(cute.assume(inside, range=(0, None)), cute.assume(self._of_one(), range=(1, None)))
@@ -165,7 +162,7 @@ class GroupTiles:
         return self.fixed[0] * self.fixed[1]
 
     def _search(self, tile: Any) -> tuple[Any, Any]:
-        """Return the group of a tile, and which of its tiles it is."""
+        """Return the group of a tile, and the index of the tile in that group."""
         entry = cute.Int32(0)
         step = TABLE // 2
         while step:
@@ -180,14 +177,15 @@ class GroupTiles:
         return group, inside
 
     def steps(self, place: Place) -> Any:
-        """Return the steps of K of a tile, of which each group has its own number."""
+        """Return the number of K steps of a tile, which depends on its group."""
         length = cute.max(place.end - place.k, 0)
         return cute.ceil_div(cute.assume(length, range=(0, None)), self.c.tile[2])
 
 
 class GroupOperand:
-    """What TMA brings of A or B to its stages in shared memory, from any element on; its arguments are those of
-    :class:`~cute_dialect.kernels.gemm.parts.Operand`.
+    """An operand, A or B, that TMA loads to stages in shared memory, starting at any element.
+
+    The arguments are those of :class:`~cute_dialect.kernels.gemm.parts.Operand`.
     """
 
     def __init__(
@@ -198,7 +196,7 @@ class GroupOperand:
         self.mask = mask if blocks > 1 else None
         self.policy = EVICT_FIRST if first_out else None
         part = part_of(tile, blocks, k_major=k_major)
-        # Of a tile that is shared along K: this block's lines.
+        # A tile that is sliced along K: the offset of this block's slice.
         self.line = 0
         if part[1] != tile[1]:
             self.line = rank * part[1]
@@ -206,7 +204,7 @@ class GroupOperand:
         self.smem, self.tile, self.blocks, self.rank = cute.group_modes(smem, 0, 2), tile, blocks, rank
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
-        """Fetch the tile that begins with an element, this block's part of it, into a slot."""
+        """Issue the load of this block's slice of the tile that starts at an element."""
         batch = cute.rank(self.coords) == 3
         at = (row, k + self.line, matrix) if batch else (row, k + self.line)
         tiles = cute.flat_divide(cute.domain_offset(at, self.coords), self.tile)

@@ -1,27 +1,29 @@
-"""Hopper GEMM in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` by TMA, mbarriers and wgmma.
+"""Persistent, warp-specialized Hopper GEMM: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, mbarriers and wgmma.
 
-Persistent and warp-specialised.  Warp group 0 produces: one of its threads fills a ring of stages in shared memory by
-TMA; in a cluster of blocks along M each loads its own tile of A, and its part of the tile of B for all of them
-(multicast); along N the other way round.  The other warp groups consume: each multiplies 64 rows of A by all of B,
-keeps the sums in registers, converts them, and stores its rows through shared memory by TMA, a warp 16 rows at a time.
-Tiles are taken in groups of ``group`` cluster rows, odd groups backwards, and every other tile walks K backwards, so
-that what was read last is read again first.
+Warp group 0 is the producer: one of its threads fills a ring of stages in shared memory by TMA. In a cluster along M,
+each block loads its own tile of A. It also loads a slice of the shared tile of B, which is multicast to all blocks. In
+a cluster along N, A is shared instead. The other warp groups are consumers. Each one multiplies 64 rows of A by the
+whole tile of B and keeps the accumulator in registers. The epilogue converts it and stores it through shared memory by
+TMA, 16 rows per warp.
 
-    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
-    empty[s]: one arrival of every consumer warp group of every block of the cluster
+The rasterization takes tiles in groups of ``group`` cluster rows. Odd groups go backwards, and every other tile
+traverses K in reverse, so that the data read last is read again first, from the L2.
 
-The number of blocks is the smallest one that needs as many waves as the chip's SMs allow.  What differs from that has a
-file of its own: consumers that take turns (:mod:`~cute_dialect.kernels.gemm.pingpong`), blocks that share the last wave
-(:mod:`~cute_dialect.kernels.gemm.stream`) or all of K (:mod:`~cute_dialect.kernels.gemm.split`).
+    full[s]:  one arrival, the producer's, which sets the expected bytes; then the bytes, from all loading blocks
+    empty[s]: one arrival per consumer warp group of each block that shares the stage
 
-    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+The grid is the smallest number of blocks that needs no more waves than a full GPU. Variants have modules of their own:
+pingpong consumers (:mod:`~cute_dialect.kernels.gemm.pingpong`), stream-K (:mod:`~cute_dialect.kernels.gemm.stream`) and
+split-K (:mod:`~cute_dialect.kernels.gemm.split`).
+
+    launch(a, b, c)                                              # arrays; the first call of a specialization compiles
     launch(a, b, c, config=GemmConfig(tile=(128, 128, 64)))
 
 >>> "wgmma<64x256x16" in gemm_text(GemmConfig())
 True
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 import re
@@ -65,7 +67,8 @@ __all__ = ["gemm", "gemm_text", "launch"]
 DEFAULT = GemmConfig()
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
-"""Consumers -> registers of a thread of the producer, and of a consumer; 256 threads have 255 each anyway."""
+"""Consumers -> registers per thread of the producer and of a consumer. One consumer needs no reallocation: 256 threads
+have 255 registers each."""
 
 
 @cute.jit
@@ -76,7 +79,17 @@ def launch(
     alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
     places: cute.Tensor | None = None, config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch the kernel of a configuration; what stands behind C is for those that want it."""
+    """Launch the kernel of a configuration.
+
+    Args:
+        A, B, C: Matrices, or batches of them, in the layouts of the configuration.
+        workspace: f32 scratch for partial accumulators (split-K, stream-K).
+        flags, counters: Zeroed i32 semaphores of stream-K and split-K.
+        scale_a, scale_b: Block scales.
+        source, bias, alpha, beta, operands: Arguments of the epilogue.
+        places: Offsets of the matrices of a pointer array.
+        config: A :class:`GemmConfig` or :class:`SplitConfig`.
+    """
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
     addends, shared = (
         Addends(source, bias, alpha, beta, operands),
@@ -128,18 +141,18 @@ def gemm(
     raster: utils.GroupedRaster, k_tiles: cute.Int32, shared: Shared, addends: Addends, scales: Scales, places: Any,
     target: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute this block's tiles."""
     c = config.base if isinstance(config, SplitConfig) else config
     m, n, k = c.tile
-    # This block's tiles: every n-th one, n the number of clusters.
+    # This block's tiles: every n-th tile, n being the number of clusters.
     tiles = Tiles(c, raster, places)
     work = WORK[work_of(config)](config, tiles, k_tiles, shared)
-    # The thread that loads fetches the tensor maps of what it loads, no others: all wait for its first load.
+    # The producer thread prefetches only the tensor maps that it loads with, because every thread waits for its first
+    # load.
     if cute.arch.thread_idx().x == 0:
         for atom, _ in (tma_a, tma_b):
             cpasync.prefetch_descriptor(atom)
 
-    # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
+    # Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
     sA, sB = (
         cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner)
         for (atom, _), layout in ((tma_a, rings[0]), (tma_b, rings[1]))
@@ -152,8 +165,8 @@ def gemm(
         batch=c.batch,
     )  # fmt: skip
     producer, consumer = ring_between(c)
-    # The first loads: those that only this block's barriers see wait neither for the cluster nor for the block (who
-    # begins them has made the barriers), nor do others wait for them.
+    # Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
+    # initialized those mbarriers itself. No other thread waits for these loads to be issued.
     loads = Loads(c, a, b, producer, tiles, k_tiles)
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
@@ -184,8 +197,8 @@ def gemm(
 
 
 def ring_between(c: GemmConfig) -> tuple[Any, Any]:
-    """Return the producer's and the consumers' side of the ring of stages, whose barriers are made."""
-    # What uses a slot: warp groups; warps, which read A to registers each by itself.
+    """Initialize the barriers of the stage ring and return its producer and consumer ends."""
+    # A slot is released per warp group, or per warp if each warp reads A to registers itself.
     agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
     consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
     pipe = pipeline.PipelineTmaAsync.create(
@@ -197,7 +210,7 @@ def ring_between(c: GemmConfig) -> tuple[Any, Any]:
 
 
 def take_roles(c: GemmConfig, produce: Callable[[], None], consume: Callable[[Any], None]) -> None:
-    """Let a thread of warp group 0 produce, and the others consume, each with its number; then leave the cluster."""
+    """Run ``produce`` in one thread of warp group 0 and ``consume(index)`` in the others, then wait for the cluster."""
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if warp_group == 0:
         if c.consumers in REGISTERS:
@@ -214,14 +227,16 @@ def take_roles(c: GemmConfig, produce: Callable[[], None], consume: Callable[[An
 
 
 class Loads:
-    """The producer's side: one thread fills the ring."""
+    """Producer: one thread that fills the ring of stages."""
 
     def __init__(self, c: GemmConfig, a: Any, b: Any, producer: Any, tiles: Tiles, k_tiles: Any):
         self.c, self.operands, self.producer, self.tiles, self.k_tiles = c, (a, b), producer, tiles, k_tiles
 
     def early(self, item: Any) -> None:
-        """Begin the first loads, those that only this block's barriers see: by the thread that has made these (of a
-        whole warp the same one is elected each time), which need not wait for anyone.
+        """Issue the loads of the first stages that signal only this block's barriers.
+
+        The issuing thread need not wait, because it has initialized the barriers itself: in a full warp ``elect_one``
+        always elects the same thread.
         """
         if self.c.early and cute.arch.warp_idx() == 0:
             with cute.arch.elect_one():
@@ -231,7 +246,9 @@ class Loads:
                     self._fetch(i, pipe.full(i), item.k + i, place, shared=False)
 
     def begin(self, item: Any) -> Any:
-        """Bring what the first loads have left to the cluster; returns how many stages they are."""
+        """Issue the multicast loads of the first stages, which :meth:`early` left out, and return the number of those
+        stages.
+        """
         if not self.c.early:
             return cute.Int32(0)
         done, pipe = cute.min(item.steps, self.c.stages), self.producer.pipe
@@ -248,12 +265,12 @@ class Loads:
                 operand.fetch(index, barrier, row, k, matrix)
 
     def stage(self, k: Any, place: Place) -> None:
-        """Fill the next stage, when it is free."""
+        """Fill the next stage as soon as it is free."""
         slot = self.producer.acquire_and_advance()
         self._fetch(slot.index, slot.barrier, k, place)
 
     def whole(self, first: Any, done: Any) -> None:
-        """Bring this block's tiles from ``first`` on, ``done`` stages of which are on their way."""
+        """Load all tiles of this block from ``first`` on. The first ``done`` stages are already issued."""
         backwards = cute.Boolean(False)
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
@@ -263,7 +280,7 @@ class Loads:
 
 
 class Cooperative:
-    """The consumers' side: they share a tile, 64 rows each."""
+    """Consumers that share a tile, 64 rows each."""
 
     def __init__(self, c: GemmConfig, consumer: Any, products: Products, result: Result, tiles: Tiles, k_tiles: Any):
         self.c, self.consumer, self.products, self.result = c, consumer, products, result
@@ -286,7 +303,11 @@ class Cooperative:
         self.result.finish()
 
     def _promoted(self, first: Any) -> None:
-        """Read the first scales of a tile before the one before is stored, which may be while it is multiplied."""
+        """Main loop with two-level accumulation. The first scales of a tile are loaded before the previous tile is
+        stored.
+
+        With ``deferred``, the previous tile is stored while the first stage of this one is multiplied.
+        """
         products, result, tiles, deferred = self.products, self.result, self.tiles, self.c.deferred
         place = before = tiles.nowhere()
         if first < tiles.count():
@@ -309,12 +330,11 @@ class Cooperative:
         result.finish()
 
     def _store_if(self, there: Any, place: Any) -> None:
-        """Store a tile if there is one."""
         if there:
             self.result.store(place)
 
     def _deferred(self, first: Any) -> None:
-        """Store a tile while the next one is multiplied: its chunks after the first two steps of K."""
+        """Main loop with a deferred store: the previous tile is stored during the first two K steps of this one."""
         consumer, products, result = self.consumer, self.products, self.result
         before = self.tiles.nowhere()
         for tile in range(first, self.tiles.count(), self.tiles.step):
@@ -322,7 +342,6 @@ class Cooperative:
             ahead = result.ahead(place)
             slot = consumer.wait_and_advance()
             products.begin(slot, accumulate=False)
-            # The tile before is stored while this one is multiplied.
             if tile != first:
                 result.store(before, 0)
             slot = products.go_on(consumer, slot, range(1, cute.min(self.k_tiles, 2)))
@@ -336,22 +355,22 @@ class Cooperative:
 
 
 class Whole:
-    """A block's work: every n-th tile, n the number of clusters."""
+    """Work of a block that computes whole tiles: every n-th tile, n being the number of clusters."""
 
     def __init__(self, c: Any, tiles: Tiles, k_tiles: Any, shared: Shared):
         self.tiles, self.first = tiles, Item(tiles.first, 0, k_tiles)
 
     @staticmethod
     def grid(raster: utils.GroupedRaster, k_tiles: Any, parts: int) -> Any:
-        """Return how many blocks the host launches."""
+        """Return the number of blocks to launch."""
         return raster.persistent_grid()
 
     def produce(self, loads: Loads) -> None:
-        """Bring what this block multiplies."""
+        """Load the operands of this block's tiles."""
         loads.whole(self.tiles.first, loads.begin(self.first))
 
     def consume(self, role: Any) -> None:
-        """Multiply and store it."""
+        """Multiply and store this block's tiles."""
         role.whole(self.tiles.first)
 
 
@@ -360,22 +379,24 @@ ROLES = {"cooperative": Cooperative, "pingpong": Pingpong}
 
 
 def work_of(config: Any) -> str:
-    """Return how a configuration shares work among blocks: the key of :data:`WORK`."""
+    """Return the key of :data:`WORK` for a configuration: whole tiles, stream-K or split-K."""
     return "split" if isinstance(config, SplitConfig) else "stream" if config.stream_k else "whole"
 
 
 @printed
 def gemm_text(config: GemmConfig | SplitConfig | None = None) -> cute.Compiled:
-    """Return the kernel ``@gemm`` and its host function ``@launch`` as text; without a configuration the default one,
-    with a fallback.
+    """Trace the kernel ``@gemm`` and its host function ``@launch``; the default is the default kernel with a fallback.
 
-    The launch takes A, B, C, then what :func:`arguments_of` says.  Raises ValueError for a bad configuration.
+    The launch takes A, B, C, then the arguments that :func:`arguments_of` lists.
+
+    Raises:
+        ValueError: if the configuration is not supported.
     """
     config = GemmConfig(fallback=True) if config is None else config
     config.check()
     c = config.base if isinstance(config, SplitConfig) else config
     layouts, align = layouts_of(c), ["align<16>"] * 3
-    if c.fallback:  # any matrix
+    if c.fallback:  # the fallback kernel takes any layout
         layouts, align = [re.sub("{.*?}", "", x) for x in layouts], ["align<1>"] * 3
     if c.direct:
         align[2] = f"align<{BITS[c.output] // 8}>"

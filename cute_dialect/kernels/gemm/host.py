@@ -1,6 +1,6 @@
-"""The host's side of a Hopper GEMM: which arguments a configuration takes, and the tensor maps of its matrices."""
+"""Host side of a Hopper GEMM: the launch arguments of a configuration, their checks, and the tensor maps."""
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any
@@ -36,7 +36,7 @@ def elements_of(c: GemmConfig) -> tuple[str, str, str]:
 
 
 def layouts_of(c: GemmConfig) -> list[str]:
-    """Return the layouts of A, B and C that TMA reads: rows of whole 16 bytes.
+    """Return the layouts of A, B and C that TMA can access, whose strides are multiples of 16 bytes.
 
     >>> layouts_of(GemmConfig(major_b="n"))
     ['(?,?):(?{div=8},1)', '(?,?):(1,?{div=8})', '(?,?):(?{div=8},1)']
@@ -53,7 +53,7 @@ def layouts_of(c: GemmConfig) -> list[str]:
 
 
 def _layout_of_digits(c: GemmConfig) -> str:
-    """Return the layout of a C whose rows, columns and matrices are several modes each."""
+    """Return the layout of a reshaped C, whose rows, columns and batch are several modes each."""
     rows, columns, matrices = parts_of(c.epilogue.split)
     shape = (*rows, *columns, *matrices)
     d = "?" if c.direct else f"?{{div={128 // BITS[c.output]}}}"
@@ -64,12 +64,12 @@ def _layout_of_digits(c: GemmConfig) -> str:
 
 
 def with_modes(c: GemmConfig, C: Any) -> Any:
-    """Return C with a mode for its rows, its columns and its matrices."""
+    """Group the modes of a reshaped C into one mode each for rows, columns and batch."""
     return C if not c.epilogue.split else grouped(Output(0, batch=c.batch, split=c.epilogue.split), C)
 
 
 def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
-    """Return what the launch takes behind C, and the annotations of that.
+    """Return the launch arguments after C and their annotations.
 
     >>> list(arguments_of(GemmConfig(stream_k=True)))
     ['workspace', 'flags']
@@ -87,20 +87,24 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
 
 
 def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any]) -> None:
-    """Refuse arguments that are not the configuration's; assert in a host function that shapes fit."""
+    """Raise ValueError for arguments that do not suit the configuration, and emit runtime assertions on the shapes."""
     config.check()
     c = config.base if isinstance(config, SplitConfig) else config
     wanted, given = list(arguments_of(config)), [name for name, value in behind.items() if value is not None]
     if wanted != given:
-        raise ValueError(f"expected {', '.join(wanted) or 'nothing'} behind C, got {', '.join(given) or 'nothing'}")
+        raise ValueError(
+            f"launch: the arguments after C must be {', '.join(wanted) or 'none'}; got {', '.join(given) or 'none'}"
+        )
     for name, x, element, row_major in zip("ABC", (A, B, C), elements_of(c), _row_major(c)):
         kinds = (cute.Float32, cute.TFloat32) if element == "tf32" else (number(element),)
         if name == "C" and c.epilogue.split:
             continue
         if x.element_type not in kinds or cute.rank(x) != (3 if c.batch else 2):
-            raise ValueError(f"expected {name} of {element}, {'a batch' if c.batch else 'a matrix'}, got {x}")
+            raise ValueError(
+                f"launch: {name} must be a {'batch of matrices' if c.batch else 'matrix'} of {element}, got {x}"
+            )
         if x.leading_dim != row_major:
-            raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
+            raise ValueError(f"launch: {name} must be contiguous along mode {int(row_major)}, got {x}")
     check_extents(A, B, C, c.epilogue.half, behind["places"])
     if c.scaled:
         blocks = cute.ceil_div(A.shape[1], 128)
@@ -117,8 +121,10 @@ def _row_major(c: GemmConfig) -> tuple[bool, bool, bool]:
 
 
 def as_read(c: GemmConfig, A: Any, B: Any, C: Any) -> Any:
-    """Return the matrices as tensor maps are made of them: f32 that TMA rounds to tf32; of a kernel with a fallback,
-    which takes any, with the promise that TMA can read them.
+    """Return the matrices as the tensor maps see them.
+
+    TMA rounds f32 to tf32 on load. A kernel with a fallback takes any layout; its tensor maps assume those that TMA can
+    access.
     """
     if c.element == "tf32":
         A, B = (cute.recast_tensor(x, cute.TFloat32) if x.element_type is cute.Float32 else x for x in (A, B))
@@ -128,22 +134,22 @@ def as_read(c: GemmConfig, A: Any, B: Any, C: Any) -> Any:
 
 
 def ring_of(matrix: Any, tile: tuple[int, int], c: GemmConfig) -> Any:
-    """Return the layout of an operand's stages of ``tile`` in shared memory, (rows, K, stages): lines of 128 bytes,
-    swizzled.
-    """
+    """Return the shared-memory layout (rows, K, stages) of an operand's stages: 128-byte lines, swizzled."""
     order = utils.LayoutEnum.from_tensor(matrix)
     return hopper.make_smem_layout_a(order, (tile[0], None, tile[1]), matrix.element_type, c.stages)
 
 
 def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> Any:
-    """Return the TMA atom that brings tiles of a matrix (with ``blocks`` a part of one each), and its coordinates."""
+    """Return the TMA atom that loads tiles of a matrix, or one of ``blocks`` multicast slices, and its coordinate
+    tensor.
+    """
     part = part_of(tile, blocks, k_major=matrix.leading_dim == 1, bits=c.bits)
     op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
     return _map(c, op, matrix, ring_of(matrix, part, c), part)
 
 
 def store_widths(config: GemmConfig | SplitConfig) -> list[int]:
-    """Return the different widths of the chunks that are stored, columns.
+    """Return the distinct chunk widths of C, in columns.
 
     >>> store_widths(GemmConfig(tile=(128, 176, 64)))
     [64, 32, 16]
@@ -153,14 +159,15 @@ def store_widths(config: GemmConfig | SplitConfig) -> list[int]:
 
 
 def store_map(c: GemmConfig, C: Any, width: int) -> Any:
-    """Return the TMA atom that stores a chunk of so many columns, and its coordinates: rows of a warp, or 128 bytes of
-    columns.
+    """Return the TMA atom that stores a chunk of ``width`` columns, and its coordinate tensor.
+
+    The box is a warp's 16 rows, or 128 bytes of each column if C has contiguous columns.
     """
     by_rows, rows, lines = c.major_c == "n", 16 // len(c.lanes.boxes), 1024 // BITS[c.output]
     box, strides = ((rows, width), (width, 1)) if by_rows else ((lines, width), (1, lines))
     layout = cute.make_layout(box, stride=strides)
     swizzle = swizzle_of(width * BITS[c.output] // 8 if by_rows else 128)
-    if c.epilogue.split:  # of one row and column first, as those of a matrix are
+    if c.epilogue.split:  # the first mode of rows and of columns lead, as in a matrix
         order = order_of_digits(c.epilogue.split)
         flat = cute.flatten(C)
         C = cute.make_tensor(C.iterator, cute.make_layout(
@@ -174,7 +181,7 @@ def store_map(c: GemmConfig, C: Any, width: int) -> Any:
 
 
 def beside_maps(config: GemmConfig | SplitConfig, addends: Any) -> dict[int, Any]:
-    """Return the TMA atoms that store chunks of results beside C, by their numbers."""
+    """Return the TMA atoms that store chunks of the epilogue's extra outputs, by output index."""
     if isinstance(config, SplitConfig) or config.stream_k or config.array:
         return {}
     graph, given = config.epilogue.graph, addends.in_order()

@@ -1,8 +1,8 @@
-"""Which rows of a tile the lanes of a warp group have: of the 64 rows of an instruction, as they come, or in pairs.
+"""Mapping of the lanes of a warp group to rows of a tile: the native ``wgmma`` order, or pairs of adjacent rows.
 
-``wgmma`` leaves in lane ``l`` of warp ``w`` rows ``16 w + l / 4`` and 8 more ("halves").  Where a kernel reads A from
-shared memory to registers itself, it may say which rows of the tile those are, as long as it stores the results
-likewise: pairs of rows that are neighbours in memory are read at once, and no two lanes of one read meet in a bank.
+Each ``wgmma`` has 64 rows. Lane ``l`` of warp ``w`` owns ``16 w + l / 4`` and ``16 w + l / 4 + 8`` (two "halves"). A
+kernel that loads A from shared memory to registers itself can permute the rows of a tile. It only has to store the
+results with the same permutation. It then reads pairs of adjacent rows at once, without bank conflicts.
 
 >>> lanes_of(0).row(5, 1, 1), lanes_of(32).row(5, 1, 1), lanes_of(8).row(5, 1, 1)
 (25, 11, 19)
@@ -11,7 +11,7 @@ likewise: pairs of rows that are neighbours in memory are read at once, and no t
 True
 """
 
-# Operators and types are those of values in a trace.
+# Traced values define operators and types that pyright cannot check.
 # pyright: basic
 
 from typing import Any, NamedTuple
@@ -20,24 +20,19 @@ __all__ = ["Lanes", "lanes_of"]
 
 
 class Lanes(NamedTuple):
-    """Where rows are; shapes and strides are those of layouts.
+    """Row mapping of a warp group. Shapes and strides are those of layouts."""
 
-    ``shape``: of a lane's eighth of a warp; ``rows``, ``half``: its strides in the tile, and from one half to the
-    other; ``warps``: shape and strides of the four warps; ``staged``, ``staged_half``: strides in the 16 rows that a
-    warp stages; ``boxes``: where boxes of the warp's rows begin, of ``16 / len(boxes)`` rows each.
-    """
-
-    shape: Any = 8
-    rows: Any = 1
-    half: int = 8
-    warps: tuple[Any, Any] = (4, 16)
-    staged: Any = 1
-    staged_half: int = 8
-    boxes: tuple[int, ...] = (0,)
+    shape: Any = 8  # of the eight row groups of a warp, l / 4
+    rows: Any = 1  # their strides in the tile
+    half: int = 8  # stride from a lane's first row to its second
+    warps: tuple[Any, Any] = (4, 16)  # shape and strides of the four warps
+    staged: Any = 1  # strides of the row groups in the 16 rows that a warp stages
+    staged_half: int = 8  # the stride from first to second row there
+    boxes: tuple[int, ...] = (0,)  # first rows of the warp's TMA boxes, each of 16 / len(boxes) rows
 
     @property
     def paired(self) -> bool:
-        """Tell whether a lane's two rows are neighbours."""
+        """Return True if a lane's two rows are adjacent."""
         return self.half == 1
 
     def of_warp(self, warp: Any) -> Any:
@@ -45,24 +40,24 @@ class Lanes(NamedTuple):
         return warp * 16 if self.warps[0] == 4 else warp // 2 * 32 + warp % 2 * 8
 
     def of_lane(self, lane: Any, half: int) -> Any:
-        """Return a row of a lane, from the first of its warp on."""
+        """Return a lane's first (0) or second (1) row, relative to its warp."""
         eighth = lane // 4
         if self.shape == 8:
             return eighth * self.rows + self.half * half
         return eighth % 2 * 2 + eighth // 2 % 2 * 16 + eighth // 4 * 4 + half
 
     def row(self, lane: Any, half: int, warp: Any) -> Any:
-        """Return a row of a lane of a warp."""
+        """Return a lane's first (0) or second (1) row in the tile."""
         return self.of_warp(warp) + self.of_lane(lane, half)
 
 
 _AS_THEY_COME = Lanes()
 _OF_WORDS = Lanes((2, 2, 2), (2, 16, 4), 1, ((2, 2), (8, 32)), (2, 8, 4), 1, (0, 16))
-"""Of 32-bit elements in lines of 128 bytes along rows, swizzled: of a line, four chunks of 16 bytes lie in the same
-banks as those of the three lines behind it, so that a warp takes its rows from both halves of the line."""
+"""32-bit elements in swizzled 128-byte lines along rows. Four 16-byte chunks of a line share banks with chunks of the
+next three lines. A warp therefore takes its rows from both halves of a line."""
 _OF_BYTES = Lanes(8, 2, 1, staged=2, staged_half=1)
 
 
 def lanes_of(bits: int) -> Lanes:
-    """Return the rows of lanes that read A of so many bits themselves; 0: that do not."""
+    """Return the row mapping for M-major A of ``bits`` bits that is loaded to registers, or the native one for 0."""
     return {0: _AS_THEY_COME, 32: _OF_WORDS, 8: _OF_BYTES}[bits]

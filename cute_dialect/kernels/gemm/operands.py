@@ -1,6 +1,6 @@
-"""What every GEMM asks of its matrices, A (M, K), B (N, K) and C (M, N), or of batches of them with a third mode."""
+"""Operand checks and layouts common to all GEMMs: A (M, K), B (N, K) and C (M, N), or batches with a third mode."""
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Sequence
@@ -12,14 +12,15 @@ from cute_dialect.kernels.gemm.epilogue import Addends
 __all__ = ["PLACES", "check_extents", "count_of", "layouts_of", "of_matrix", "places_of"]
 
 PLACES = cute.Tensor[cute.Int32, "(4,?):(?,1)"]
-"""The argument that says where the matrices of an array lie: those of A, of B, of C and of the epilogue's source."""
+"""Launch argument (4, L) of a pointer array: the indices of its matrices of A, B, C and the epilogue's source along
+their third mode."""
 
 
 def places_of(places: Any, matrix: Any) -> tuple[Any, Any, Any, Any]:
-    """Return where a matrix of A, of B, of C and of the source lies along their third mode.
+    """Return the index of a matrix along the third mode of A, of B, of C and of the source.
 
-    Matrices of a batch are one behind the other, and all four are ``matrix``; those of an array lie anywhere:
-    ``places`` (4, L) has a row for each of the four, and the third mode goes from the lowest address on in any steps.
+    In a batch all four are ``matrix``. In a pointer array they are column ``matrix`` of ``places`` (4, L). The third
+    mode then starts at the lowest address, with any stride.
     """
     if places is None:
         return matrix, matrix, matrix, matrix
@@ -27,15 +28,17 @@ def places_of(places: Any, matrix: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def count_of(places: Any) -> Any:
-    """Return how many matrices there are that lie anywhere; None for others."""
+    """Return the number of matrices of a pointer array, or None for other operands."""
     return None if places is None else places.shape[1]
 
 
 def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = None) -> Any:
-    """Assert in a host function that shapes fit; give how many matrices there are, None where there is no third mode.
+    """Emit runtime assertions that the shapes match, and return the number of matrices, or None without a batch mode.
 
-    The third mode of A or B may be 1, for all.  ``pairs``: two columns of the product become one of C; ``places``: of
-    matrices that lie anywhere (:func:`places_of`).
+    Args:
+        A, B, C: Matrices or batches. The third mode of A or B may be 1 (broadcast).
+        pairs: The epilogue combines two accumulator columns into one column of C.
+        places: Offsets of a pointer array (:func:`places_of`).
     """
     assert A.shape[1] == B.shape[1], "A and B must have the same K"
     rows, columns, *matrices = [cute.size(C, mode=[i]) for i in range(cute.rank(C))]
@@ -45,7 +48,7 @@ def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = Non
     else:
         assert B.shape[0] == columns, "B and C must have the same N"
     if {cute.rank(x) for x in (A, B, C)} not in ({2}, {3}):
-        raise ValueError(f"expected matrices or batches of them, got {A}, {B}, {C}")
+        raise ValueError(f"launch: A, B and C must all be matrices or all be batches, got {A}, {B}, {C}")
     if cute.rank(C) == 2:
         return None
     if places is not None:
@@ -57,9 +60,13 @@ def check_extents(A: Any, B: Any, C: Any, pairs: bool = False, places: Any = Non
 
 
 def layouts_of(*, batch: bool, array: bool = False, div: int = 1, whole: bool = True) -> tuple[str, str]:
-    """Return the layouts of matrices, or of batches of them, with contiguous rows and with contiguous columns; ``div``
-    divides strides and, if they are ``whole``, the extents of contiguous modes; ``array``: matrices lie anywhere, up to
-    2^63 bytes apart.
+    """Return the layouts of matrices or batches with contiguous rows and with contiguous columns.
+
+    Args:
+        batch: Add a batch mode.
+        array: The batch is a pointer array, whose matrices are up to 2^63 bytes apart.
+        div: Divisor of the strides.
+        whole: ``div`` also divides the extent of the contiguous mode.
 
     >>> layouts_of(batch=True, div=8)
     ('(?,?{div=8},?):(?{div=8},1,?{div=8})', '(?{div=8},?,?):(1,?{div=8},?{div=8})')
@@ -75,8 +82,12 @@ def layouts_of(*, batch: bool, array: bool = False, div: int = 1, whole: bool = 
 def of_matrix(
     A: Any, B: Any, C: Any, addends: Addends, matrix: Sequence[Any], places: Any = None
 ) -> tuple[Any, Any, Any, Addends]:  # fmt: skip
-    """Return the operands of a product of a batch; ``matrix``: its number, empty where there is no batch.  The last
-    matrix stands for those that follow: one may be for all.  ``places``: of matrices that lie anywhere.
+    """Return the operands of one GEMM of a batch.
+
+    Args:
+        A, B, C, addends: The operands of the batch.
+        matrix: The index in the batch, or an empty sequence without one. An index past the end selects the last matrix.
+        places: Offsets of a pointer array (:func:`places_of`).
     """
     for i in matrix:
         *at, of_source = places_of(places, i)

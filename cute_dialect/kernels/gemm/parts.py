@@ -1,10 +1,10 @@
-"""What a Hopper GEMM is made of: operands that TMA brings, and their products in registers.
+"""Building blocks of a Hopper GEMM: tile coordinates, operands that TMA loads, and the MMA main loop.
 
-Each is written in the language, and knows its own registers and shared memory; results are
-:mod:`cute_dialect.kernels.gemm.result`'s, and :mod:`cute_dialect.kernels.gemm.hopper` puts all together.
+Each class owns its registers and shared memory. The epilogue is in :mod:`cute_dialect.kernels.gemm.result`, and
+:mod:`cute_dialect.kernels.gemm.hopper` assembles the kernel.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable
@@ -22,18 +22,16 @@ __all__ = ["Item", "Operand", "Place", "Products", "Shared", "Tiles"]
 
 
 class Place(NamedTuple):
-    """Where a block's tile lies: its row and column, in tiles of a block, and its matrix, of a batch; where
-    the matrices of A, B, C and the source lie.
-    """
+    """Coordinates of a block's tile."""
 
-    row: Any
-    column: Any
-    matrix: Any = None
-    of: Any = (None,) * 4
+    row: Any  # in tiles of a block
+    column: Any  # in tiles of a block
+    matrix: Any = None  # index in a batch
+    of: Any = (None,) * 4  # indices of the matrices of A, B, C and the source along their third mode
 
 
 class Item(NamedTuple):
-    """What of a cluster's tile a block multiplies: ``steps`` stages of K from ``k`` on."""
+    """A unit of work: ``steps`` K steps of a cluster's tile, starting with step ``k``."""
 
     tile: Any
     k: Any
@@ -41,46 +39,46 @@ class Item(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What blocks share that add up sums: a workspace of f32, and flags or counters of i32."""
+    """Global memory through which blocks exchange partial accumulators: an f32 workspace, and i32 flags or counters."""
 
     workspace: Any = None
     flags: Any = None
 
     def of_sums(self, c: GemmConfig) -> Any:
-        """Return the workspace, whose words may hold sums of integers."""
+        """Return the workspace in the accumulator type."""
         return self.workspace if c.sums == "f32" else cute.recast_tensor(self.workspace, number(c.sums))
 
 
 class Tiles:
-    """The tiles of all blocks, in the order in which clusters take them, and this block's place in its cluster."""
+    """The tiles in the order in which clusters take them, and this block's position in its cluster."""
 
     def __init__(self, c: GemmConfig, raster: utils.GroupedRaster, places: Any = None):
         self.c, self.raster, self.places = c, raster, places
         self.rank = cute.arch.block_idx_in_cluster() if c.cluster > 1 else 0
-        # Of a cluster: along M first, then along N.
+        # The blocks of a cluster are numbered along M first, then along N.
         both = min(c.cluster_m, c.cluster_n) > 1
         self.row = self.rank % c.cluster_m if both else self.rank if c.cluster_m > 1 else 0
         self.column = self.rank // c.cluster_m if both else self.rank if c.cluster_n > 1 else 0
         self.first, self.step = (x.x // c.cluster for x in (cute.arch.block_idx(), cute.arch.grid_dim()))
 
     def sharers(self) -> tuple[Any, Any]:
-        """Return the blocks of the cluster that share A with this one, and those that share B, a bit for each."""
+        """Return bit masks of the blocks of the cluster that share A with this one, and of those that share B."""
         m, n = self.c.cluster_m, self.c.cluster_n
         if min(m, n) == 1:
             return (1 << n) - 1, (1 << m) - 1
         return sum(1 << m * i for i in range(n)) << self.row, ((1 << m) - 1) << self.column * m
 
     def count(self) -> Any:
-        """Return how many there are, of a cluster each."""
+        """Return the number of tiles, each for one cluster."""
         return self.raster.count()
 
     def nowhere(self) -> Place:
-        """Return a place that stands for none."""
+        """Return placeholder coordinates."""
         zero = cute.Int32(0) if self.c.batch else None
         return Place(cute.Int32(0), cute.Int32(0), zero, (zero,) * 4)
 
     def place(self, tile: Any) -> Place:
-        """Return this block's part of a cluster's tile."""
+        """Return the coordinates of this block's part of a cluster's tile."""
         row, column, *matrix = self.raster.place(tile)
         if self.c.cluster_m > 1:
             row = row * self.c.cluster_m + self.row
@@ -92,12 +90,18 @@ class Tiles:
 
 
 class Operand:
-    """What TMA brings of A or B to its stages in shared memory.
+    """An operand, A or B, that TMA loads to stages in shared memory.
 
-    ``tma``: atom and coordinates; ``smem``: (rows, K, stages); ``tile``: (rows, K), ``k_major`` where its lines go
-    along K; of ``blocks`` of a cluster each brings its part for all (:func:`.config.part_of`): ``rank`` is this
-    block's, ``mask`` has a bit for each of them in the cluster; ``first_out``: of the L2; ``batch``: of matrices, or
-    one for all.
+    Args:
+        tma: TMA atom and coordinate tensor.
+        smem: Stages (rows, K, stages).
+        tile: (rows, K) of a stage.
+        blocks: Number of blocks of the cluster that share the tile. Each loads a slice (:func:`.config.part_of`).
+        rank: Index of this block's slice.
+        k_major: The operand is contiguous along K.
+        mask: Multicast mask of the blocks that share the tile.
+        first_out: Mark the lines evict-first in the L2.
+        batch: The operand has a batch mode, of one or of all matrices.
     """
 
     def __init__(
@@ -110,7 +114,7 @@ class Operand:
         self.policy = EVICT_FIRST if first_out else None
         self.matrices: Any = coords.shape[2] if batch else None
         part = part_of(tile, blocks, k_major=k_major, bits=smem.element_type.width)
-        # Of a tile that is shared along K: the pieces, and which is this block's.
+        # A tile that is sliced along K: the number of slices, and this block's.
         self.pieces, self.rank = tile[1] // part[1], rank
         if self.pieces > 1:
             smem, tile, blocks, rank = cute.flat_divide(smem, part)[None, None, 0, rank, None], part, 1, 0
@@ -120,9 +124,9 @@ class Operand:
         )  # fmt: skip
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
-        """Fetch tile (row, k), this block's part of it, into a slot."""
+        """Issue the load of this block's slice of tile (row, k) to a slot."""
         where = (None, row, k if self.pieces == 1 else k * self.pieces + self.rank)
-        if matrix is not None:  # the last one stands for those that follow: one may be for all of a batch
+        if matrix is not None:  # an index past the end selects the last matrix, as one matrix may serve a whole batch
             where = (*where, cute.min(matrix, self.matrices - 1))
         cute.copy(
             self.atom, self.tiles[where], self.slots[None, slot], tma_bar_ptr=barrier, mcast_mask=self.mask,
@@ -131,14 +135,14 @@ class Operand:
 
 
 class Products:
-    """The sums of a warp group: products of its rows of A with all of B, which ``wgmma`` reads from shared memory."""
+    """MMA main loop of a warp group: its rows of A times the tile of B, which ``wgmma`` reads from shared memory."""
 
     def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
         self.c, self.promote, self.mma, self.scales, self.thread = c, c.promote, mma, scales, thread
         part = mma.get_slice(thread)
         rA, rB = self.fragment(part, sA), mma.make_fragment_B(part.partition_B(sB))
         shape = mma.partition_shape_C(c.tile[:2])
-        # What the tensor cores add to: one, or two in turn.
+        # The tensor-core accumulators: one, or two that alternate.
         acc = mma.make_fragment_C(shape)
         self.accs = [acc, *[mma.make_fragment_C(shape) for _ in range(c.accumulators - 1)]]
         self.sums = mma.make_fragment_C(shape) if c.promote else acc
@@ -147,18 +151,18 @@ class Products:
         self.registers: Any = self.kind.registers(c, scales) if c.scaled else None
 
     def fragment(self, part: Any, sA: Any) -> Any:
-        """Return what instructions are given of A: tiles of shared memory."""
+        """Return the A operand of the MMA: descriptors of tiles in shared memory."""
         return self.mma.make_fragment_A(part.partition_A(sA))
 
     def begin(self, slot: Any, *, accumulate: bool, to: int = 0) -> None:
-        """Begin the products of one stage, ``to`` one of the accumulators, to which none are under way."""
+        """Issue the MMAs of one stage to accumulator ``to``, which must have none in flight."""
         warpgroup.fence()
         at = (None, None, None, slot.index)
         cute.gemm(self.mma, self.accs[to], self.rA[at], self.rB[at], accumulate=accumulate)
         warpgroup.commit_group()
 
     def go_on(self, consumer: Any, slot: Any, steps: range) -> Any:
-        """Multiply some stages, each while the one before it (``slot``) completes; returns the last one's slot."""
+        """Multiply several stages, each while the previous one (``slot``) completes, and return the last slot."""
         for _ in steps:
             following = consumer.wait_and_advance()
             self.begin(following, accumulate=True)
@@ -168,15 +172,16 @@ class Products:
         return slot
 
     def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
-        """Wait for the products of a stage, to one of the accumulators; so many begun later may be under way."""
+        """Wait for the MMAs of a stage to accumulator ``of``. ``under_way`` later groups may still be in flight."""
         warpgroup.wait_group(under_way, self.accs[of])
         slot.release()
 
     def of_tile(
         self, consumer: Any, steps: Any, place: Any = None, first: Any = 0, meanwhile: Callable[[], None] | None = None
     ) -> None:  # fmt: skip
-        """Multiply so many stages of a tile, ``first`` of K the first; its scales are asked for (:meth:`ask`);
-        ``meanwhile``: what of promoted sums is done while the first stage is multiplied.
+        """Multiply ``steps`` stages of a tile, starting with K step ``first``. :meth:`ask` has prefetched its scales.
+
+        ``meanwhile`` is called while the first stage is multiplied (two-level accumulation only).
         """
         if self.c.accumulators == 2:
             self._alternately(consumer, steps, self.factors(place, first), meanwhile)
@@ -188,9 +193,7 @@ class Products:
             self.end(self.go_on(consumer, slot, range(1, steps)))
 
     def _in_two_levels(self, consumer: Any, steps: Any, factors: Any, meanwhile: Callable[[], None] | None) -> None:
-        """Add up the products of one stage in the tensor cores, those of all stages, times their factors, in
-        registers.
-        """
+        """Accumulate each stage in the tensor cores, then add it to the f32 accumulator, multiplied by its scales."""
         self.sums.fill(0.0)
         if meanwhile is not None:
             by = self._taken(factors, 0)
@@ -207,7 +210,7 @@ class Products:
             self._add(0, factors, by)
 
     def _alternately(self, consumer: Any, steps: Any, factors: Any, meanwhile: Callable[[], None] | None) -> None:
-        """Do the same with two accumulators: a stage's products are added up while those of the next one are made."""
+        """Do the same with two tensor-core accumulators: adding one stage overlaps with the MMAs of the next."""
         self.sums.fill(0.0)
         slot = consumer.wait_and_advance()
         self.begin(slot, accumulate=False)
@@ -235,18 +238,16 @@ class Products:
             self._add(0, factors, by)
 
     def place_in_scales(self, place: Place) -> tuple[Scales, Any, Any]:
-        """Return the scales of a tile, and its first row and column in them."""
+        """Return the scales of a tile, and the tile's first row and column in them."""
         return self.scales, place.row * self.c.tile[0], place.column * self.c.tile[1]
 
     def ask(self, place: Any, first: Any = 0) -> None:
-        """Begin to read the scales with which the products of a tile begin, before :meth:`of_tile`; ``first``: its
-        first stage of K.
-        """
+        """Prefetch the scales of the first K step ``first`` of a tile, before :meth:`of_tile`."""
         if self.c.scaled:
             self.factors(place, first).ask(0)
 
     def factors(self, place: Any, first: Any) -> Any:
-        """Return what the sums of stages of a tile, from ``first`` of K on, are multiplied by; None without scales."""
+        """Return the scaling factors of a tile from K step ``first`` on, or None without scales."""
         if not self.c.scaled:
             return None
         scales, row, column = self.place_in_scales(place)
@@ -258,10 +259,10 @@ class Products:
         return None if factors is None else factors.take(step)
 
     def _add(self, of: int, factors: Any, by: Any) -> None:
-        """Add a stage's products in one of the accumulators, times its factors."""
+        """Add tensor-core accumulator ``of`` to the f32 accumulator, multiplied by the factors of the stage."""
         products = self.accs[of]
         if factors is not None:
             factors.add(self.sums, products, by)
         else:
-            for i in range(cute.size(products)):  # registers: the passes unroll it
+            for i in range(cute.size(products)):  # held in registers, so the passes unroll this loop
                 self.sums[i] = self.sums[i] + products[i]

@@ -1,16 +1,18 @@
-"""The Hopper GEMM with a tile for each warp group: one multiplies while the other converts and stores.
+"""Pingpong schedule of the Hopper GEMM: one consumer runs the main loop while the other runs its epilogue.
 
-The consumers take a block's tiles in turn, all rows of one each.  The tensor cores stay with one of them for the whole
-of K: before its first step a warp group waits for its named barrier, which the other one arrives at when it has issued
-its last step.  Without that order a warp group could wait for a slot's phase while the ring has come round twice, and
-take it for the one before (mbarriers tell only two phases apart).
+The two consumer warp groups alternate between a block's tiles, and each computes all rows of its tile. One of them owns
+the tensor cores for a whole main loop. Before its first K step, a warp group waits at its named barrier. The other one
+arrives there after it has issued its last step.
+
+This order is also needed for correctness. An mbarrier distinguishes only two phases. A warp group that waits while the
+ring wraps around twice could mistake the current phase of a slot for an earlier one.
 
     full[s]:  as in :mod:`cute_dialect.kernels.gemm.hopper`
-    empty[s]: one arrival for every block of the cluster: one warp group uses a slot
-    turn[w]:  named barriers 2 and 3, 256 threads: the other warp group's last step is issued
+    empty[s]: one arrival per block that shares the stage, because only one warp group uses a slot
+    turn[w]:  named barriers 2 and 3 with 256 threads; complete when the other warp group has issued its last step
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
 
 from typing import Any
@@ -23,21 +25,21 @@ from cute_dialect.kernels.gemm.result import Result
 __all__ = ["TURN", "Pingpong"]
 
 TURN = 2
-"""The first of two named barriers, of warp groups that take turns with the tensor cores."""
+"""The first of two named barriers that pass the tensor cores between the warp groups."""
 
 
 class Pingpong:
-    """The consumers' side: they take turns with a tile each."""
+    """Consumers that alternate between tiles, one tile per warp group."""
 
     def __init__(self, c: GemmConfig, consumer: Any, products: Products, result: Result, tiles: Tiles, k_tiles: Any):
         self.consumer, self.products, self.result, self.tiles, self.k_tiles = consumer, products, result, tiles, k_tiles
 
     def whole(self, first: Any) -> None:
-        """Multiply and store every other one of this block's tiles from ``first`` on."""
+        """Multiply and store every other tile of this block from ``first`` on."""
         consumer, products, result, tiles = self.consumer, self.products, self.result, self.tiles
         group = result.group
         mine, other = group + TURN, (group ^ 1) + TURN
-        if group == 1:  # the other one's first turn is at once
+        if group == 1:  # warp group 0 may start at once
             cute.arch.barrier_arrive(other, 256)
         consumer.state.skip(group * self.k_tiles)
         for tile in range(first + group * tiles.step, tiles.count(), tiles.step * 2):

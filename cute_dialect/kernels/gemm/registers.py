@@ -1,12 +1,12 @@
-"""Products whose A is not contiguous along K and of no 16-bit elements: read to registers, where ``wgmma`` takes it.
+"""MMA with A from registers, for M-major A whose elements are not 16-bit.
 
-``wgmma`` reads such elements of shared memory along K only, but takes A from registers too.  TMA brings A as it lies,
-lines of 128 bytes along M; each warp reads the elements of its fragments (:mod:`cute_dialect.kernels.gemm.lanes` says
-of which rows) while instructions before are under way: a stage is two groups of instructions, and while one is
-multiplied the registers of the other are filled.  B lies along K.
+``wgmma`` reads such elements from shared memory only if they are K-major, but accepts A in registers too. TMA loads A
+in its own layout, 128-byte lines along M. Each warp then loads the elements of its fragments from shared memory
+(:mod:`cute_dialect.kernels.gemm.lanes` defines their rows). A stage is two groups of MMAs: while one is in flight, the
+registers of the other are filled. B is K-major.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any
@@ -20,31 +20,31 @@ from cute_dialect.lang.nvgpu import warpgroup
 __all__ = ["FromRegisters"]
 
 _GROUPS = 2
-"""Groups of instructions of a stage, which registers are filled for in turn."""
+"""Groups of MMAs of a stage. Each group has its own registers."""
 
 
 class FromRegisters(Products):
-    """The sums of a warp group whose A goes through registers."""
+    """MMA main loop of a warp group whose A goes through registers."""
 
     def __init__(self, c: GemmConfig, mma: cute.TiledMma, sA: Any, sB: Any, thread: Any, scales: Scales):
         super().__init__(c, mma, sA, sB, thread, scales)
-        self.steps = c.tile[2] * c.bits // 256 // _GROUPS  # instructions of a group
+        self.steps = c.tile[2] * c.bits // 256 // _GROUPS  # MMAs of a group
         source = Words if c.bits == 32 else Bytes
         self.source = source(c, sA, thread // 128 if c.sharers > 1 else 0)
 
     def fragment(self, part: Any, sA: Any) -> list[Any]:
-        """Return the registers of both groups of a stage's instructions."""
+        """Return the registers of A for both groups of a stage."""
         m, _, k = self.c.tile
         shape = self.mma.partition_shape_A((m, k // _GROUPS))
         return [self.mma.make_fragment_A(shape) for _ in range(_GROUPS)]
 
     def begin(self, slot: Any, *, accumulate: bool, to: int = 0) -> None:
-        """Begin the products of one stage; none are under way."""
+        """Issue the MMAs of one stage; none may be in flight."""
         for group in cute.range_constexpr(_GROUPS):
             self._multiply(slot, group, accumulate=accumulate or group > 0)
 
     def _multiply(self, slot: Any, group: int, *, accumulate: bool) -> None:
-        """Fill the registers of a group, and begin its products."""
+        """Fill the registers of a group, and issue its MMAs."""
         first, held = group * self.steps, self.rA[group]
         for atom in cute.range_constexpr(self.c.atoms):
             for i in cute.range_constexpr(self.steps):
@@ -56,33 +56,33 @@ class FromRegisters(Products):
         warpgroup.commit_group()
 
     def go_on(self, consumer: Any, slot: Any, steps: range) -> Any:
-        """Multiply some stages; as :meth:`Products.go_on`."""
+        """Multiply several stages; see :meth:`Products.go_on`."""
         for _ in steps:
             following = consumer.wait_and_advance()
             for group in cute.range_constexpr(_GROUPS):
                 warpgroup.wait_group(_GROUPS - 1)
-                if group == _GROUPS - 1:  # all of the stage before is multiplied
+                if group == _GROUPS - 1:  # the previous stage is complete
                     self._release(slot)
                 self._multiply(following, group, accumulate=True)
             slot = following
         return slot
 
     def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
-        """Wait for the products of the last stage."""
+        """Wait for the MMAs of the last stage."""
         warpgroup.wait_group(under_way, self.acc)
         self._release(slot)
 
     @staticmethod
     def _release(slot: Any) -> None:
-        """Say for all lanes of a warp, which have read A, that the slot may be written again."""
+        """Release the slot for all lanes of a warp, once each of them has read its part of A."""
         cute.arch.sync_warp()
         slot.release()
 
 
 class Words:
-    """A of 32-bit elements in shared memory: lines of 32 along M, chunks of 16 bytes of which are swizzled.
+    """A of 32-bit elements in shared memory: lines of 32 elements along M, with swizzled 16-byte chunks.
 
-    Two rows of a lane are neighbours, and are read at once.
+    A lane's two rows are adjacent, and are read at once.
     """
 
     def __init__(self, c: GemmConfig, sA: Any, group: Any):
@@ -91,7 +91,7 @@ class Words:
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
         row, column = c.lanes.row(lane, 0, warp), lane % 4
         plain = cute.recast_ptr(sA.iterator, cute.make_swizzle(0, 4, 3), kind)
-        # Of the rows of an instruction: lines of 32 rows, k of them.
+        # The rows of an MMA: lines of 32 rows, k of them.
         start = row // 32 * (32 * k) + row % 4 + group * (64 * k)
         self.places = [
             plain + (start + (column + more) * 32 + ((row % 32 // 4) ^ (column + more)) * 4) for more in (0, 4)
@@ -99,7 +99,7 @@ class Words:
         self.stage, self.atom, self.step = rows * k, c.sharers * 64 * k, 8 * 32
 
     def read(self, stage: Any, atom: int, step: int, registers: Any) -> None:
-        """Read this lane's part of A of one instruction."""
+        """Load this lane's part of A for one MMA."""
         for half in cute.range_constexpr(2):
             at = self.places[half] + stage * self.stage
             at = (at + (atom * self.atom + step * self.step)).align(8)
@@ -109,10 +109,10 @@ class Words:
 
 
 class Bytes:
-    """A of bytes in shared memory: lines of 128 along M, or of 64, chunks of 16 bytes of which are swizzled.
+    """A of 8-bit elements in shared memory: lines of 128 or 64 elements along M, with swizzled 16-byte chunks.
 
-    A register of a fragment has a row's bytes of four lines of K.  A lane reads two rows, neighbours, of each of the
-    lines, and puts the bytes in order.  Lanes whose lines lie in the same banks read them in another order.
+    A fragment register holds one row's bytes of four lines of K. A lane loads two adjacent rows of each line and
+    permutes the bytes. Lanes whose lines map to the same banks load them in a different order.
     """
 
     def __init__(self, c: GemmConfig, sA: Any, group: Any):
@@ -120,7 +120,7 @@ class Bytes:
         rows, _, k = c.tile
         line = 128 if rows % 128 == 0 else 64
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
-        # In elements of two bytes.
+        # Offsets are in elements of two bytes.
         plain = cute.recast_ptr(sA.iterator, cute.make_swizzle(0, 4, 3), cute.Uint16)
         row, other = c.lanes.row(lane, 0, warp) + group * 64, lane % 4 // 2
         chunk, start = row % line // 16, row // line * (line * k // 2) + row % 16 // 2
@@ -131,19 +131,19 @@ class Bytes:
             self.places.append(plain + (start + column * (line // 2) + (chunk ^ phase) * 8))
         self.order = cute.Uint32(0x1504) if other == 1 else cute.Uint32(0x5140)
         self.stage, self.atom, self.half = rows * k // 2, c.sharers * 64 // line * (line * k // 2), 16 * line // 2
-        # Where every second atom lies in the lines of the one before it: four chunks on, that is back where their
-        # swizzle has the bit set.
+        # Offset of every second atom in the lines of the previous atom: four chunks forward, or backward if the swizzle
+        # has that bit set.
         self.second = 32 - lane % 2 * 64 if line > c.sharers * 64 else None
 
     def _of(self, atom: int) -> Any:
-        """Return how far the lines of an atom are from those of the first."""
+        """Return the offset of an atom's lines from those of the first atom."""
         if self.second is None:
             return atom * self.atom
         lines = atom // 2 * self.stage // (self.c.tile[0] // 128)
         return lines + self.second if atom % 2 else lines
 
     def read(self, stage: Any, atom: int, step: int, registers: Any) -> None:
-        """Read this lane's part of A of one instruction."""
+        """Load this lane's part of A for one MMA."""
         words = cute.recast_tensor(registers, cute.Uint32)
         for half in cute.range_constexpr(2):
             held = []

@@ -1,11 +1,11 @@
-"""The results of a Hopper GEMM on their way to C: epilogue, conversion, shared memory, TMA.
+"""Output path of a Hopper GEMM: epilogue, conversion, shared memory, TMA store.
 
-The sums of a warp group lie in registers as ``wgmma`` leaves them: a warp has 16 rows.  They leave in *chunks* of
-columns, through staging buffers of 8 KiB: where rows of C are contiguous each warp stores its own 16 rows
-(:class:`RowStore`), where columns are, the warp group stores 64 elements of each (:class:`ColumnStore`).
+The accumulator has the ``wgmma`` layout, in which each warp owns 16 rows. It is stored in *chunks* of columns through
+staging buffers of 8 KiB. For a row-major C each warp stores its own 16 rows (:class:`RowStore`). For a column-major C
+the warp group stores 64 elements of each column (:class:`ColumnStore`).
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Mapping
@@ -27,16 +27,16 @@ BUFFER = 8192
 """Bytes of a staging buffer: 64 rows of 128 bytes."""
 
 _BARRIER = 4
-"""The first of three named barriers: a consumer's warps meet around a store of whole columns."""
+"""The first of three named barriers, one per consumer, around the store of whole columns."""
 
 
 def swizzle_of(bytes: int) -> Any:
-    """Return the swizzle of rows of 32, 64 or 128 bytes in shared memory, with which TMA and a warp's stores agree."""
+    """Return the shared-memory swizzle of rows of 32, 64 or 128 bytes, common to TMA and the stores of a warp."""
     return cute.make_swizzle({128: 3, 64: 2, 32: 1}[bytes], 4, 3)
 
 
 def order_of_digits(split: str) -> list[int]:
-    """Return in which order the modes of a reshaped result are stored: one of rows, one of columns, then all others.
+    """Return the order of modes in which a reshaped result is stored: one of rows, one of columns, then all others.
 
     >>> order_of_digits("?,?/64,?/")
     [0, 2, 1, 3]
@@ -46,8 +46,12 @@ def order_of_digits(split: str) -> list[int]:
 
 
 def place_of_digits(split: str, extents: Any, at: Any) -> tuple[Any, ...]:
-    """Return where an element of a result lies in a reshaped one, in the order of :func:`order_of_digits`; ``extents``:
-    of its modes in that order; ``at``: row, column and matrix.
+    """Return the coordinates of an element of a reshaped result, in the order of :func:`order_of_digits`.
+
+    Args:
+        split: The modes of the reshaped result.
+        extents: Their extents, in that order.
+        at: Row, column and matrix.
     """
     order = order_of_digits(split)
     flat: list[Any] = [None] * len(order)
@@ -64,8 +68,9 @@ def place_of_digits(split: str, extents: Any, at: Any) -> tuple[Any, ...]:
 
 
 class ChunkStore:
-    """A warp's way to rows of C: 16 rows of some columns go from registers through shared memory, by TMA;
-    ``transposed``: columns are contiguous there.
+    """Store of a chunk of a warp: 16 rows of some columns, from registers through shared memory to C by TMA.
+
+    With ``transposed``, columns are contiguous in C.
     """
 
     def __init__(self, tma: Any, chunk: int, *, transposed: bool = False, lanes: Lanes | None = None):
@@ -76,7 +81,7 @@ class ChunkStore:
         kind = self.atom.value_type
         if kind.width == 16:
             store = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(transposed, 4), kind)
-        else:  # two neighbours at once: of bytes, and of words
+        else:  # two adjacent elements at once, for bytes and words
             pair = 2 * kind.width if kind.width == 8 else None
             store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=pair)
         # A warp's part of an accumulator: 16 rows of a chunk.
@@ -86,12 +91,17 @@ class ChunkStore:
         self.values = cute.make_layout(((2, 2, chunk // 8), 1, 1), stride=((1, 2, 4), 0, 0))
 
     def registers(self, values: Any, first: int) -> Any:
-        """Return the registers of a chunk, from the given one on."""
+        """Return the registers of a chunk, from register ``first`` on."""
         return cute.make_tensor(values.iterator + first, self.values)
 
     def store(self, values: Any, here: Any, there: Any, leave: Any = None) -> None:
-        """Store the registers of a chunk through a buffer; ``there()``: the place in C of the warp's first element;
-        ``leave``: what stores it from shared memory, in place of TMA.
+        """Store the registers of a chunk through a staging buffer.
+
+        Args:
+            values: The registers.
+            here: The staging buffer.
+            there: Returns the coordinates in C of the warp's first element.
+            leave: Stores the buffer in place of TMA.
         """
         cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(here))
         cute.arch.fence_proxy("async.shared", space="cta")
@@ -102,7 +112,7 @@ class ChunkStore:
             self.by_tma(here, there())
 
     def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
-        """Begin the store of a buffer to its place in C, by one thread."""
+        """Issue the TMA store of a staging buffer, in one thread."""
         row, *others = at
         rows = 16 // len(self.lanes.boxes)
         for i, first in enumerate(self.lanes.boxes):
@@ -113,17 +123,17 @@ class ChunkStore:
         cute.arch.cp_async_bulk_commit_group()
 
     def storing(self) -> Any:
-        """Tell whether this is the thread that begins stores."""
+        """Return True in the thread that issues the stores."""
         return self.lane == 0
 
     def wait(self, under_way: int) -> None:
-        """Wait until at most so many stores have not read their buffers."""
+        """Wait until at most ``under_way`` stores still read their buffers."""
         if self.storing():
             cute.arch.cp_async_bulk_wait_group(under_way, read=True)
 
 
 def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[Any, ...]) -> None:
-    """Begin the store of a box from shared memory to its place in C, by one thread."""
+    """Issue the TMA store of a box of shared memory, in one thread."""
     tiles = cute.flat_divide(cute.domain_offset(at, coords), box)
     first = (None, None, *(0,) * (cute.rank(tiles) - 2))
     source, target = cpasync.tma_partition(
@@ -133,10 +143,10 @@ def _leave(atom: Any, coords: Any, here: Any, box: tuple[int, int], at: tuple[An
 
 
 class RowStore(ChunkStore):
-    """Stores chunks of a warp group whose rows are contiguous in C: each warp 16 of them.
+    """Store for a row-major C: each warp stores 16 rows of a chunk.
 
-    ``memory``: ``buffers`` staging buffers.  ``anew``: the addresses of a thread's elements are computed for each tile,
-    where no registers are left to hold them.
+    ``memory`` holds ``buffers`` staging buffers. With ``anew``, the addresses of a thread's elements are recomputed for
+    each tile, because no registers are left to hold them.
     """
 
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
@@ -149,22 +159,24 @@ class RowStore(ChunkStore):
         )  # fmt: skip
 
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
-        """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers; ``at``: the
-        place of the warp group's first element in C; ``leave``: as of :meth:`store`.
+        """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers.
+
+        ``at`` is the coordinate in C of the warp group's first element. For ``leave`` see :meth:`store`.
         """
         self.wait(under_way)
         cute.arch.sync_warp()
         row, *others = at
-        if self.anew:  # a 0 of each tile, as rows are below 2^31, which ptxas does not know
+        # 0 for every tile, since rows are below 2^31, but ptxas does not know it and cannot hoist the addresses
+        if self.anew:
             buffer = buffer + (row >> 31)
         here = self.staged[None, None, self.warp, buffer]
         self.store(values, here, lambda: (row + self.lanes.of_warp(self.warp), *others), leave)
 
 
 class ColumnStore(ChunkStore):
-    """Stores chunks of a warp group whose columns are contiguous in C: 64 elements of each.
+    """Store for a column-major C: the warp group stores 64 elements of each column.
 
-    ``group``: which warp group this is; the rest is as of a :class:`RowStore`.
+    ``group`` is the index of the warp group. The other arguments are those of :class:`RowStore`.
     """
 
     def __init__(self, tma: Any, width: int, memory: Any, buffers: int, group: Any, lanes: Lanes):
@@ -177,7 +189,7 @@ class ColumnStore(ChunkStore):
         rows: Any = (64, 1) if lines == 64 else ((lines, 64 // lines), (1, size * lines // 64))
         layout = cute.make_layout((rows[0], width, buffers), stride=(rows[1], lines, size))
         self.staged = cute.make_tensor(start, layout)
-        if lanes.paired:  # two neighbours of a column at once; all four warps are one copy
+        if lanes.paired:  # two adjacent elements of a column at once; all four warps form one copy
             store = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind, num_bits_per_copy=2 * kind.width)
             threads, along = (4, lanes.shape, lanes.warps[0]), (128, lanes.rows, lanes.warps[1])
             thread_values = cute.make_layout((threads, (2, 2, width // 8)), stride=(along, (1, 64, 512)))
@@ -186,11 +198,11 @@ class ColumnStore(ChunkStore):
             )
 
     def storing(self) -> Any:
-        """Tell whether this is the thread that begins stores."""
+        """Return True in the thread that issues the stores."""
         return self.leads
 
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
-        """Store the registers of a chunk; as a :class:`RowStore` does."""
+        """Store the registers of a chunk; see :meth:`RowStore.put`."""
         self.wait(under_way)
         cute.arch.barrier(self.barrier, 128)
         whole = self.staged[None, None, buffer]
@@ -207,7 +219,7 @@ class ColumnStore(ChunkStore):
             self.by_tma(whole, at)
 
     def by_tma(self, here: Any, at: tuple[Any, ...]) -> None:
-        """Begin the store of a buffer to its place in C, by one thread."""
+        """Issue the TMA stores of a staging buffer, in one thread."""
         row, *others = at
         for i in range(64 // self.lines):
             box = cute.flat_divide(here, (self.lines, self.chunk))[None, None, i, 0] if self.lines < 64 else here
@@ -215,7 +227,7 @@ class ColumnStore(ChunkStore):
         cute.arch.cp_async_bulk_commit_group()
 
     def _paired(self, values: Any) -> Any:
-        """Return the registers of a chunk, the two rows of each column side by side."""
+        """Return the registers of a chunk with the two rows of each column adjacent."""
         found = cute.make_rmem_tensor(self.values, self.atom.value_type)
         for j in cute.range_constexpr(self.chunk // 8):
             for column in cute.range_constexpr(2):
@@ -225,9 +237,7 @@ class ColumnStore(ChunkStore):
 
 
 class DirectStore:
-    """Stores chunks of a warp group's rows element by element, to a C of any rows; the rest is as of a
-    :class:`RowStore`.
-    """
+    """Store element by element, for a C that TMA cannot write. The methods are those of :class:`RowStore`."""
 
     def __init__(self, target: Any, width: int, lanes: Lanes):
         self.target, self.width, self.lanes = target, width, lanes
@@ -235,11 +245,11 @@ class DirectStore:
         self.values = cute.make_layout((2, 2, width // 8), stride=(1, 2, 4))
 
     def registers(self, values: Any, first: int) -> Any:
-        """Return the registers of a chunk, from the given one on."""
+        """Return the registers of a chunk, from register ``first`` on."""
         return cute.make_tensor(values.iterator + first, self.values)
 
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int) -> None:
-        """Store the registers of a chunk; as a :class:`RowStore` does."""
+        """Store the registers of a chunk; see :meth:`RowStore.put`."""
         row, column, *matrix = at
         c = self.target[None, None, matrix[0]] if matrix else self.target
         rows, columns = cute.size(c, mode=[0]), cute.size(c, mode=[1])
@@ -254,16 +264,23 @@ class DirectStore:
                             line[first + (8 * j + i)] = values[4 * j + (2 * half + i)]
 
     def wait(self, under_way: int) -> None:
-        """Wait for nothing: no buffers are read."""
+        """Do nothing: no buffers are in use."""
 
 
 class Result:
-    """The rows of a warp group on their way to C.
+    """Epilogue and store of a warp group's rows.
 
-    ``tmas``: an atom and coordinates for each width of a chunk; ``memory``: the staging buffers of all warp groups;
-    ``sums``: the accumulator; ``group``: which warp group this is; ``target``: C, where it is stored without TMA;
-    ``beside``: an atom and coordinates for each other result that leaves as C does, by its number: chunk by chunk while
-    the epilogue is applied, through the same buffers in turn.
+    Args:
+        c: The configuration.
+        tmas: TMA atom and coordinate tensor per chunk width.
+        memory: The staging buffers of all warp groups.
+        sums: The accumulator.
+        group: Index of the warp group.
+        fused: The epilogue.
+        target: C, for stores without TMA.
+        ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index. Each chunk is stored
+            while
+            the epilogue is applied, and the outputs alternate between the same buffers.
     """
 
     def __init__(
@@ -298,17 +315,17 @@ class Result:
         return len(self.c.widths)
 
     def row(self, place: Place, atom: int) -> Any:
-        """Return the first of this warp group's 64 rows of an instruction."""
+        """Return the first row of an MMA's 64 rows in C."""
         first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
         return place.row * self.c.tile[0] + first * 64
 
     def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
-        """Return where the element of such a row and a column of the tile lies in C."""
+        """Return the coordinates in C of a column of the tile, for the first row of an MMA."""
         found = (self.row(place, atom), place.column * self.c.columns + column)
         return found if place.matrix is None else (*found, place.of[2])
 
     def ahead(self, place: Place) -> Any:
-        """Read what the epilogue takes of each row and each column of a tile, before its sums are there."""
+        """Prefetch the epilogue's per-row and per-column operands of a tile."""
         c = self.c
         if not c.epilogue.active:
             return None
@@ -318,9 +335,17 @@ class Result:
         return self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
 
     def fuse(self, values: Any, columns: int, place: Place, atom: int, column: Any, ahead: Any = None) -> Any:
-        """Apply the epilogue to the sums of some columns of C's tile from one on, ``columns`` of the sums; returns
-        them, in the type that it computes in.  Results beside C leave where these are all columns.  ``ahead``: what
-        :meth:`ahead` has read, if ``column`` is known when the kernel is compiled.
+        """Apply the epilogue to some columns, and return the result in the type that the epilogue computes in.
+
+        Extra outputs are stored if these are all columns of the tile.
+
+        Args:
+            values: The accumulator registers.
+            columns: Number of accumulator columns.
+            place: The tile.
+            atom: The MMA to which the rows belong.
+            column: The first column of C in the tile.
+            ahead: Operands that :meth:`ahead` prefetched. ``column`` must then be known at compile time.
         """
         c = self.c
         if c.epilogue.active:
@@ -335,13 +360,13 @@ class Result:
         return values
 
     def _leaving(self, number: int, place: Place, atom: int, column: Any) -> Leaving:
-        """Return the way of a result beside C, of the rows of an instruction and the columns from one on."""
+        """Return the store of an extra output, for the rows of an MMA and the columns from ``column`` on."""
         width, order, several = self.c.widths[0], list(self.beside).index(number), len(self.beside)
 
         def take(values: Any, chunk: int) -> None:
             made = cute.make_rmem_tensor_like(values, self.kind)
             made.store(rounded(values, self.kind))
-            if self.by_chunks:  # each chunk of C follows those beside it
+            if self.by_chunks:  # each chunk of C follows the same chunk of the extra outputs
                 chunk += column // width
                 turn = (atom * self.chunks + chunk) * (several + 1) + order
             else:
@@ -351,23 +376,23 @@ class Result:
         return Leaving(width, take)
 
     def _put(self, store: Any, values: Any, turn: int, at: tuple[Any, ...]) -> None:
-        """Store the registers of a chunk, the ``turn``-th of a tile, through the buffer whose turn it is."""
+        """Store the registers of a chunk, the ``turn``-th of a tile, through the next buffer."""
         buffers = self.c.buffers
-        # The tile before may have used the buffer of its first chunk last.
+        # The previous tile may have used the first chunk's buffer last.
         under_way = buffers - 1 if turn or len(self._pieces()) * (1 + len(self.beside)) % buffers == 0 else 0
         store.put(store.registers(values, 0), self.group * buffers + turn % buffers, at, under_way)
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
-        """Return the row and the column that an epilogue is told of such an element."""
+        """Return the row and column of an element that are passed to the epilogue."""
         row, first, *_ = self.at(place, atom, column)
         return row, first
 
     def end(self, place: Any) -> Any:
-        """Return the row before which results beside C are stored; None for all that there are."""
+        """Return the row before which extra outputs are stored, or None for no limit."""
         return None
 
     def _pieces(self) -> list[tuple[int, int, int]]:
-        """List the chunks of a warp group: instruction, first column, columns."""
+        """List the chunks of a warp group: MMA, first column, number of columns."""
         widths = self.c.widths
         return [(atom, sum(widths[:i]), w) for atom in range(self.c.atoms) for i, w in enumerate(widths)]
 
@@ -376,17 +401,20 @@ class Result:
 
     @property
     def by_chunks(self) -> bool:
-        """Return True if the epilogue is applied to each chunk just before it is stored, which needs the registers of
-        that chunk only: applied to a whole tile of 256 x 192 it spills.  A deferred store cannot wait that long, since
-        the accumulator is needed again.
+        """Return True if the epilogue is applied to each chunk just before it is stored.
+
+        This needs registers for one chunk only; applied to a whole tile of 256 x 192, the epilogue spills. A deferred
+        store cannot wait that long, because the next tile needs the accumulator.
         """
         c, e = self.c, self.c.epilogue
         together = e.whole_tiles or e.reduces or e.paired or self.twice != 1
         return e.active and not (self.wide or c.deferred or together)
 
     def convert(self, place: Place, ahead: Any = None) -> None:
-        """Apply the epilogue to the accumulator of a tile and round it to elements of C.  Results of 32 bits, and those
-        that leave :attr:`by_chunks`, wait for :meth:`store`; ``ahead``: what :meth:`ahead` has read.
+        """Apply the epilogue to the accumulator of a tile, and convert it to elements of C.
+
+        32-bit results, and epilogues applied :attr:`by_chunks`, are left to :meth:`store`. ``ahead`` holds the operands
+        that :meth:`ahead` prefetched.
         """
         if self.by_chunks:
             return
@@ -407,7 +435,7 @@ class Result:
             self._registers(self.out, atom, column, width).store(rounded(sums, self.kind))
 
     def store(self, place: Place, half: int | None = None, ahead: Any = None) -> None:
-        """Store a tile, or its first (0) or second (1) half; ``ahead``: as of :meth:`convert`."""
+        """Store a tile, or its first (0) or second (1) half. For ``ahead`` see :meth:`convert`."""
         pieces, buffers = self._pieces(), self.c.buffers
         middle = len(pieces) // 2
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
@@ -425,17 +453,17 @@ class Result:
                 values.store(rounded(found, self.kind))
             else:
                 values = self._registers(self.out, atom, column, width)
-                # No sooner, but for whole rows: what an epilogue loads would need registers.
+                # Except for whole rows, apply the epilogue only now: its operands need registers.
                 if self.wide and not self.c.epilogue.whole_tiles:
                     values = self.words(self.fuse(values, width, place, atom, column, ahead))
-            # The tile before may have used the buffer of its first chunk last; results beside C are before it.
+            # The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
             several = len(self.beside)
             turn = i * (several + 1) + several if self.by_chunks else i + len(pieces) * several
             under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
             self.put(values, turn % buffers, width, place, atom, column, under_way)
 
     def words(self, values: Any) -> Any:
-        """Return values of 32 bits as those of the result."""
+        """Convert 32-bit values to the result type."""
         if values.element_type is self.kind:
             return values
         found = cute.make_rmem_tensor_like(values, self.kind)
@@ -445,7 +473,7 @@ class Result:
     def put(
         self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int
     ) -> None:  # fmt: skip
-        """Store the registers of a chunk, once at most ``under_way`` stores have not read their buffers."""
+        """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers."""
         slot = self.group * self.c.buffers + buffer
         self.stores[width].put(values, slot, self.at(place, atom, column), under_way)
 

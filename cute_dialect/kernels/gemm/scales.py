@@ -1,14 +1,14 @@
-"""What the sums of blocks of 128 of K are multiplied by: scales of rows of A and of columns of B, read from memory.
+"""Block scales of a GEMM: a scale per row of A and per 128 columns (or per column) of B, for each 128 of K.
 
-A step of K is one block.  Scales lie anywhere in global memory, and a load takes longer than a step: they are on their
-way for the steps that follow while one is multiplied.
+Each K step covers one scaling block. The scales are in global memory, where a load takes longer than a K step, so they
+are prefetched to registers for later steps.
 
-The four lanes that have a row of sums each read its scale of one of four steps, times that of columns of B, and give it
-to the others in turn (:class:`Factors`); where each column of B has scales of its own, the lanes of a warp read those
-of every 32nd column, of one step ahead (:class:`ColumnFactors`).
+Four lanes own each accumulator row. In :class:`Factors` each of them loads the row's scale for one of four steps and
+multiplies it by the column scales. Shuffles pass the products to the other three lanes. If each column of B has its own
+scale, lane ``l`` of a warp loads the scales of every 32nd column, one step ahead (:class:`ColumnFactors`).
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from math import gcd
@@ -20,22 +20,21 @@ from cute_dialect.kernels.gemm.config import BLOCK, GemmConfig, blocks_of
 __all__ = ["ColumnFactors", "Factors", "Scales", "widened"]
 
 _LANES = 4
-"""Lanes that have a row, and steps of K whose factors they hold."""
+"""Lanes that own a row, and K steps whose factors they hold."""
 
 
 class Scales(NamedTuple):
-    """Factors of blocks of 128 of K: ``a`` (M, K / 128), for each row of A, ``b`` (N / 128, K / 128), for 128 of B, or
-    (N, K / 128), for each.
-    """
+    """Block scales for 128 of K each."""
 
-    a: Any = None
-    b: Any = None
+    a: Any = None  # (M, K / 128): per row of A
+    b: Any = None  # (N / 128, K / 128): per 128 columns of B, or (N, K / 128): per column
 
 
 def widened(scale: Any) -> Any:
-    """Return a scale as f32: exponents of e8m0 (OCP Microscaling Formats, 5.4.1) are those of f32; 255 is no number.
+    """Convert a scale to f32. An e8m0 scale ``x`` (OCP Microscaling Formats, 5.4.1) is ``2 ** (x - 127)``, and 255 is
+    NaN.
 
-    ``x`` of 8 bits is ``2 ** (x - 127)``: its bits belong 23 further up, but for 0, of which f32 has a subnormal.
+    Its bits are the exponent bits of the f32. Only 0 is different: it is a subnormal of f32.
     """
     if scale.dtype is cute.Float32:
         return scale
@@ -45,10 +44,10 @@ def widened(scale: Any) -> Any:
 
 
 class _OfSteps:
-    """Scales of a tile, and those of the next steps on their way to registers.
+    """Scales of a tile, with those of the next steps in flight.
 
-    ``coming``: these registers, one for each of the lane's rows and of the blocks of columns (or columns) that it reads
-    scales of: they are asked for before the tile begins (:meth:`ask`).
+    ``coming`` holds the prefetched scales: one per row of the lane, then one per column block (or column) it
+    loads. :meth:`ask` issues the loads of the first step before the tile begins.
     """
 
     def __init__(self, c: GemmConfig, scales: Scales, coming: Any, thread: Any, row: Any, columns: list[Any], k: Any):
@@ -62,17 +61,20 @@ class _OfSteps:
         self.lines += [b[cute.min(x, b.shape[0] - 1), None] for x in columns]
 
     def ask(self, step: Any) -> None:
-        """Begin to read the scales of a step, from the tile's first one on."""
+        """Issue the loads of the scales of a step, counted from the first step of the tile."""
         k = cute.min(self.k + step, self.last)
         for i in cute.range_constexpr(len(self.lines)):
             self.coming[i] = self.lines[i][k]
 
 
 class Factors(_OfSteps):
-    """The factors of a warp group's rows, times those of 128 columns of B each, of which a tile may have parts of
-    several blocks.
+    """Scales of a warp group's rows, multiplied by those of 128 columns of B. A tile can span several column blocks.
 
-    ``row``, ``column``: the tile's first ones, ``k``: its first step; ``held``: registers for products of scales.
+    Args:
+        registers: The result of :meth:`registers`.
+        thread: The first thread of the warp group in the MMA, 0 or a multiple of 128.
+        row, column: The first row and column of the tile.
+        k: The first K step.
     """
 
     def __init__(
@@ -83,20 +85,20 @@ class Factors(_OfSteps):
         self.count = self.blocks[-1].stop
         columns = [column // BLOCK + i for i in range(self.count)]
         super().__init__(c, scales, coming, thread, row, columns, k + cute.arch.lane_idx() % _LANES)
-        # Columns before which the tile's second block begins, if it does.
+        # Columns of the tile before its second scaling block begins, if it does.
         self.before = BLOCK - column % BLOCK if self.count > 1 else None
 
     @staticmethod
     def registers(c: GemmConfig, scales: Scales) -> tuple[Any, Any]:
-        """Return registers for scales that are asked for, and for products of scales."""
+        """Allocate registers for prefetched scales and for products of scales."""
         rows, blocks = 2 * c.atoms, blocks_of(c.tile[1])[-1].stop
         coming = cute.make_rmem_tensor(rows + blocks, scales.a.element_type)
         return coming, cute.make_rmem_tensor(rows * blocks, cute.Float32)
 
     def take(self, step: Any) -> list[list[Any]]:
-        """Return the factors of a step, which follows the one that was asked last: of each block of columns, of rows.
+        """Return the factors of a step, per column block and row. The step must follow the one last asked for.
 
-        They are another lane's, and on their way for a while.
+        A shuffle fetches them from another lane, so they are not available at once.
         """
         if step % _LANES == 0:
             for i in cute.range_constexpr(self.rows):
@@ -111,7 +113,7 @@ class Factors(_OfSteps):
         ]
 
     def add(self, sums: Any, products: Any, taken: list[list[Any]]) -> None:
-        """Add a step's products, times its factors."""
+        """Add the MMA results of a step to the accumulator, multiplied by the factors of the step."""
         by, columns = taken[0], self.c.tile[1]
         for j in cute.range_constexpr(columns // 8):
             possible = self.blocks[j]
@@ -128,7 +130,7 @@ class Factors(_OfSteps):
 
 
 class ColumnFactors(_OfSteps):
-    """The factors of a warp group's rows and of single columns, of which a lane of a warp holds one in 32.
+    """Scales of a warp group's rows and of single columns. Each lane of a warp holds the scales of every 32nd column.
 
     The arguments are those of :class:`Factors`.
     """
@@ -141,17 +143,17 @@ class ColumnFactors(_OfSteps):
 
     @staticmethod
     def registers(c: GemmConfig, scales: Scales) -> tuple[Any]:
-        """Return registers for scales that are asked for."""
+        """Allocate registers for prefetched scales."""
         return (cute.make_rmem_tensor(2 * c.atoms + -(-c.tile[1] // 32), scales.a.element_type),)
 
     def take(self, step: Any) -> list[Any]:
-        """Return the scales of a step, which follows the one that was asked last: of rows, then of columns."""
+        """Return the scales of a step: per row, then per column. The step must follow the one last asked for."""
         taken = [widened(self.coming[i]) for i in range(len(self.lines))]
         self.ask(step + 1)
         return taken
 
     def add(self, sums: Any, products: Any, taken: list[Any]) -> None:
-        """Add a step's products, times its factors."""
+        """Add the MMA results of a step to the accumulator, multiplied by the scales of the step."""
         on_rows, on_columns = taken[: self.rows], taken[self.rows :]
         for j in cute.range_constexpr(self.c.tile[1] // 8):
             for e in cute.range_constexpr(2):

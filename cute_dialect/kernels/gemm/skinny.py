@@ -1,25 +1,29 @@
-"""Hopper GEMM for few rows, in the language: ``C[M,N] = A[M,K] * B[N,K]^T`` where reading B is all that takes time.
+"""Hopper GEMM for few rows: ``C[M,N] = A[M,K] * B[N,K]^T``, bound by the bandwidth of reading B.
 
-One tile a block, nothing persistent.  The first loads are on their way before the block's threads have met.  Blocks of
-a cluster may share A (``share``: neighbours along N, each loads a part for all) and K (``parts``: each multiplies some
-of it and sends sums to the block that finishes them, through distributed shared memory).  B is read once, so its lines
-are the first to leave the L2 (``hint``): they neither drive out what is used again nor have to wait until modified
-lines of others are written back.
+The kernel is not persistent: each block computes one tile, and the first loads are issued before the block barrier. A
+cluster has two uses:
 
-Few columns are the swapped problem's few rows, whose C has contiguous columns.
+- ``share``: neighbors along N share A. Each loads a slice, which is multicast.
+- ``parts``: split-K. Each block multiplies one slice of K and sends its partial accumulator through distributed shared
+  memory to the block that finishes those columns.
 
-A and B have rings of their own, filled by a warp each.  Of each ring
+B is read once, so ``hint`` marks its lines evict-first in the L2. They do not evict data that is used again, and need
+not wait for other dirty lines to be written back.
 
-    full[s]:  one arrival (the producer's, with the bytes of the stage) and the bytes, whoever sends them
-    empty[s]: one arrival of every consumer of the blocks that it is filled for, for stages that are filled again
+A problem with few columns is the transposed problem with few rows, whose C has contiguous columns.
 
-    launch(a, b, c)                                              # arrays; compiled at the first call of a kind
+A and B have separate rings, each filled by its own warp:
+
+    full[s]:  one arrival, the producer's, which sets the expected bytes; then the bytes, from all loading blocks
+    empty[s]: one arrival per consumer of the blocks that share the stage, if the stage is filled again
+
+    launch(a, b, c)                                              # arrays; the first call of a specialization compiles
 
 >>> "map_cluster" in few_rows_text(SkinnyConfig(columns=128, stages_a=6, stages=6, parts=2))
 True
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any
@@ -42,7 +46,7 @@ __all__ = ["few_rows", "few_rows_text", "launch"]
 
 DEFAULT = SkinnyConfig()
 SW128 = cute.make_swizzle(3, 4, 3)
-"""The swizzle of lines of 128 bytes in shared memory."""
+"""Swizzle of 128-byte lines in shared memory."""
 
 
 @cute.jit
@@ -51,12 +55,12 @@ def launch(
     alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block a tile; what stands behind C are the arguments of the epilogue."""
+    """Launch one block per tile. The arguments after C belong to the epilogue."""
     c = config
     along = (("A", A, c.major_a == "k"), ("B", B, c.major_b == "k"), ("C", C, c.major_c == "n"))
     for name, x, row_major in along:
         if x.leading_dim != row_major:
-            raise ValueError(f"expected {name} contiguous along mode {int(row_major)}, got {x}")
+            raise ValueError(f"launch: {name} must be contiguous along mode {int(row_major)}, got {x}")
     k_tiles = cute.ceil_div(A.shape[1], c.depth)
     check_extents(A, B, C)
     if c.parts > 1:
@@ -83,9 +87,7 @@ def launch(
 
 
 def _stages(matrix: Any, tile: tuple[int, int], stages: int) -> Any:
-    """Return the layout of stages of tiles of a matrix in shared memory, (rows, K, stages): swizzled lines of 128 bytes
-    along K, or what ``wgmma`` reads of rows that lie side by side.
-    """
+    """Return the shared-memory layout (rows, K, stages) of stages: 128-byte lines, swizzled, along K or along rows."""
     rows, depth = tile
     if matrix.leading_dim == 1:
         layout = cute.make_layout((rows, depth, stages), stride=(depth, 1, rows * depth))
@@ -95,7 +97,7 @@ def _stages(matrix: Any, tile: tuple[int, int], stages: int) -> Any:
 
 
 def _tma(op: Any, matrix: Any, tile: tuple[int, int], l2: int) -> Any:
-    """Return the TMA atom that brings tiles of a matrix, and its coordinates."""
+    """Return the TMA atom that loads tiles of a matrix, and its coordinate tensor."""
     stages = _stages(matrix, tile, 1)
     stage = cute.make_composed_layout(stages.inner, 0, cute.slice_(stages.outer, (None, None, 0)))
     return cpasync.make_tiled_tma_atom(op, matrix, stage, tile, l2_promotion=l2)
@@ -106,14 +108,15 @@ def few_rows(
     tma_a: Any, tma_b: Any, to: Any, mma: cute.TiledMma, rings: Any, k_tiles: cute.Int32, addends: Addends,
     config: cute.Constexpr[SkinnyConfig],
 ):  # fmt: skip
-    """Compute a tile, or the block's part of it."""
+    """Compute one tile, or this block's slice of it."""
     c = config
     tile = _Tile(c, k_tiles)
     a = _Stages(c, tma_a, rings[0], c.rows_a, c.share, (tile.row, tile), k_major=c.major_a == "k")
     b = _Stages(c, tma_b, rings[1], c.columns, 1, (tile.column, tile), k_major=c.major_b == "k", first_out=c.hint)
     exchange = _Exchange(c, tile) if c.parts > 1 else None
 
-    # The threads that load make the barriers, and start what needs no other block while the blocks meet.
+    # The producer threads initialize the barriers. They start loads that need no other block before the cluster
+    # barrier.
     thread, group = cute.arch.thread_idx().x, cute.arch.warpgroup_idx()
     if thread == 128 * c.consumers:
         a.init_barriers()
@@ -133,7 +136,7 @@ def few_rows(
     if c.cluster > 1:
         pipeline.pipeline_init_wait(blocks)
 
-    # Two warps load, the warp groups multiply.
+    # Two warps are producers, the warp groups are consumers.
     if group == c.consumers:
         if cute.arch.warp_idx() % 4 == 0:
             if cute.arch.elect_one():
@@ -156,7 +159,7 @@ def few_rows(
 
 
 class _Tile:
-    """Which tile, and which part of K: blocks side by side share a tile."""
+    """Coordinates of a tile and of a slice of K. Adjacent blocks share a tile."""
 
     def __init__(self, c: SkinnyConfig, k_tiles: Any):
         self.row, block, _ = cute.arch.block_idx()
@@ -169,8 +172,9 @@ class _Tile:
 
 
 class _Stages(pipeline.PipelineAsync):
-    """The ring of an operand: TMA brings lines of 128 bytes to its stages in shared memory, ``loaded`` of a tile's
-    rows; ``blocks`` of the cluster share them.
+    """Ring of an operand: TMA loads 128-byte lines to stages in shared memory.
+
+    ``loaded`` is the number of tile rows that are loaded, and ``blocks`` the number of blocks that share them.
     """
 
     def __init__(
@@ -187,38 +191,38 @@ class _Stages(pipeline.PipelineAsync):
         self.row, self.tile = place
         shape, rank = (loaded, c.depth), self.tile.neighbour
         self.operand = Operand(tma, here, shape, blocks, rank, k_major=k_major, first_out=first_out)
-        if blocks > 1:  # the blocks of the cluster that have the same part of K
+        if blocks > 1:  # the blocks of the cluster with the same slice of K
             self.operand.mask = sum(1 << i * c.parts for i in range(blocks)) << self.tile.part
         self.bytes = 128 * loaded
 
     def init_barriers(self) -> None:
-        """Make the barriers, by the one thread that comes."""
+        """Initialize the barriers, in one thread."""
         for stage in range(self.num_stages):
             cute.arch.mbarrier_init(self.full(stage), 1)
             cute.arch.mbarrier_init(self.empty(stage), self.consumers)
         cute.arch.mbarrier_init_fence()
 
     def fetch(self, slot: Any, step: Any) -> None:
-        """Fetch this block's part of a stage."""
+        """Issue the load of this block's part of a stage."""
         self.operand.fetch(slot, self.full(slot), self.row, self.tile.k + step, None)
 
     def announce(self, slot: Any) -> None:
-        """Announce the bytes of a stage."""
+        """Set the expected bytes of a stage."""
         cute.arch.mbarrier_arrive_and_expect_tx(self.full(slot), self.bytes)
 
     def early(self) -> Any:
-        """Return how many stages are filled at once."""
+        """Return the number of stages that are filled without waiting."""
         return cute.min(self.tile.steps, self.num_stages)
 
     def begin(self, *, fetch: bool = True) -> None:
-        """Announce the first stages, and fetch them."""
+        """Set the expected bytes of the first stages, and issue their loads if ``fetch``."""
         for slot in range(self.early()):
             self.announce(slot)
             if fetch:
                 self.fetch(slot, slot)
 
     def produce(self, *, fetched: bool = True) -> None:
-        """Fetch the first stages unless they are on their way, and all others."""
+        """Issue the loads of all stages. With ``fetched``, those of the first stages are already in flight."""
         early = self.early()
         if not fetched:
             for slot in range(early):
@@ -232,12 +236,12 @@ class _Stages(pipeline.PipelineAsync):
             state.advance()
 
     def filled_again(self, step: Any) -> Any:
-        """Tell whether the slot of step ``step - 1`` is filled again."""
+        """Return True if the slot of step ``step - 1`` is filled again."""
         return step + (self.num_stages - 1) < self.tile.steps
 
 
 def _multiply(c: SkinnyConfig, mma: Any, a: _Stages, b: _Stages, tile: _Tile, group: Any) -> Any:
-    """Return the sums of a warp group: its rows of A with all of B."""
+    """Run the main loop and return the accumulator of a warp group: its rows of A times the tile of B."""
     part = mma.get_slice(group * 128)
     rA, rB = mma.make_fragment_A(part.partition_A(a.smem)), mma.make_fragment_B(part.partition_B(b.smem))
     sums = mma.make_fragment_C(mma.partition_shape_C((c.rows, c.columns)))
@@ -247,7 +251,7 @@ def _multiply(c: SkinnyConfig, mma: Any, a: _Stages, b: _Stages, tile: _Tile, gr
     for step in range(1, tile.steps):
         slot_a, slot_b = _step(mma, sums, rA, rB, of_a, of_b, accumulate=True)
         warpgroup.wait_group(1)
-        # Nobody waits for slots that are not filled again, so that a block that is told is still there.
+        # Slots that are not filled again are not released: the block that waits for the arrival could have exited.
         if (thread < 1) & b.filled_again(step):
             cute.arch.mbarrier_arrive(b.empty(before_b))
         again = (thread < c.share) & a.filled_again(step)
@@ -262,7 +266,7 @@ def _multiply(c: SkinnyConfig, mma: Any, a: _Stages, b: _Stages, tile: _Tile, gr
 
 
 def _step(mma: Any, sums: Any, rA: Any, rB: Any, of_a: Any, of_b: Any, *, accumulate: bool) -> Any:
-    """Begin the products of one stage; returns its slots."""
+    """Issue the MMAs of one stage and return its slots."""
     slot_b = of_b.wait_and_advance().index
     slot_a = of_a.wait_and_advance().index
     warpgroup.fence()
@@ -273,7 +277,9 @@ def _step(mma: Any, sums: Any, rA: Any, rB: Any, of_a: Any, of_b: Any, *, accumu
 
 
 class _Exchange:
-    """Sums that go to the block that finishes them: the columns of a consumer in pieces, each of which has an owner."""
+    """Split-K reduction through distributed shared memory. Each piece of a consumer's columns has an owner that reduces
+    it.
+    """
 
     def __init__(self, c: SkinnyConfig, tile: _Tile):
         self.c, self.tile = c, tile
@@ -283,12 +289,12 @@ class _Exchange:
         self.copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
 
     def owner(self, group: Any, piece: int) -> Any:
-        """Return the part whose block finishes a piece."""
+        """Return the slice whose block finishes a piece."""
         c = self.c
         return (group * c.pieces + piece) * c.parts // (c.consumers * c.pieces)
 
     def slots(self, inbox: Any, group: Any, sender: Any) -> Any:
-        """Return 16 bytes a thread: (values of a vector, vectors) of this thread in an inbox."""
+        """Return this thread's 16-byte vectors (4, vectors) in an inbox."""
         c = self.c
         groups = max(1, c.consumers // c.parts)
         layout = cute.make_layout(
@@ -297,27 +303,27 @@ class _Exchange:
         return cute.make_tensor(inbox, layout)[None, None, cute.arch.thread_idx().x % 128, group % groups, sender]
 
     def registers(self, sums: Any, piece: int) -> Any:
-        """Return the sums of a piece, as vectors."""
+        """Return the accumulator of a piece, as vectors."""
         return cute.make_tensor(sums.iterator + piece * self.width, cute.make_layout((4, self.width // 4)))
 
     def send(self, sums: Any, group: Any) -> None:
-        """Send what others finish."""
+        """Send the pieces that other blocks finish."""
         c, part = self.c, self.tile.part
         for piece in cute.range_constexpr(c.pieces):
             owner = self.owner(group, piece)
             if owner != part:
-                # Parts take the places of the inbox in turn, counted from the owner.
+                # Senders use the inbox slots in order, counted from the owner.
                 place = (part + (c.parts - 1) - owner) % c.parts
                 far = cute.arch.map_dsmem_ptr(self.inbox, self.tile.neighbour * c.parts + owner)
                 cute.copy(self.copy, self.registers(sums, piece), self.slots(far, group, place))
 
     def meet(self) -> None:
-        """Wait until all blocks have sent."""
+        """Wait until all blocks of the cluster have sent their pieces."""
         cute.arch.cluster_arrive()
         cute.arch.cluster_wait()
 
     def receive(self, sums: Any, group: Any, store: Any) -> None:
-        """Add what others have sent, in one order, and store it."""
+        """Add the received partial accumulators in a fixed order, and store the result."""
         c = self.c
         columns = c.columns // c.pieces
         for piece in cute.range_constexpr(c.pieces):
@@ -327,16 +333,17 @@ class _Exchange:
                 for sender in cute.range_constexpr(c.parts - 1):
                     cute.copy(self.copy, self.slots(self.inbox, group, sender), found[sender])
                 for sender in cute.range_constexpr(c.parts - 1):
-                    for i in range(self.width):  # registers: the passes unroll it
+                    for i in range(self.width):  # held in registers, so the passes unroll this loop
                         mine[i] = mine[i] + found[sender][i]
                 store(mine, piece * columns, columns)
 
 
 class _Store:
-    """Stores the sums of a warp group, some columns at a time.
+    """Epilogue of a warp group, for a range of columns at a time.
 
-    ``memory``: the stages of A, which are free now.  One begins with the rows of the first consumer, 64 lines of 128
-    bytes, a buffer, which only it has read, then those of the next one.
+    ``memory`` is the stages of A, which are free by now. A stage begins with the rows of the first consumer, 64 lines
+    of 128 bytes, followed by those of the next one. Each consumer stages its results in its own rows, which only it has
+    read.
     """
 
     def __init__(self, c: SkinnyConfig, to: Any, fused: Fused, tile: _Tile, group: Any, memory: Any):
@@ -350,13 +357,13 @@ class _Store:
             self.store = kind(to, c.chunk, memory, c.stages_a * c.consumers, group, lanes_of(0))
 
     def __call__(self, sums: Any, first: int, columns: int) -> None:
-        """Store registers: ``columns`` columns from ``first`` on."""
+        """Apply the epilogue to ``columns`` columns from ``first`` on, and store them."""
         values = cute.make_tensor(sums.iterator, cute.make_layout(columns // 2))
         self.fused.apply(values, columns, self.row + self.warp * 16, self.column + first)
         out = values
         if self.kind is not cute.Float32:
             out = cute.make_rmem_tensor(columns // 2, self.kind)
-            for i in range(columns // 4):  # in pairs, which the machine converts at once
+            for i in range(columns // 4):  # in pairs, which one instruction converts
                 two, narrow = (cute.make_tensor(x.iterator + i * 2, cute.make_layout(2)) for x in (values, out))
                 narrow.store(two.load().to(self.kind))
         if self.store is not None:
@@ -369,23 +376,23 @@ class _Store:
                     directly(out, row, half, self.column + first, columns)
 
     def along_a_row(self, out: Any, row: Any, half: int, first: Any, columns: int) -> None:
-        """Store registers to memory: a thread has two neighbours in each group of 8 columns of two rows."""
+        """Store registers to row-major memory. A thread has two adjacent elements in each 8 columns of two rows."""
         width = self.to.shape[1]
         column = first + self.lane % 4 * 2
         pairs = cute.make_layout((2, columns // 8), stride=(1, 8))
         start = (self.to[row, None].iterator + column).align(2 * self.kind.width // 8)
         line = cute.make_tensor(start, pairs)
-        for j in range(columns // 8):  # registers: the passes unroll it
+        for j in range(columns // 8):  # held in registers, so the passes unroll this loop
             if column + j * 8 + 1 < width:
                 two = cute.make_tensor(out.iterator + (j * 2 + half) * 2, cute.make_layout(2))
                 line[None, j].store(two.load())
-        if width % 2 == 1:  # the last column has no neighbour
+        if width % 2 == 1:  # an odd N leaves the last column without a neighbor
             for j in range(columns // 8):
                 if column + j * 8 + 1 == width:
                     line[0, j] = out[(j * 2 + half) * 2]
 
     def across(self, out: Any, row: Any, half: int, first: Any, columns: int) -> None:
-        """Store registers to memory, whose columns are contiguous: eight lanes have neighbours."""
+        """Store registers to column-major memory. Eight lanes have adjacent elements."""
         column = first + self.lane % 4 * 2
         line = self.to[row, None]
         for j in cute.range_constexpr(columns // 8):
@@ -405,9 +412,10 @@ class _Store:
 
 @printed
 def few_rows_text(config: SkinnyConfig | None = None) -> cute.Compiled:
-    """Return the kernel ``@gemm`` and its host function ``@launch`` as text: A, B, C, the arguments of the epilogue.
+    """Trace the kernel ``@gemm`` and its host function ``@launch``, which takes A, B, C and the epilogue's arguments.
 
-    Raises ValueError for a bad configuration.
+    Raises:
+        ValueError: if the configuration is not supported.
     """
     config = config or DEFAULT
     config.check()

@@ -1,4 +1,4 @@
-"""The configuration of a Hopper GEMM for few rows; see :mod:`cute_dialect.kernels.gemm.skinny`.
+"""Configuration of a Hopper GEMM for few rows (:mod:`cute_dialect.kernels.gemm.skinny`).
 
 >>> config = SkinnyConfig(columns=128, stages_a=3, stages=9, parts=2)
 >>> config.name, config.smem_bytes
@@ -19,42 +19,36 @@ _SMEM = DEFAULT_TARGET.shared
 
 
 class SkinnyConfig(NamedTuple):
-    """``element``: of A and B; ``output``: of C; ``rows``, ``columns``: of a tile; ``stages_a``, ``stages``: of A and
-    of B, 128 bytes of K each; ``share``: blocks that share A; ``parts``: blocks that share the K of a tile; ``hint``:
-    B leaves the L2 first; ``direct``: results go from registers to memory, not through shared memory and TMA;
-    ``live``: rows of A that are loaded, where there are no more (TMA is slow at filling what lies outside with zeros);
-    ``l2``: bytes of B that the L2 fetches at once, 64, 128 or 256; ``epilogue``: what becomes of the sums.
-    ``major_a``: ``k`` or ``m``, ``major_b``: ``k`` or ``n``, the contiguous modes of A and B (of elements that are not
-    of 16 bits ``k``); ``major_c``: ``n``, or ``m``, which also serves few columns, the swapped problem
-    ``C^T = B A^T``.  ``dependent``: as of :class:`GemmConfig`.
-    """
+    """Configuration of a Hopper GEMM for few rows (``major_c`` = "m": for few columns)."""
 
-    element: str = "f16"
-    output: str = "f16"
-    rows: int = 128
-    columns: int = 64
-    stages_a: int = 9
-    stages: int = 9
-    share: int = 1
-    parts: int = 1
-    hint: bool = True
-    direct: bool = False
-    live: int = 0
-    l2: int = 128
+    element: str = "f16"  # of A and B
+    output: str = "f16"  # type of C
+    rows: int = 128  # of a tile
+    columns: int = 64  # of a tile
+    stages_a: int = 9  # stages of A, 128 bytes of K each
+    stages: int = 9  # stages of B
+    share: int = 1  # blocks of a cluster that share A by multicast
+    parts: int = 1  # split-K slices of a tile, one block of the cluster each
+    hint: bool = True  # mark B as evict-first in the L2
+    direct: bool = False  # store C from registers instead of through shared memory and TMA
+    live: int = 0  # rows of A to load if M is smaller than a tile, since TMA fills out-of-bounds rows slowly; 0 for all
+    l2: int = 128  # bytes of B that the L2 fetches at once: 64, 128 or 256
     epilogue: Epilogue = Epilogue()
+    # The contiguous modes: A "k" or "m", B "k" or "n" (elements other than 16-bit: "k" only), C "n" or "m". C along "m"
+    # also serves problems with few columns, as the transposed problem ``C^T = B A^T``.
     major_a: str = "k"
     major_b: str = "k"
     major_c: str = "n"
-    dependent: bool = False
+    dependent: bool = False  # programmatic dependent launch, as in GemmConfig
 
     @property
     def depth(self) -> int:
-        """K of a stage: 128 bytes."""
+        """Elements of K in a stage: 128 bytes."""
         return 1024 // BITS[self.element]
 
     @property
     def base(self) -> GemmConfig:
-        """Return what tools of every GEMM look at."""
+        """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
         return GemmConfig(
             element=self.element,
             output=self.output,
@@ -71,17 +65,17 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def cluster(self) -> int:
-        """Blocks of a cluster: those that share K side by side, then those that share A."""
+        """Blocks of a cluster: the split-K slices of a tile are adjacent, then the tiles that share A."""
         return self.share * self.parts
 
     @property
     def consumers(self) -> int:
-        """Warp groups that multiply."""
+        """Number of consumer warp groups."""
         return self.rows // 64
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the consumers', and the two warps that load."""
+        """Threads of a block: the consumers, and two producer warps."""
         return 128 * self.consumers + 64
 
     @property
@@ -91,12 +85,12 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def part_a(self) -> int:
-        """Rows of A that this block loads."""
+        """Rows of A that one block loads."""
         return self.rows_a // self.share
 
     @property
     def chunk(self) -> int:
-        """Columns of C that are stored at once: 128 or 64 bytes of rows; 64 elements of 64, 32 or 16 columns."""
+        """Columns of C stored at once: rows of 128 or 64 bytes, or 64 elements of each of 64, 32 or 16 columns."""
         piece = self.columns // self.pieces
         if self.major_c == "m":
             return next((width for width in (64, 32) if piece % width == 0), 16)
@@ -105,24 +99,24 @@ class SkinnyConfig(NamedTuple):
 
     @property
     def pieces(self) -> int:
-        """Pieces of the columns of a consumer that are finished by different blocks."""
+        """Pieces of a consumer's columns that different blocks finish."""
         return max(1, self.parts // self.consumers)
 
     @property
     def inbox(self) -> tuple[int, int]:
-        """Sums that a block receives: f32 values from each sender, senders."""
+        """Size of the inbox: f32 values from each sender, and the number of senders."""
         return 64 * self.columns // self.pieces * max(1, self.consumers // self.parts), self.parts - 1
 
     @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block, bytes: the rings, the sums of others, the barriers."""
+        """Shared memory of a block in bytes: the rings, the inbox and the barriers."""
         values, senders = self.inbox
         rings = 128 * (self.stages_a * self.rows + self.stages * self.columns)
         return rings + 4 * values * senders + 16 * (self.stages_a + self.stages)
 
     @property
     def name(self) -> str:
-        """Names the kernel: types, majors (of the problem), tile, what is shared; ``w``: few columns."""
+        """Name of the kernel: types, majors of the problem, tile and cluster; ``w`` stands for few columns."""
         majors = self.major_a + self.major_b
         if self.major_c == "m":
             majors = ("k" if self.major_b == "k" else "m") + ("k" if self.major_a == "k" else "n")
@@ -136,72 +130,83 @@ class SkinnyConfig(NamedTuple):
         return f"{self.element}-{self.output}-{majors}-{self.rows}x{self.columns}-{way}{options}{more}"
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         self.epilogue.check()
         if self.epilogue.paired or self.epilogue.whole_tiles:
-            raise ValueError("expected no few rows where an epilogue takes pairs of columns, or whole rows")
+            raise ValueError(
+                "the kernel for few rows does not support an epilogue over pairs of columns, blocks or whole rows"
+            )
         if self.element not in ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2") or self.output not in (
             "f16",
             "bf16",
             "f32",
         ):
             raise ValueError(
-                "expected elements of f16, bf16, tf32 or 8-bit floats, f16, bf16 or f32 out, got "
-                f"{self.element} to {self.output}"
+                f"{self.element} operands with {self.output} results are not supported; use f16, bf16, tf32 or 8-bit "
+                "float operands and f16, bf16 or f32 results"
             )
         if self.rows not in (64, 128, 192) or self.columns % 8 or not 8 <= self.columns <= 256:
-            raise ValueError(f"expected 64, 128 or 192 rows and 8 to 256 columns, got {self.rows} x {self.columns}")
+            raise ValueError(
+                f"a tile of {self.rows} x {self.columns} is not supported; rows must be 64, 128 or 192 and columns a "
+                "multiple of 8 up to 256"
+            )
         if min(self.stages_a, self.stages) < 2:
-            raise ValueError(f"expected two stages or more, got {self.stages_a} and {self.stages}")
+            raise ValueError(f"stages_a and stages must be at least 2, got {self.stages_a} and {self.stages}")
         if self.l2 not in (64, 128, 256):
-            raise ValueError(f"expected 64, 128 or 256 bytes that the L2 fetches at once, got {self.l2}")
+            raise ValueError(f"l2 is {self.l2}; it must be 64, 128 or 256 bytes")
         if self.major_a not in ("k", "m") or self.major_b not in ("k", "n") or self.major_c not in ("n", "m"):
             majors = f"{self.major_a}, {self.major_b}, {self.major_c}"
-            raise ValueError(f"expected A along k or m, B along k or n, C along n or m, got {majors}")
+            raise ValueError(f"majors of A, B, C are {majors}; A must be along k or m, B along k or n, C along n or m")
         if (self.major_a, self.major_b) != ("k", "k") and BITS[self.element] != 16:
-            raise ValueError(f"expected A and B along K of {self.element}: only 16-bit elements can be transposed")
+            raise ValueError(f"A and B of {self.element} must be K-major; wgmma transposes 16-bit elements only")
         if self.major_a == "m" and (self.live or self.share > 1):
             raise ValueError(
-                "expected whole tiles of A, of one block each, where it is not along K, got "
-                f"{self.live or self.rows} of {self.rows} rows, shared by {self.share}"
+                "M-major A needs whole tiles (live=0) and share=1, got "
+                f"{self.live or self.rows} of {self.rows} rows, share={self.share}"
             )
         if self.major_b == "n" and self.columns % 16:
-            raise ValueError(f"expected columns in multiples of 16 where B is not along K, got {self.columns}")
+            raise ValueError(f"columns is {self.columns}; N-major B needs a multiple of 16")
         if self.live % 8 or not 0 <= self.live <= self.rows or (self.live and self.share > 1):
             raise ValueError(
-                "expected live rows in groups of 8 of a tile that is not shared, got "
-                f"{self.live} of {self.rows}, shared by {self.share}"
+                f"live is {self.live}; it must be a multiple of 8 up to the {self.rows} rows of a tile, with share=1 "
+                f"(got share={self.share})"
             )
         if self.share < 1 or self.rows % (8 * self.share) or self.cluster > 8:
             raise ValueError(
-                "expected clusters of up to 8 blocks that share A in rows of 8, got "
-                f"{self.cluster} blocks, {self.share} of which share {self.rows} rows"
+                "a cluster has at most 8 blocks, and each block that shares A must load a multiple of 8 rows; got "
+                f"{self.cluster} blocks, of which {self.share} share {self.rows} rows"
             )
         units = self.consumers * self.pieces
         if self.parts < 1 or units % self.parts or self.columns % (8 * self.pieces):
             raise ValueError(
-                f"expected parts that divide {self.consumers} warp groups, or the reverse, got {self.parts} of "
-                f"{self.columns} columns"
+                f"parts is {self.parts}; it must divide the {self.consumers} warp groups of a tile or be a multiple of "
+                f"them, with pieces of a multiple of 8 of {self.columns} columns"
             )
         piece = self.columns // self.pieces
         if not self.direct and (piece % self.chunk or self.output == "f32"):
             chunks = "16 columns" if self.major_c == "m" else "64 bytes"
             raise ValueError(
-                f"expected chunks of {chunks} of 16-bit output for TMA stores, got {piece} columns of {self.output}"
+                f"TMA stores need a 16-bit output and chunks of {chunks}, got {piece} columns of {self.output}; "
+                "use direct=True"
             )
         if self.smem_bytes > _SMEM:
-            raise ValueError(f"expected at most {_SMEM} bytes of shared memory, got {self.smem_bytes}: fewer stages")
+            raise ValueError(
+                f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {_SMEM} are available, use fewer "
+                "stages"
+            )
 
 
 def deepest(config: SkinnyConfig) -> SkinnyConfig:
-    """Return the same with as many stages of A and B as fit, equally many or one more of B.
+    """Return the configuration with as many stages as fit in shared memory. B may have one stage more than A.
 
     >>> deepest(SkinnyConfig(columns=224))[4:6], deepest(SkinnyConfig(rows=64))[4:6]
     ((5, 5), (14, 14))
     """
-    room = _SMEM - 2048 - config._replace(stages_a=0, stages=0).smem_bytes  # 2048: what alignment may take
+    room = _SMEM - 2048 - config._replace(stages_a=0, stages=0).smem_bytes  # 2048: upper bound of the alignment padding
     of_a, of_b = 128 * config.rows + 16, 128 * config.columns + 16
     stages = min(32, room // (of_a + of_b))
     if stages < 1:
-        raise ValueError(f"expected a tile of which two stages fit, got {config.rows} x {config.columns}")
+        raise ValueError(
+            f"no stage of a tile of {config.rows} x {config.columns} fits in shared memory; use a smaller tile"
+        )
     return config._replace(stages_a=stages, stages=stages + (stages * (of_a + of_b) + of_b <= room))

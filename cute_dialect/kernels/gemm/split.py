@@ -1,15 +1,19 @@
-"""Hopper GEMM for few tiles and much K: blocks share the K of a tile and add up through global memory.
+"""Split-K Hopper GEMM, for few tiles and a large K: blocks share a tile and reduce through global memory.
 
-Block ``t * S + s`` multiplies part ``s`` of K of tile ``t``.  It writes its sums to a workspace, tells the other blocks
-of the tile (one counter a tile), waits for them, adds what all wrote for the columns that it finishes in the order of
-the parts (so that results do not depend on who came first), and stores those.  Where there are more parts than pieces
-of columns, as many blocks as pieces finish one each, and the others end when they have written.  All blocks run at
-once: there are at most as many as SMs.
+Block ``t * S + s`` multiplies slice ``s`` of K for tile ``t``. It then
 
-The workspace belongs to one stream; ``counters`` must be zero before the first launch and is zero again after each.
+- writes its partial accumulator to a workspace and increments the counter of the tile,
+- waits until every block of the tile has done so,
+- adds the partial accumulators of its columns in slice order, so that the result is deterministic, and
+- runs the epilogue of these columns and stores them.
+
+If there are more slices than pieces of columns, the surplus blocks exit after the first step. All blocks must be
+resident at once, so the grid has at most one block per SM.
+
+A workspace belongs to one stream. ``counters`` must be zero before the first launch; every launch resets them.
 """
 
-# Operators and attributes are those of values in a trace.
+# Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from typing import Any
@@ -22,37 +26,37 @@ from cute_dialect.kernels.gemm.parts import Item, Shared, Tiles
 __all__ = ["Parts"]
 
 _AT_ONCE = 256
-"""Columns of parts whose sums are loaded before the first of them is added: more would need too many registers."""
+"""Columns x slices that are loaded before the first addition. A larger batch would need too many registers."""
 
 
 class Parts:
-    """A block's work: a part of the K of one tile, and a part of its columns."""
+    """Work of a split-K block: one slice of K of a tile, and the reduction of some of its columns."""
 
     def __init__(self, config: SplitConfig, tiles: Tiles, k_tiles: Any, shared: Shared):
         self.c, self.parts, self.tiles, self.memory = config.base, config.parts, tiles, shared
         self.piece, self.pieces = config.piece, config.base.tile[1] // config.piece
         tile, self.part = tiles.first // self.parts, tiles.first % self.parts
-        self.tile = tile * self.c.cluster + tiles.rank  # blocks that add up have the same number
-        # Part s takes the stages from s*K/S to (s+1)*K/S: none is empty if there are S of them.
+        self.tile = tile * self.c.cluster + tiles.rank  # blocks that reduce together have the same number
+        # Slice s takes K steps s*K/S to (s+1)*K/S. No slice is empty if there are at least S steps.
         begin = self.part * k_tiles // self.parts
         self.first = Item(tile, begin, (self.part + 1) * k_tiles // self.parts - begin)
 
     @staticmethod
     def grid(raster: Any, k_tiles: Any, parts: int) -> Any:
-        """Return how many blocks the host launches; all of them must run at once."""
+        """Return the number of blocks to launch. All of them must be resident at once."""
         blocks = raster.count() * (parts * raster.cluster)
         assert blocks <= raster.sms, f"more than {raster.sms} blocks would have to run at once"
         assert k_tiles >= parts, f"K has fewer than {parts} stages"
         return blocks
 
     def produce(self, loads: Any) -> None:
-        """Bring what this block multiplies."""
+        """Load the operands of this block's slice."""
         done, place = loads.begin(self.first), self.tiles.place(self.first.tile)
         for i in range(done, self.first.steps):
             loads.stage(self.first.k + i, place)
 
     def consume(self, role: Any) -> None:
-        """Multiply it, exchange sums, store this block's columns."""
+        """Multiply the slice, exchange partial accumulators, and store this block's columns."""
         result, acc = role.result, role.products.sums
         place = self.tiles.place(self.first.tile)
         role.products.ask(place, self.first.k)
@@ -70,14 +74,14 @@ class Parts:
         result.finish()
 
     def _finish(self, result: Any, place: Any, copy: Any, vectors: Any) -> None:
-        """Add up and store this block's pieces: every n-th one, n the number of parts."""
+        """Reduce and store this block's pieces: every n-th one, n being the number of slices."""
         for first in cute.range_constexpr(0, self.pieces, self.parts):
             piece = self.part + first
             if first + self.parts <= self.pieces or piece < self.pieces:
                 self._finish_piece(result, place, copy, vectors, piece, first // self.parts)
 
     def _finish_piece(self, result: Any, place: Any, copy: Any, vectors: Any, piece: Any, number: int) -> None:
-        """Add up and store one of them, so many after the first."""
+        """Reduce and store one piece, the ``number``-th of this block."""
         width, buffers = self.piece, self.c.buffers
         kind = result.sums.element_type
         total = cute.make_rmem_tensor(vectors, kind)
@@ -85,11 +89,11 @@ class Parts:
         for first in cute.range_constexpr(0, self.parts, at_once):
             parts = range(first, min(first + at_once, self.parts))
             found = [cute.make_rmem_tensor(vectors, kind) if part else total for part in parts]
-            for part, values in zip(parts, found):  # all loads before the first sum
+            for part, values in zip(parts, found):  # issue all loads before the first addition
                 cute.copy(copy, self._partials(piece, part), values)
             for part, values in zip(parts, found):
                 if part:
-                    for i in range(width // 2):  # registers: the passes unroll it
+                    for i in range(width // 2):  # held in registers, so the passes unroll this loop
                         total[i] = total[i] + values[i]
         column = piece * width
         values = result.fuse(total, width, place, 0, column)
@@ -99,9 +103,9 @@ class Parts:
         result.put(out, number % buffers, width, place, 0, column, buffers - 1)
 
     def _partials(self, piece: Any, part: Any) -> Any:
-        """Return 16 bytes a thread: (values of a vector, vectors) of this thread, of a piece of one part."""
+        """Return this thread's 16-byte vectors (4, vectors) in the workspace, for one piece of one slice."""
         c, width, pieces = self.c, self.piece, self.pieces
-        size = c.tile[0] * width  # f32 of a piece
+        size = c.tile[0] * width  # f32 elements of a piece
         shape = (4, width // 8, 128, c.consumers, pieces, self.parts)
         strides = (1, 512, 4, 64 * width, size, size * pieces)
         base = (self.memory.of_sums(c).iterator + self.tile * (size * pieces * self.parts)).align(16)
@@ -110,14 +114,14 @@ class Parts:
         return cute.make_tensor(base, cute.make_layout(shape, stride=strides))[where]
 
     def _arrive(self) -> None:
-        """Tell the other blocks of the tile that this one has written what it had to."""
+        """Signal that this block has written its partial accumulator."""
         cute.arch.barrier(1, 128 * self.c.consumers)
         if cute.arch.thread_idx().x == 128:
-            cute.arch.fence_acq_rel_gpu()  # after the barrier: it passes on what all have written
+            cute.arch.fence_acq_rel_gpu()  # after the barrier, so that the fence covers the writes of all warps
             cute.arch.atomic_add(self._counter(0), 1)
 
     def _wait(self, finishers: int) -> None:
-        """Wait until all blocks of the tile have; the last one that finishes columns sets the counters back."""
+        """Wait for all blocks of the tile. The last block to pass resets the counters."""
         arrived, left = self._counter(0), self._counter(1)
         if cute.arch.thread_idx().x == 128:
             while cute.arch.load(arrived, sem="acquire") < self.parts:

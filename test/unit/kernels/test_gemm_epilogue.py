@@ -148,8 +148,8 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     ("epilogue", "says"),
     [
         (Epilogue(activation="selu"), 'expected an activation of elu, gelu, gelu_tanh, .*, got "selu"'),
-        (Epilogue(bias="k"), "expected a bias along m or n"),
-        (Epilogue(alpha="beta"), 'expected a number or "arg" for alpha'),
+        (Epilogue(bias="k"), "bias 'k' of type 'f32' is not supported"),
+        (Epilogue(alpha="beta"), "alpha is 'beta'; use a number"),
     ],
 )
 def test_bad_epilogues(epilogue: Epilogue, says: str) -> None:

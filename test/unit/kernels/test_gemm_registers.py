@@ -129,8 +129,8 @@ def test_an_epilogue_knows_the_rows(major_c: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"major_b": "n"}, "expected K-major B"),
-        ({"cluster_n": 8, "tile": (64, 32, 32)}, "expected 8 of K for each of 8 blocks"),
+        ({"major_b": "n"}, "B of .* must be K-major"),
+        ({"cluster_n": 8, "tile": (64, 32, 32)}, "each of 8 blocks that share rows must load at least 8 of K"),
     ],
 )
 def test_bad_configurations(changed: dict[str, Any], says: str) -> None:

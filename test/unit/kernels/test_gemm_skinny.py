@@ -114,26 +114,26 @@ def test_arrays_are_taken_as_they_are() -> None:
     out = np.full((40, 72), np.nan, np.float16)
     launch(a, b, out, device="cpu", checks=("race", "sync", "oob", "uninit"))
     assert (out == a.astype(np.float64) @ b.astype(np.float64).T).all()
-    with pytest.raises(ValueError, match="expected B contiguous along mode 1"):
+    with pytest.raises(ValueError, match="B must be contiguous along mode 1"):
         launch(a, np.asfortranarray(b), out, device="cpu")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"element": "f64"}, "expected elements of"),
-        ({"rows": 100}, "64, 128 or 192 rows"),
-        ({"columns": 60}, "8 to 256 columns"),
-        ({"stages": 1}, "two stages or more"),
-        ({"parts": 3}, "parts that divide"),
-        ({"share": 16}, "clusters of up to 8"),
-        ({"live": 12}, "live rows in groups of 8"),
+        ({"element": "f64"}, "f64 operands with f16 results are not supported"),
+        ({"rows": 100}, "rows must be 64, 128 or 192"),
+        ({"columns": 60}, "columns a multiple of 8 up to 256"),
+        ({"stages": 1}, "must be at least 2, got"),
+        ({"parts": 3}, "parts is 3; it must divide"),
+        ({"share": 16}, "a cluster has at most 8 blocks"),
+        ({"live": 12}, "live is 12; it must be a multiple of 8"),
         ({"columns": 72}, "chunks of 64 bytes"),
-        ({"columns": 256, "stages": 9}, "at most 232448 bytes"),
-        ({"major_b": "m"}, "A along k or m, B along k or n"),
-        ({"major_a": "m", "element": "tf32", "output": "f32"}, "A and B along K of tf32"),
-        ({"major_a": "m", "live": 16}, "whole tiles of A"),
-        ({"major_b": "n", "columns": 40, "direct": True}, "multiples of 16 where B is not along K"),
+        ({"columns": 256, "stages": 9}, "at most 232448 are available"),
+        ({"major_b": "m"}, "A must be along k or m, B along k or n"),
+        ({"major_a": "m", "element": "tf32", "output": "f32"}, "A and B of tf32 must be K-major"),
+        ({"major_a": "m", "live": 16}, "M-major A needs whole tiles"),
+        ({"major_b": "n", "columns": 40, "direct": True}, "N-major B needs a multiple of 16"),
         ({"major_c": "m", "columns": 40}, "chunks of 16 columns"),
     ],
 )

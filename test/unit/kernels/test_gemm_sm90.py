@@ -207,25 +207,25 @@ def test_rows_that_tma_cannot_read_are_refused_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"tile": (128, 256, 16)}, "64 elements"),
-        ({"tile": (100, 256, 64)}, "64, 128, 192 or 256 rows"),
-        ({"tile": (128, 200, 64)}, "expected columns in multiples of 16 .*, got 200"),
-        ({"tile": (128, 264, 64)}, "up to 256 columns, got 128 x 264"),
-        ({"tile": (256, 256, 64)}, "at most 192 registers of sums, got 384 for 256 x 256"),
-        ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "at most 96 registers of sums"),
-        ({"tile": (128, 16, 64), "cluster_m": 4}, "columns in 8s for each of 4 blocks that share them, got 16"),
-        ({"major_c": "k"}, "expected C along n, or along m"),
-        ({"output": "f32"}, "no deferred store of f32"),
-        ({"output": "f32", "deferred": False, "major_c": "m"}, "expected C along n, or along m of 16-bit elements"),
-        ({"buffers": 0}, "expected a staging buffer, got 0"),
-        ({"cluster_m": 3}, "a cluster of 1, 2, 4 or 8 blocks, got 3 x 1"),
-        ({"cluster_m": 4, "cluster_n": 4}, "a cluster of 1, 2, 4 or 8 blocks, got 4 x 4"),
-        ({"stages": 5}, "at most 232448 bytes"),
-        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_b": "n"}, "only 16-bit elements"),
-        ({"element": "f64"}, "expected elements of"),
-        ({"stream_k": True, "batch": True}, "a cooperative schedule, no batch and no promotion"),
-        ({"schedule": "turns"}, "a schedule of cooperative or pingpong, got 'turns'"),
-        ({"schedule": "pingpong", "tile": (64, 256, 64)}, "none deferred or promoted"),
+        ({"tile": (128, 256, 16)}, "tile K is 16; it must be 64 elements"),
+        ({"tile": (100, 256, 64)}, "M must be 64, 128, 192 or 256"),
+        ({"tile": (128, 200, 64)}, "tile N is 200; it must be a multiple of 16"),
+        ({"tile": (128, 264, 64)}, "a tile of 128 x 264 is not supported"),
+        ({"tile": (256, 256, 64)}, "a tile of 256 x 256 needs 384 accumulator registers per thread; at most 192"),
+        ({"tile": (192, 128, 64), "deferred": False, "promote": True, "stages": 3}, "per thread; at most 96"),
+        ({"tile": (128, 16, 64), "cluster_m": 4}, "16 columns of a tile do not divide into groups of 8 for 4 blocks"),
+        ({"major_c": "k"}, "major_c 'k' is not supported"),
+        ({"output": "f32"}, "deferred=True needs an output of at most 16 bits"),
+        ({"output": "f32", "deferred": False, "major_c": "m"}, "major_c 'm' is not supported for output f32"),
+        ({"buffers": 0}, "buffers is 0; at least 1"),
+        ({"cluster_m": 3}, "a cluster of 3 x 1 blocks is not supported"),
+        ({"cluster_m": 4, "cluster_n": 4}, "a cluster of 4 x 4 blocks is not supported"),
+        ({"stages": 5}, "at most 232448 are available"),
+        ({"element": "f8E4M3FN", "tile": (128, 256, 128), "major_b": "n"}, "16-bit elements only"),
+        ({"element": "f64"}, "element 'f64' is not supported"),
+        ({"stream_k": True, "batch": True}, "stream_k needs the cooperative schedule"),
+        ({"schedule": "turns"}, "schedule is 'turns'"),
+        ({"schedule": "pingpong", "tile": (64, 256, 64)}, "without deferred or promote"),
         ({"schedule": "pingpong", "deferred": False}, "at most 128 x 128 or 64 x 256"),
     ],
 )
@@ -408,17 +408,17 @@ def test_arrays_that_are_not_the_configurations() -> None:
     a, b, c = np.zeros((64, 64), np.float16), np.zeros((128, 64), np.float16), np.zeros((64, 128), np.float16)
     small = SINGLE._replace(tile=(64, 128, 64))
     for arrays, config, says in (
-        ((a, b, c.astype(np.float32)), small, "expected C of f16, a matrix"),
-        ((a, b, c), small._replace(element="tf32", tile=(64, 128, 32)), "expected A of tf32"),
-        ((a, b, np.asfortranarray(c)), small, "expected C contiguous along mode 1"),
-        ((a, b, c), small._replace(major_b="n"), "expected B contiguous along mode 0"),
-        ((a, b, c), small._replace(batch=True), "expected A of f16, a batch"),
-        ((a, b, c), small._replace(stream_k=True), "expected workspace, flags behind C, got nothing"),
+        ((a, b, c.astype(np.float32)), small, "C must be a matrix of f16"),
+        ((a, b, c), small._replace(element="tf32", tile=(64, 128, 32)), "A must be a matrix of tf32"),
+        ((a, b, np.asfortranarray(c)), small, "C must be contiguous along mode 1"),
+        ((a, b, c), small._replace(major_b="n"), "B must be contiguous along mode 0"),
+        ((a, b, c), small._replace(batch=True), "A must be a batch of matrices of f16"),
+        ((a, b, c), small._replace(stream_k=True), "arguments after C must be workspace, flags; got none"),
         ((a, b, c), small._replace(stages=40), "at most 232448 bytes"),
     ):
         with pytest.raises(ValueError, match=says):
             launch(*arrays, config=config, device="cpu")
-    with pytest.raises(ValueError, match="expected nothing behind C, got alpha"):
+    with pytest.raises(ValueError, match="arguments after C must be none; got alpha"):
         launch(a, b, c, alpha=2.0, config=small, device="cpu")
 
 
@@ -438,5 +438,5 @@ def test_results_of_many_parts_do_not_depend_on_who_comes_first() -> None:
 
 
 def test_parts_of_k_are_two_or_more() -> None:
-    with pytest.raises(ValueError, match="expected two parts of K or more, got 1"):
+    with pytest.raises(ValueError, match="needs at least 2 slices, got parts=1"):
         SplitConfig(SINGLE._replace(tile=(64, 128, 64), serpentine=False), 1).check()

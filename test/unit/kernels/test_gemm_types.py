@@ -230,18 +230,21 @@ def check_scales(config: GemmConfig | SplitConfig, m: int, n: int, k: int) -> No
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"element": "f8E4M3FN", "output": "f32", "scaled": True}, "expected promoted sums of 8-bit floats"),
-        ({"element": "bf16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16"}, "expected sums in f32"),
+        ({"element": "f8E4M3FN", "output": "f32", "scaled": True}, "block scales need 8-bit floats, promote=True"),
+        (
+            {"element": "bf16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16"},
+            "only f16 elements accumulate in f16",
+        ),
         (
             {"element": "f16", "output": "f16", "tile": (64, 64, 64), "accumulator": "f16", "promote": True},
-            "to promote",
+            "promote needs an f32 accumulator",
         ),
-        ({"element": "i8_f16"}, "expected elements of f16, bf16, tf32, i8"),
-        ({"output": "f8E4M3FN"}, "expected a result of i32, i8, ui8, f16, bf16, f32, got f8E4M3FN"),
-        ({"deferred": True}, "expected no deferred store of i32"),
-        ({"promote": True}, "expected sums in f32 to promote, got i32"),
-        ({"output": "i8", "tile": (64, 48, 128)}, "expected a multiple of 32 columns of i8, got 48"),
-        ({"major_b": "n"}, "only 16-bit elements can be transposed"),
+        ({"element": "i8_f16"}, "'i8_f16' is not supported; use one of f16, bf16, tf32, i8"),
+        ({"output": "f8E4M3FN"}, "'f8E4M3FN' is not supported .* i32, i8, ui8, f16, bf16, f32"),
+        ({"deferred": True}, "deferred=True needs an output of at most 16 bits, got i32"),
+        ({"promote": True}, "promote needs an f32 accumulator, got i32"),
+        ({"output": "i8", "tile": (64, 48, 128)}, "tile N is 48; it must be a multiple of 32 for output i8"),
+        ({"major_b": "n"}, "wgmma transposes 16-bit elements only"),
     ],
 )
 def test_what_there_is_not(changed: dict[str, Any], said: str) -> None:

@@ -156,13 +156,13 @@ def test_numbers_that_do_not_rise_reach_no_other_memory(ends: tuple[int, ...]) -
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (GroupedConfig(BASE, "q"), "expected groups along m, n, k, rows"),
-        (GroupedConfig(BASE._replace(batch=True)), "expected no batch"),
-        (GroupedConfig(BASE._replace(deferred=True, major_a="m", major_b="n"), "k"), "expected no deferred store"),
-        (GroupedConfig(BASE._replace(major_b="n"), "k"), "expected factors whose lines no group cuts, got A along k"),
-        (GroupedConfig(BASE._replace(major_a="m")), "expected factors whose lines no group cuts, got A along m"),
-        (GroupedConfig(BASE._replace(major_b="n"), "n"), "expected factors whose lines no group cuts, got A along k"),
-        (GroupedConfig(BASE, "rows", begins=True), "expected no beginnings"),
+        (GroupedConfig(BASE, "q"), "form is 'q'; use one of m, n, k, rows"),
+        (GroupedConfig(BASE._replace(batch=True)), "grouped GEMMs do not support batch"),
+        (GroupedConfig(BASE._replace(deferred=True, major_a="m", major_b="n"), "k"), "needs deferred=False"),
+        (GroupedConfig(BASE._replace(major_b="n"), "k"), "needs operands contiguous .*, got A along k"),
+        (GroupedConfig(BASE._replace(major_a="m")), "needs operands contiguous .*, got A along m"),
+        (GroupedConfig(BASE._replace(major_b="n"), "n"), "needs operands contiguous .*, got A along k"),
+        (GroupedConfig(BASE, "rows", begins=True), "needs begins=False"),
         (GroupedConfig(BASE._replace(stages=9)), "bytes of shared memory"),
     ],
 )

@@ -173,7 +173,8 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: row(recipe="block", layout_D="column")),
     (op.EpilogueError, "ScaledGemm: expected no epilogue_visitor beside scales: op.Gemm takes one",
      lambda: setattr(row(), "epilogue_visitor", None)),
-    (op.UnsupportedError, "ScaledGemm: expected a tile of 64, 128, 192 or 256 rows and up to 256 columns, got 96 x 64",
+    (op.UnsupportedError, "ScaledGemm: a tile of 96 x 64 is not supported; M must be 64, 128, 192 or 256 "
+     "and N a multiple of 8 up to 256",
      lambda: setattr(row(), "tile_description", {"threadblock_shape": [96, 64, 128]})),
     (op.UnsupportedError, "ScaledGemm: expected a tile of wgmma for row scales, as tile_descriptions() has, and "
      "operands of whole 16 bytes, got 128x128x128_3_1x1x1", lambda: row().construct(alignment_A=1)),
