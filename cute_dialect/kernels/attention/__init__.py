@@ -1,1 +1,1 @@
-"""Attention on Hopper GPUs, ``softmax(Q K^T) V`` in one kernel: configurations, parts, the kernel."""
+"""Fused attention on Hopper GPUs, ``softmax(Q K^T) V``: configuration, building blocks and kernels."""

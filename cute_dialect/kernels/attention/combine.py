@@ -1,8 +1,8 @@
-"""Combine attention's results of parts of the keys: each weighs what its sum of exponentials is of all.
+"""Reduction of split-KV attention: combines the partial results of the key slices of each row.
 
-``out[s] = sum over p of w[p] O[p, s]``, ``w[p] = e^(L[p] - L)``, ``L = log(sum over p of e^(L[p]))``; p rises, so that
-bits do not depend on which part was there first.  A part without keys has minus infinity for its logarithm, and counts
-nothing; a row without keys is 0.
+``O`` and ``L`` are the partial results and their log-sum-exps. The result is ``out[s] = sum over p of w[p] O[p, s]``
+with ``w[p] = e^(L[p] - L)`` and ``L = log(sum over p of e^(L[p]))``. Slices are added in order, so the result is
+deterministic. A slice without keys has L = -inf and weight 0; a row without keys is 0.
 
     launch(O, L, out, …)                      # O (elements, rows, parts), L (rows, parts); out (S, D, H, B)
 """
@@ -19,25 +19,24 @@ from cute_dialect.kernels.printed import printed
 __all__ = ["CombineConfig", "combine", "combine_text", "launch"]
 
 _WARPS, _VECTOR = 8, 4
-"""Warps of a block, elements of a thread at once."""
+"""Warps of a block; elements per thread and load."""
 
 
 class CombineConfig(NamedTuple):
-    """``element``: of the result; ``head``: elements of a head at most; ``lse``: logarithms are a result, too;
-    ``together``: the warps of a block share the parts of a row, else each has a row.
+    """Configuration of the reduction.
 
     >>> CombineConfig(together=True).name
     'attention-combine-bf16-128-together'
     """
 
-    element: str = "bf16"
-    head: int = 128
-    lse: bool = False
-    together: bool = False
+    element: str = "bf16"  # type of the result
+    head: int = 128  # largest head dimension
+    lse: bool = False  # also return the log-sum-exp of each row
+    together: bool = False  # the warps of a block share the slices of one row; otherwise each warp has a row
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"attention-combine-{self.element}-{self.head}{'-lse' * self.lse}{'-together' * self.together}"
 
 
@@ -49,7 +48,7 @@ def launch(
     O: cute.Tensor, L: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None = None,  # noqa: E741
     config: cute.Constexpr[Any] = DEFAULT,
 ):  # fmt: skip
-    """Launch a block for each row, or for eight; rows count queries, then heads, then sequences."""
+    """Launch one block per row, or per eight rows. Rows are ordered by query, then head, then sequence."""
     assert O.shape[1] == out.shape[0] * out.shape[2] * out.shape[3], "O must have the rows of out"
     assert L.shape[0] == O.shape[1], "L must have the rows of O"
     assert L.shape[1] == O.shape[2], "L must have the parts of O"
@@ -59,7 +58,7 @@ def launch(
 
 @cute.kernel(name="combine")
 def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  # noqa: E741
-    """Combine the parts of this warp's row, or of the block's."""
+    """Combine the slices of this warp's row, or of the block's."""
     c = config
     warp, lane = cute.arch.warp_idx(), cute.arch.lane_idx()
     block = cute.arch.block_idx().x
@@ -72,7 +71,7 @@ def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  #
         sums.fill(0.0)
         for part in range(warp if c.together else 0, count, _WARPS if c.together else 1):
             weight = _power(L[row, part] - most) / total
-            # A part without keys holds zeros.
+            # the partial result of a slice without keys is zero
             for i in cute.range_constexpr(spans):
                 if (i * 32 + lane) * _VECTOR < O.shape[0]:
                     held = cute.make_rmem_tensor(_VECTOR, cute.Float32)
@@ -96,7 +95,9 @@ def combine(O: Any, L: Any, out: Any, lse: Any, config: cute.Constexpr[Any]):  #
 
 
 def _whole(L: Any, row: Any, lane: Any, count: Any) -> tuple[Any, Any]:
-    """Return the largest logarithm of a row's parts, and the sum of the powers of all beneath it; 1 for no keys."""
+    """Return the maximum of a row's log-sum-exps, and the sum of exponentials relative to it, or 1 for a row without
+    keys.
+    """
     most = cute.Float32(float("-inf"))
     for part in range(lane, count, 32):
         most = cute.arch.fmax(most, L[row, part])
@@ -109,12 +110,12 @@ def _whole(L: Any, row: Any, lane: Any, count: Any) -> tuple[Any, Any]:
 
 
 def _power(x: Any) -> Any:
-    """Return e^x; 0 for the difference of two that are minus infinity, which is NaN."""
+    """Return e^x, or 0 for NaN, which is the difference of two -inf."""
     return cute.Float32(0.0) if x != x else cute.math.exp(x)
 
 
 def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
-    """Return the sums of all warps, in the first one."""
+    """Return the reduction over all warps, in the first warp."""
     shared = cute.smem_tensor(cute.Float32, cute.make_layout((_VECTOR * spans, 32, _WARPS)), 16)
     cute.autovec_copy(sums, shared[None, lane, warp])
     cute.arch.sync_threads()
@@ -129,7 +130,7 @@ def _added(sums: Any, warp: Any, lane: Any, spans: int) -> Any:
 
 @printed
 def combine_text(config: CombineConfig | None = None) -> cute.Compiled:
-    """Return the kernel ``@combine`` and its host function ``@launch(O, L, out, lse)`` as text."""
+    """Trace the kernel ``@combine`` and its host function ``@launch(O, L, out, lse)``."""
     c = config or DEFAULT
     parts = cute.Tensor[cute.Float32, "(?,?,?):(1,?{div=8},?{div=8})", "align<16>"]
     logs = cute.Tensor[cute.Float32, "(?,?):(1,?)"]

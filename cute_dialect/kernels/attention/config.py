@@ -1,4 +1,4 @@
-"""The configuration of an attention kernel: type, head, tiles, masks, who does what when.
+"""Configuration of an attention kernel: element type, head dimension, mask, tiles and schedule.
 
 >>> config = AttentionConfig()
 >>> config.name, config.smem_bytes, config.registers
@@ -13,64 +13,55 @@ from typing import NamedTuple
 __all__ = ["HEADS", "MASKS", "AttentionConfig", "config_named", "default_config"]
 
 HEADS = (64, 128, 256)
-"""Sizes of a head that kernels are made for; what is smaller is filled up with zeros by TMA."""
+"""Supported head dimensions. TMA pads smaller heads with zeros."""
 
 MASKS = ("full", "right", "left", "both")
-"""Which sides of a query's keys are bounded: ``right`` is causal attention, ``both`` a sliding window."""
+"""Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
 
 SMEM = 232448
-"""Shared memory that a block may have, bytes."""
+"""Shared memory available to a block, in bytes."""
 
 _FLAGS = {"end": "from_end", "packed": "packed", "lse": "lse", "split": "split"}
 _LETTERS = {"s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy", "sms": "sms"}
-"""Words of a name -> the fields that they tell."""
+"""Words of a kernel's name -> the fields that they set."""
 
 
 class AttentionConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of an attention kernel."""
 
-    ``element``: of Q, K, V and the result, ``bf16`` or ``f16``; ``head``: elements of a head, those that are not there
-    count as zeros; ``mask``: one of :data:`MASKS`; ``from_end``: the last query is opposite the last key, else the
-    first one the first key; ``packed``: sequences of different lengths lie one behind the other; ``lse``: the logarithm
-    of the sum of the exponentials of each row is a result, too; ``split``: the keys of a tile are shared by several
-    blocks, each of which has a result of its own, of f32, and logarithms (:mod:`.combine`).
-
-    ``tile_m``: queries of a block, 64 for each of its consumers; ``tile_n``: keys of a step; ``stages``: of K, and
-    as many of V; ``q_stages``: tiles of Q in shared memory; ``overlap``: products with V are under way while the
-    next scores go through softmax; ``pingpong``: consumers give their products to the tensor cores in turns, so
-    that one's softmax is computed during the other's products; ``lazy``: sums are rescaled only where a maximum has
-    grown by more than :data:`~cute_dialect.kernels.attention.softmax.SLACK`; ``sms``: of the chip.
-    """
-
-    element: str = "bf16"
-    head: int = 128
-    mask: str = "full"
-    from_end: bool = False
-    packed: bool = False
-    lse: bool = False
+    element: str = "bf16"  # of Q, K, V and the result: bf16 or f16
+    head: int = 128  # head dimension, one of HEADS; smaller heads are padded with zeros
+    mask: str = "full"  # one of MASKS
+    from_end: bool = False  # align the last query with the last key instead of the first query with the first key
+    packed: bool = False  # variable-length sequences, packed one after the other
+    lse: bool = False  # also return the log-sum-exp of each row
+    # Split-KV: several blocks share the keys of a tile. Each returns a partial f32 result and log-sum-exps, which
+    # ``combine.py`` reduces.
     split: bool = False
-    tile_m: int = 128
-    tile_n: int = 176
-    stages: int = 2
-    q_stages: int = 1
-    overlap: bool = True
-    pingpong: bool = True
-    lazy: bool = True
-    sms: int = 132
+    tile_m: int = 128  # queries of a block, 64 per consumer warp group
+    tile_n: int = 176  # keys of a step
+    stages: int = 2  # stages of K, and of V
+    q_stages: int = 1  # tiles of Q in shared memory
+    overlap: bool = True  # run the MMAs with V while the next scores go through softmax
+    pingpong: bool = (
+        True  # consumers issue their MMAs alternately, so that one's softmax overlaps with the other's MMAs
+    )
+    lazy: bool = True  # rescale the accumulator only if a row maximum has grown by more than softmax.SLACK
+    sms: int = 132  # multiprocessors of the GPU
 
     @property
     def consumers(self) -> int:
-        """Warp groups that multiply, 64 queries each."""
+        """Number of consumer warp groups, 64 queries each."""
         return self.tile_m // 64
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the producer's warp group and the consumers'."""
+        """Threads of a block: a producer warp group and the consumers."""
         return 128 * (1 + self.consumers)
 
     @property
     def bounded(self) -> tuple[bool, bool]:
-        """Whether the keys of a query are bounded to the left and to the right."""
+        """Whether the keys of a query are bounded on the left and on the right."""
         return self.mask in ("left", "both"), self.mask in ("right", "both")
 
     @property
@@ -85,17 +76,17 @@ class AttentionConfig(NamedTuple):
 
     @property
     def smem_bytes(self) -> int:
-        """Shared memory of a block but for its barriers, bytes."""
+        """Shared memory of a block in bytes, without barriers."""
         return 2 * self.stages * self.key_bytes + self.q_stages * self.query_bytes
 
     @property
     def registers(self) -> int:
-        """Registers of a consumer's thread that hold scores, weights and results."""
+        """Registers of a consumer thread for scores, probabilities and the accumulator."""
         return self.tile_n // 2 + self.tile_n // 4 + self.head // 2
 
     @property
     def name(self) -> str:
-        """What tells the kernel from the others: what it computes, then how, where that is not the default's way."""
+        """Unique name of the kernel: the function it computes, then the settings that differ from the default."""
         flags = [word for word, field in _FLAGS.items() if getattr(self, field)]
         named = ["attention", self.element, str(self.head), self.mask, *flags, f"{self.tile_m}x{self.tile_n}"]
         plain = default_config(self.element, self.head, self.mask)
@@ -106,49 +97,58 @@ class AttentionConfig(NamedTuple):
         return "-".join(named)
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         if self.element not in ("bf16", "f16"):
-            raise ValueError(f"expected elements of bf16 or f16, got {self.element}")
+            raise ValueError(f"element is {self.element!r}; use 'bf16' or 'f16'")
         if self.head not in HEADS:
-            raise ValueError(f"expected a head of {', '.join(map(str, HEADS))} elements, got {self.head}")
+            raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, HEADS))}")
         if self.mask not in MASKS:
-            raise ValueError(f"expected a mask of {', '.join(MASKS)}, got {self.mask}")
+            raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
         if self.split and (self.packed or not self.lse):
-            raise ValueError("expected logarithms, and no packed sequences, where keys are split")
+            raise ValueError("split=True needs lse=True and packed=False")
         if self.tile_m not in (64, 128, 192):
-            raise ValueError(f"expected 64, 128 or 192 queries of a block, got {self.tile_m}")
+            raise ValueError(f"tile_m is {self.tile_m}; it must be 64, 128 or 192")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
-            raise ValueError(f"expected 16 to 256 keys of a step in multiples of 16, got {self.tile_n}")
+            raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of 16 up to 256")
         if self.stages < 1 or self.q_stages < 1:
-            raise ValueError(f"expected at least one stage, got {self.stages} and {self.q_stages}")
+            raise ValueError(f"stages and q_stages must be at least 1, got {self.stages} and {self.q_stages}")
         if self.smem_bytes + 256 > SMEM:
-            raise ValueError(f"expected at most {SMEM - 256} bytes of shared memory, got {self.smem_bytes}")
+            raise ValueError(
+                f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "
+                "available, use smaller tiles or fewer stages"
+            )
         most = 136 if self.consumers == 3 else 208
         if self.registers > most:
-            raise ValueError(f"expected at most {most} registers of scores, weights and results, got {self.registers}")
+            raise ValueError(
+                f"the kernel needs {self.registers} registers per consumer thread; at most {most} are "
+                "available, use smaller tiles"
+            )
 
 
 def default_config(
     element: str = "bf16", head: int = 128, mask: str = "full", *, few: bool = False
 ) -> AttentionConfig:  # fmt: skip
-    """Return the configuration that is taken where none is asked for; ``few``: of 64 queries at most.
+    """Return the default configuration; ``few`` is for at most 64 queries.
 
     >>> default_config(mask="right").tile_n, default_config(head=64).tile_m
     (128, 192)
     """
     config = AttentionConfig(element, head, mask)
-    if few:  # one consumer, which waits for memory
+    if few:  # one consumer, bound by memory latency
         return config._replace(tile_m=64, tile_n=64 if head == 256 else 128, stages=3)
-    if head == 64:  # 32 registers of results: three consumers of 64 x 128 scores, and room for two tiles of Q
+    if head == 64:  # 32 accumulator registers: three consumers with 64 x 128 scores, and room for two tiles of Q
         return config._replace(tile_m=192, tile_n=128, stages=3, q_stages=2)
-    if head == 256:  # 128 of results
+    if head == 256:  # 128 accumulator registers
         return config._replace(tile_n=80 if mask == "full" else 64)
-    # The diagonal cuts tiles of 128 x 128 in half; those leave room for two tiles of Q.
+    # The diagonal halves tiles of 128 x 128. They leave room for two tiles of Q.
     return config if mask == "full" else config._replace(tile_n=128, q_stages=2)
 
 
 def config_named(name: str) -> AttentionConfig:
-    """Return the configuration that has a name.  Raises ValueError where none has.
+    """Return the configuration with a given name.
+
+    Raises:
+        ValueError: if the name is not that of a kernel.
 
     >>> c = AttentionConfig(mask="right", lse=True, tile_n=96, stages=3, pingpong=False)
     >>> c.name, config_named(c.name) == c
@@ -169,5 +169,5 @@ def config_named(name: str) -> AttentionConfig:
                 field, number = _LETTERS[other[1]], int(other[2])
                 found = found._replace(**{field: bool(number) if isinstance(getattr(found, field), bool) else number})
     if found is None or found.name != name:
-        raise ValueError(f'expected the name of a kernel, "{AttentionConfig().name}" say, got "{name}"')
+        raise ValueError(f'there is no kernel named "{name}"; a valid name is "{AttentionConfig().name}"')
     return found

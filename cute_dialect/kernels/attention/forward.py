@@ -1,17 +1,18 @@
-"""Attention on Hopper in the language: ``softmax(scale Q K^T) V``, by TMA, mbarriers and wgmma, without the scores in
-memory.
+"""Attention on Hopper: ``softmax(scale Q K^T) V`` with TMA, mbarriers and wgmma, without storing the scores.
 
-Persistent and warp-specialised, as published in FlashAttention-3 (Shah et al., 2024).  Warp group 0 produces: one of
-its warps fills rings of tiles of Q, K and V by TMA.  The others consume, 64 queries each: products of Q and K, softmax
-of them in registers, which become the A operand of the products with V.  While a warp group's scores go through
-softmax, its products with V are under way; and consumers take turns at the tensor cores, so that the softmax of one is
-hidden by the products of the other.
+The kernel is persistent and warp-specialized, as FlashAttention-3 (Shah et al., 2024). Warp group 0 is the producer:
+one of its warps fills rings of tiles of Q, K and V by TMA. The other warp groups are consumers with 64 queries each.
+They multiply Q by K and apply softmax in registers. The probabilities become the A operand of the MMAs with V.
 
-Steps of keys go from the last one to the first one; those that a mask or the end of the keys cuts are a loop of their
-own, at each end.
+Two kinds of overlap hide the softmax:
 
-    full, empty: of each ring, as of a GEMM; a slot is free when all consumers have arrived
-    turn[w]:     named barriers, 256 threads: the warp group before has given its products to the tensor cores
+- The MMAs with V of one step run while the scores of the next step go through softmax.
+- Consumers issue their MMAs alternately (pingpong), so that one's softmax overlaps with the other's MMAs.
+
+Steps go from the last keys to the first. Only steps that the mask or the end of the keys cuts apply a mask.
+
+    full, empty: of each ring, as in a GEMM; a slot is free when all consumers have arrived
+    turn[w]:     named barriers with 256 threads; complete when the previous warp group has issued its MMAs
 
     launch(q, k, v, out, …)                   # (S, D, H, B) views of arrays: queries, elements, heads, sequences
 """
@@ -37,14 +38,14 @@ __all__ = ["attention", "attention_text", "launch"]
 DEFAULT = AttentionConfig()
 
 REGISTERS = {1: (56, 256), 2: (24, 240), 3: (32, 160)}
-"""Consumers -> registers of a thread of the producer, and of a consumer: no more in all than a block is launched with,
-or the last consumer waits for them for ever."""
+"""Consumers -> registers per thread of the producer and of a consumer. Their total must not exceed the registers with
+which the block is launched, or the last consumer waits for registers forever."""
 
 _PACKED = {**REGISTERS, 2: (40, 232)}
-"""Of packed sequences, whose producer does more."""
+"""Registers for packed sequences, whose producer does more work."""
 
 _TURN = 1
-"""The first of the named barriers: a consumer's turn."""
+"""The first of the named barriers that pass the tensor cores between consumers."""
 
 
 @cute.jit
@@ -55,9 +56,16 @@ def launch(
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
-    Matrices are (S, D, H, B); ``lse`` is (S, H, B); ``queries``: of a sequence, or the most of one that is packed;
-    ``scale``: of scores, times ``log2(e)``; the rest is as in :class:`.tiles.Problem`.  Where keys are split in
-    ``parts``, ``out``, of f32, and ``lse`` have as many times the sequences, those of the first part first.
+    Args:
+        Q, K, V, out: (S, D, H, B) tensors.
+        lse: Log-sum-exp of each row, (S, H, B), or None.
+        of_queries, of_keys: Boundaries of packed sequences, or None.
+        queries: Queries of a sequence; the largest number for packed sequences.
+        scale: Factor of the scores, times ``log2(e)``.
+        left, right: See :class:`.tiles.Problem`.
+        parts: Number of slices of the keys (split-KV). The f32 ``out`` and ``lse`` then have ``parts`` times as many
+            sequences, those of the first slice first.
+        config: The configuration.
     """
     c = config
     c.check()
@@ -65,7 +73,7 @@ def launch(
     for name, x in (("Q", Q), ("K", K), ("V", V), ("out", out)):
         wanted = cute.Float32 if c.split and name == "out" else dtype
         if x.element_type is not wanted or cute.rank(x) != 4:
-            raise ValueError(f"expected {name} of {wanted} and four modes, got {x}")
+            raise ValueError(f"launch: {name} must be a tensor of {wanted} with four modes, got {x}")
     assert K.shape[0] == V.shape[0], "K and V must have as many keys"
     modes = warpgroup.OperandMajorMode
     V = cute.select(V, [1, 0, 2, 3])
@@ -95,7 +103,7 @@ def launch(
 
 
 def _load_map(x: Any, ring: Any, tile: tuple[int, int]) -> Any:
-    """Return the TMA atom that brings tiles of a matrix of each head and sequence, and its coordinates."""
+    """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
     stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
     layout = cute.make_composed_layout(ring.inner, 0, stage)
     return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=128)
@@ -106,7 +114,6 @@ def attention(
     tmas: Any, rings: Any, mma_s: cute.TiledMma, mma_o: cute.TiledMma, out: cute.Tensor, lse: cute.Tensor | None,
     problem: Problem, scale: cute.Float32, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute this block's tiles."""
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0:
@@ -123,7 +130,7 @@ def attention(
         for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.key_bytes))
     ]
     own = None
-    if c.packed:  # for what the producer itself waits for
+    if c.packed:  # a barrier for loads that the producer itself waits for
         own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
         if cute.arch.thread_idx().x == 0:
             cute.arch.mbarrier_init(own, 1)
@@ -144,12 +151,12 @@ def attention(
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
-    """Return the registers of a thread of the producer, and of a consumer."""
+    """Return the registers per thread of the producer and of a consumer."""
     return (_PACKED if c.packed else REGISTERS)[c.consumers]
 
 
 class Consumer:
-    """A warp group: 64 queries of each tile."""
+    """A consumer warp group: 64 queries of each tile."""
 
     def __init__(
         self, c: AttentionConfig, tiles: Tiles, group: Any, mma_s: Any, mma_o: Any, smem: Any, rings: Any, rows: Rows,
@@ -174,7 +181,7 @@ class Consumer:
     def run(self) -> None:
         """Compute all tiles of this block."""
         c = self.c
-        # The first one's first turn is at once.
+        # The first consumer may start at once.
         if self.takes_turns and self.group == c.consumers - 1:
             cute.arch.barrier_arrive(_TURN, 256)
         at = self.tiles.first()
@@ -217,8 +224,9 @@ class Consumer:
         self.rows.store(place, self.row, self.sums, logs)
 
     def _whole_steps(self, place: Place) -> tuple[Any, Any]:
-        """Return the steps, from the first to before the last, whose keys are seen by all queries of this warp group;
-        None for a side on which keys have no bound.
+        """Return the range of steps, before the last one, whose keys all queries of this warp group see.
+
+        An end is None if the mask does not bound the keys on that side.
         """
         c, p, n = self.c, self.tiles.problem, self.c.tile_n
         left, right = c.bounded
@@ -227,9 +235,9 @@ class Consumer:
         return low, (row + shift + p.right + 1) // n if right else None
 
     def _step(self, place: Place, q: Any, at: Any, whole: tuple[Any, Any]) -> None:
-        """Multiply the queries with a step's keys, and the weights of the step before with its values."""
+        """Multiply the queries by a step's keys, and the probabilities of the previous step by its values."""
         softmax, overlap = self.softmax, self.c.overlap
-        # Both before the first product: between products ptxas would put fences that make them wait for each other.
+        # Wait for both stages before the first MMA. Between MMAs, ptxas would insert fences that serialize them.
         k, v = self.of_k.wait_and_advance(), self.of_v.wait_and_advance()
         self._wait_for_turn()
         warpgroup.fence()
@@ -276,11 +284,11 @@ class Consumer:
             cute.arch.barrier_arrive(_TURN + (0 if following == self.c.consumers else following), 256)
 
     def _mask(self, place: Place, at: Any) -> None:
-        """Take out the scores of keys that a query does not see, and of those that are not there."""
+        """Mask the scores of keys that a query does not see, and of keys past the end."""
         c, p = self.c, self.tiles.problem
         left, right = c.bounded
         begin = at * c.tile_n
-        # What is one for the warp first: the rest is this thread's row less its column.
+        # Compute the warp-uniform part first. The remaining part is this thread's row minus its column.
         own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
         end = place.seen - begin - self.column
         high, low = [end, end], None
@@ -292,11 +300,11 @@ class Consumer:
 
 
 def _of_two_slots(sQ: Any, c: AttentionConfig) -> Any:
-    """Return tiles of Q with a second slot, which is not there and never used where there is one.
+    """Return the tiles of Q with a second slot, which does not exist and is never used if there is only one.
 
-    The slot's number is 0 then, which ptxas is not to know (:func:`.tiles.nothing_of`): it would keep the descriptors
-    of all products with the one slot in uniform registers from the first tile to the last one, so that none were left
-    for the others' descriptors; heads of 256 elements would be spilled.
+    The slot index is then 0, but ptxas must not know it (:func:`.tiles.nothing_of`). Otherwise it would keep the
+    descriptors of all MMAs with the one slot in uniform registers for the whole kernel. None would be left for the
+    other descriptors, and heads of 256 elements would spill.
     """
     if c.q_stages > 1:
         return sQ
@@ -305,7 +313,7 @@ def _of_two_slots(sQ: Any, c: AttentionConfig) -> Any:
 
 
 def layouts_of(c: AttentionConfig) -> dict[str, Any]:
-    """Return the annotations of what the launch takes."""
+    """Return the annotations of the launch arguments."""
     matrix = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     found: dict[str, Any] = dict.fromkeys(("Q", "K", "V", "out"), matrix)
     if c.split:
@@ -319,11 +327,12 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
 
 @printed
 def attention_text(config: AttentionConfig | None = None) -> cute.Compiled:
-    """Return the kernel ``@attention`` and its host function ``@launch`` as text.
+    """Trace the kernel ``@attention`` and its host function ``@launch``.
 
-    The launch takes Q, K, V, the result, then of the other parameters of :func:`launch` those that the configuration
-    has.
-    Raises ValueError for a bad configuration.
+    The launch takes Q, K, V, the result, then those parameters of :func:`launch` that the configuration uses.
+
+    Raises:
+        ValueError: if the configuration is not supported.
     """
     c = AttentionConfig() if config is None else config
     c.check()

@@ -1,7 +1,7 @@
-"""The warp that fills attention's rings of Q, K and V by TMA, in the order in which consumers use them.
+"""Producer warp of attention: fills the rings of Q, K and V by TMA, in the order in which consumers use them.
 
-Of sequences that are packed, the last step of keys may reach into the next sequence.  Its scores are masked, but
-weights of 0 times values of that sequence, which may be infinite or NaN, are not 0: so these values are made zeros.
+The last step of a packed sequence may reach into the next sequence. Its scores are masked, but a probability of 0 times
+an infinite or NaN value is NaN. The producer therefore zeroes these values.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -18,14 +18,16 @@ __all__ = ["Producer"]
 
 
 class Loaded:
-    """A matrix that comes in tiles to a ring in shared memory, ``tile`` (rows, elements), or the other way round."""
+    """A matrix that TMA loads in tiles to a ring in shared memory. ``tile`` is (rows, elements), or its transpose for
+    V.
+    """
 
     def __init__(self, tma: Any, smem: Any, tile: tuple[int, int], along: int):
         self.atom, self.coords = tma
         self.smem, self.tile, self.along = smem, tile, along
 
     def fetch(self, slot: Any, barrier: Any, row: Any, head: Any, batch: Any) -> None:
-        """Fetch the tile that begins with a row into a slot, and tell a barrier."""
+        """Issue the load of the tile that starts at a row, to a slot and its barrier."""
         at = (row, 0) if self.along == 0 else (0, row)
         here = cute.domain_offset(at, self.coords[None, None, head, batch])
         tile = cute.flat_divide(here, self.tile)[None, None, 0, 0]
@@ -36,9 +38,10 @@ class Loaded:
 
 
 class Producer:
-    """The side that fills the rings: one thread, or, where sequences are packed, a warp.
+    """Producer of the rings: one thread, or a warp for packed sequences.
 
-    ``tmas``, ``smem``, ``rings``: of Q, K and V; ``own``: a barrier of the producer's own, where sequences are packed.
+    ``tmas``, ``smem`` and ``rings`` are those of Q, K and V. ``own`` is the producer's own barrier for packed
+    sequences.
     """
 
     def __init__(self, c: AttentionConfig, tiles: Tiles, tmas: Any, smem: Any, rings: Any, own: Any = None):
@@ -50,7 +53,7 @@ class Producer:
         self.of_q, self.of_k, self.of_v = rings
 
     def run(self) -> None:
-        """Bring all tiles of this block."""
+        """Load all tiles of this block."""
         at = self.tiles.first()
         while self.tiles.is_there(at):
             place = self.tiles.place(at)
@@ -65,7 +68,7 @@ class Producer:
         head = place.head // self.tiles.problem.sharing
         batch = 0 if self.c.packed else place.batch
         at = place.last - 1
-        # Keys first: their slot is free before that of Q.
+        # Load the keys first, because their slot is free before that of Q.
         self._keys(place, at, head, batch)
         self._bring(self.q, self.of_q, place.query_start + place.row, place.head, batch)
         if at > place.first:
@@ -90,7 +93,7 @@ class Producer:
         matrix.fetch(slot.index, slot.barrier, row, head, batch)
 
     def _last_values(self, place: Place, at: Any, head: Any, batch: Any) -> None:
-        """Bring the last values of a sequence, and zeros in place of those of the next one."""
+        """Load the last values of a sequence, and zero those of the next one."""
         state, pipe = self.of_v.state, self.of_v.pipe
         cute.arch.mbarrier_wait(pipe.empty(state.index), state.phase)
         if cute.arch.issues():
@@ -106,7 +109,7 @@ class Producer:
         self.of_v.advance()
 
     def _clear(self, slot: Any, first: Any) -> None:
-        """Make zeros of a slot's values from a key on: eight elements a thread."""
+        """Zero the values of a slot from key ``first`` on, eight elements per thread."""
         pieces, lane = self.c.head // 8, cute.arch.lane_idx()
         zeros = cute.make_rmem_tensor(8, self.v.smem.element_type)
         zeros.fill(0.0)

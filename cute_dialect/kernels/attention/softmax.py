@@ -1,8 +1,8 @@
-"""Softmax of scores as they come, a step of keys at a time, in the registers of a warp group.
+"""Online softmax over steps of keys, in the registers of a warp group.
 
-A thread has two rows of the 64, eight apart, and of each two neighbouring columns of eight; a row lies in four lanes.
-Of each row the maximum so far and the sum of exponentials beneath it are kept; where the maximum grows, what was summed
-up is made smaller by as much.  Powers are of two: the scale of the scores and ``log2(e)`` are one factor.
+A thread has two of the 64 rows, eight apart, and two of every eight columns; four lanes share a row. For each row it
+keeps the running maximum and the sum of exponentials relative to it. If the maximum grows, the accumulator is rescaled.
+Exponentials are powers of two: the scale of the scores and ``log2(e)`` form one factor.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -16,19 +16,19 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 __all__ = ["SLACK", "Softmax"]
 
 SLACK = 8.0
-"""How far, in powers of two, scores may be above the maximum that they are measured from: weights are up to 256 then,
-as exact as others, and what was summed up need not be rescaled."""
+"""Largest power of two by which a weight may exceed 1 before the row maximum is updated. Weights up to 2^8 are as
+accurate as smaller ones, and updating the maximum less often saves rescaling the accumulator."""
 
 _LN_2 = 0.6931471805599453
 _CHAINS = 2
-"""Maxima and sums of a row that a thread keeps at a time: one would wait for itself."""
+"""Independent chains of a row reduction per thread. A single chain would be bound by instruction latency."""
 
 
 class Softmax:
-    """The rows of a warp group: ``scores`` are its products of Q and K, ``weights`` become the A operand of those with
-    V, ``sums`` are these.
+    """Softmax of a warp group's rows.
 
-    ``factor``: of scores, to powers of two.
+    ``scores`` is the accumulator of Q K^T, ``weights`` the A operand of the MMAs with V, and ``sums`` their
+    accumulator. ``factor`` scales the scores to exponents of two.
     """
 
     def __init__(self, c: AttentionConfig, scores: Any, weights: Any, sums: Any, factor: Any):
@@ -38,17 +38,17 @@ class Softmax:
         self.total = [cute.Float32(0.0), cute.Float32(0.0)]
 
     def _index(self, row: int, column: int) -> int:
-        """Return the register of a thread's column of one of its rows."""
+        """Return the register of a thread's column in one of its rows."""
         return column // 2 * 4 + row * 2 + column % 2
 
     def begin(self) -> None:
-        """Begin with no keys."""
+        """Reset the state: no keys so far."""
         self.sums.fill(0.0)
         for row in cute.range_constexpr(2):
             self.most[row], self.total[row] = cute.Float32(float("-inf")), cute.Float32(0.0)
 
     def mask(self, low: Any, high: Any) -> None:
-        """Take out scores of columns before ``low`` and from ``high`` on, of each row; None: no column is.
+        """Set the scores of columns before ``low`` and from ``high`` on to -inf, per row; None for no bound.
 
         Columns are counted from this thread's first one.
         """
@@ -63,7 +63,7 @@ class Softmax:
                 self.scores[i] = score
 
     def take(self, *, first: bool, masked: bool) -> Any:
-        """Make exponentials of the scores, in their place; returns by what the sums so far are to be multiplied."""
+        """Replace the scores by their exponentials, and return the factors that rescale the accumulator."""
         by = []
         for row in cute.range_constexpr(2):
             found = self._over(row, cute.arch.fmax)
@@ -75,7 +75,7 @@ class Softmax:
                 if self.c.lazy:
                     most = most if (most - before) * self.factor > SLACK else before
                 found = most
-            # What has no keys yet has no maximum: nothing is above it.
+            # A row that has not seen a key has a maximum of -inf, which must not be subtracted.
             most = found
             if masked:
                 most = most if most != float("-inf") else cute.Float32(0.0)
@@ -100,22 +100,22 @@ class Softmax:
         return combine(*chains)
 
     def is_taken(self) -> Any:
-        """Tell that the exponentials are made, which is so: a condition that needs all of them.
+        """Return a condition that is always True and depends on all exponentials.
 
-        ptxas moves a wait for products before what does not need them, so that softmax would be computed after products
-        that it is to be computed during.  It does not move it before an arrival at a barrier, nor that before its
-        condition.
+        ptxas moves a wait for MMAs ahead of instructions that do not depend on them. It would thus compute the softmax
+        after the MMAs instead of during them. It does not move the wait ahead of a barrier arrival, nor the arrival
+        ahead of its condition.
         """
         return not self.total[0] + self.total[1] < 0.0
 
     def weigh(self) -> None:
-        """Round the exponentials to weights."""
+        """Round the exponentials to the A operand of the MMAs with V."""
         flat = cute.make_tensor(self.weights.iterator, cute.make_layout(cute.size(self.weights)))
         plain = cute.make_tensor(self.scores.iterator, cute.make_layout(cute.size(self.scores)))
         flat.store(plain.load().to(flat.element_type))
 
     def rescale(self, by: Any) -> None:
-        """Multiply the sums so far; where nothing grew in the warp's rows there is nothing to do."""
+        """Rescale the accumulator. With ``lazy``, skip it if no maximum in the warp's rows has grown."""
         if self.c.lazy:
             if cute.arch.vote_any_sync((by[0] != 1.0) | (by[1] != 1.0)):
                 self._rescale(by)
@@ -127,9 +127,9 @@ class Softmax:
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
     def finish(self) -> Any:
-        """Divide the sums by those of the exponentials; returns the logarithm of these of each row.
+        """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
-        Rows without a key are 0, and their logarithm is minus infinity.
+        Rows without a key are 0, and their log-sum-exp is -inf.
         """
         logs, factors = [], []
         for row in cute.range_constexpr(2):

@@ -1,4 +1,4 @@
-"""Which rows of which head a block computes, in which order, and which keys those rows see."""
+"""Tile scheduler of attention: the rows and heads of each block, their order, and the keys that they see."""
 
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic
@@ -12,67 +12,59 @@ __all__ = ["Place", "Problem", "Tiles", "nothing_of"]
 
 
 class Problem(NamedTuple):
-    """What a launch computes.
+    """Sizes of a launch. The host computes them, so that they need no registers."""
 
-    ``queries``, ``keys``: of a sequence, or the most of one that is packed; ``heads``: of queries, ``sharing`` of which
-    have the keys of one head; ``batch``: sequences; ``begins``: of packed sequences where the queries and the keys of
-    each begin, and the end; ``left``, ``right``: how many keys a query sees before and after its own; ``rows``: tiles
-    of queries of a head, ``units``: of all heads, in pairs where they are paired.  The host counts these, so that no
-    registers hold them.  ``parts``: of the keys of a tile, which count as units of their own, None where they are not
-    split.
-    """
-
-    queries: Any
-    keys: Any
-    heads: Any
-    sharing: Any
-    batch: Any
-    begins: Any
-    left: Any
-    right: Any
-    rows: Any
-    units: Any
-    parts: Any
+    queries: Any  # of a sequence; the largest number for packed sequences
+    keys: Any  # likewise
+    heads: Any  # query heads
+    sharing: Any  # query heads per key head
+    batch: Any  # sequences
+    begins: Any  # boundaries of queries and of keys of packed sequences
+    left: Any  # keys that a query sees before its own
+    right: Any  # keys that a query sees after its own
+    rows: Any  # tiles of queries of a head
+    units: Any  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
+    parts: Any  # slices of the keys of a tile (split-KV), or None
 
     @staticmethod
     def units_of(c: AttentionConfig, rows: Any, heads: Any, batch: Any, parts: Any) -> Any:
-        """Return how many tiles, pairs or parts of tiles there are."""
+        """Return the number of work items: tiles, pairs of tiles, or tiles times slices of keys."""
         if c.split:
             return rows * heads * batch * parts
         return (cute.ceil_div(rows, 2) if c.bounded[1] else rows) * heads * batch
 
 
 class Place(NamedTuple):
-    """A block's tile: head, sequence, its first query of that; ``queries`` and ``keys`` of the sequence and where they
-    begin in memory; the steps of keys that it sees, from ``first`` to before ``last``; ``zero``: :func:`nothing_of` it;
-    ``matrix``: the number of the result's matrix; ``seen``: keys from here on are not seen, whatever masks say.
-    """
+    """A block's tile."""
 
     head: Any
     batch: Any
-    row: Any
-    queries: Any
-    keys: Any
-    query_start: Any
-    key_start: Any
-    first: Any
-    last: Any
-    zero: Any
-    matrix: Any
-    seen: Any
+    row: Any  # first query in the sequence
+    queries: Any  # of the sequence
+    keys: Any  # of the sequence
+    query_start: Any  # offset of the sequence's queries in memory
+    key_start: Any  # offset of the sequence's keys in memory
+    first: Any  # first step of keys that the tile sees
+    last: Any  # end of the steps
+    zero: Any  # 0 at run time, see nothing_of
+    matrix: Any  # index of the result's matrix
+    seen: Any  # end of the keys that are seen, independent of the mask
 
 
 def nothing_of(number: Any) -> Any:
-    """Return 0, of a number below 2^30, which no compiler knows: what depends on it is computed again for each one."""
+    """Return 0 for a number below 2^30, in a way that the compiler cannot know.
+
+    Values that depend on it are recomputed for each tile instead of being kept in registers.
+    """
     return cute.Int32(number) >> 30
 
 
 class Tiles:
-    """The tiles of all blocks: those of one head after the other, so that its keys stay in the L2.
+    """The tiles of all blocks. Tiles of one head are adjacent, so that its keys stay in the L2.
 
-    Where keys are bounded to the right, tiles near the end see more of them: a block has them in pairs, the first with
-    the last one, the second with the last but one, so that all pairs are as long.  The one in the middle is a pair with
-    one that is not there.
+    With keys bounded on the right, later tiles see more keys. A block therefore takes tiles in pairs of equal total
+    length: the first with the last, the second with the last but one. The middle tile is paired with one that does not
+    exist.
     """
 
     def __init__(self, c: AttentionConfig, problem: Problem):
@@ -82,35 +74,35 @@ class Tiles:
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
 
     def grid(self) -> Any:
-        """Return how many blocks the host launches."""
+        """Return the number of blocks to launch."""
         return cute.min(self.problem.units, self.c.sms)
 
     def first(self) -> Any:
-        """Return the number of this block's first tile: that of its head and row, or of its pair, doubled."""
+        """Return the index of this block's first tile, or twice the index of its first pair."""
         return cute.arch.block_idx().x * (2 if self.paired else 1)
 
     def is_there(self, at: Any) -> Any:
-        """Tell whether there is a tile of a number."""
+        """Return True if a tile index is in range."""
         return at < self.problem.units * (2 if self.paired else 1)
 
     def following(self, at: Any) -> Any:
-        """Return the number of this block's next tile."""
+        """Return the index of this block's next tile."""
         step = cute.arch.grid_dim().x
         return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
     def may_lack(self) -> bool:
-        """Tell whether there may be tiles without queries."""
+        """Return True if there can be tiles without queries."""
         return self.paired or self.c.packed
 
     def place(self, at: Any) -> Place:
-        """Return a tile; one that is not there begins behind the queries."""
+        """Return the coordinates of a tile. One that does not exist starts past the last query."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
         part = None
         if c.split:
             unit, part = divmod(unit, cute.assume(p.parts, range=(1, None)))
         line, row = divmod(unit, self.units)
-        if self.paired:  # the longer one first
+        if self.paired:  # the longer tile comes first
             other = self.rows - 1 - row
             row = (self.rows if row == other else row) if (at & 1) != 0 else other
         batch, head = divmod(cute.assume(line, range=(0, None)), p.heads)
@@ -128,8 +120,8 @@ class Tiles:
         return self._part(place, part) if c.split else place
 
     def _part(self, place: Place, part: Any) -> Place:
-        """Return a tile with a part of its steps, one at least: where there are more parts than steps, its keys are
-        none.
+        """Restrict a tile to a slice of its steps, at least one. If there are more slices than steps, the slice sees no
+        keys.
         """
         parts, steps = self.problem.parts, place.last - place.first
         first, last = (place.first + steps * x // parts for x in (part, part + 1))
@@ -139,11 +131,11 @@ class Tiles:
         )  # fmt: skip
 
     def shift(self, place: Place) -> Any:
-        """Return the key opposite the first query of a sequence."""
+        """Return the key aligned with the first query of a sequence."""
         return place.keys - place.queries if self.c.from_end else 0
 
     def _seen(self, place: Place) -> Place:
-        """Return a tile with the steps of keys that it sees: one at least, whose keys may all be masked."""
+        """Return a tile with its range of steps: at least one, whose keys may all be masked."""
         c, p, n = self.c, self.problem, self.c.tile_n
         low, high = cute.Int32(0), place.keys
         left, right = c.bounded

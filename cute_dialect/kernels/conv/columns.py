@@ -1,6 +1,6 @@
-"""What the producer of a convolution brings: columns of pixels of an image, and taps of a filter.
+"""Operand loads of a convolution: pixels of an image and taps of a filter.
 
-Both are told a step of K, and find its tap and channels.
+Both map a K step to its tap and channels.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -18,17 +18,14 @@ __all__ = ["Chunks", "Columns", "Filter", "Grid", "Pixels", "Steps", "chosen"]
 
 
 class Grid(NamedTuple):
-    """What the host knows of an image: divisors that find the pixel of a row, and the tap of a step.
+    """Sizes of an image from which the kernel computes the pixel of a row and the tap of a step."""
 
-    ``extents``: of the pixels that are rows, the last dimension first; ``blocks``: loads of channels for a tap.
-    """
-
-    extents: tuple[Any, ...]
-    blocks: Any
+    extents: tuple[Any, ...]  # of the pixels that are GEMM rows, the last dimension first
+    blocks: Any  # im2col loads per tap
 
 
 def chosen(which: Any, values: Sequence[int]) -> Any:
-    """Return one of some numbers, a number where all are the same."""
+    """Return one of several constants, selected at run time; a constant if all are equal."""
     if len(set(values)) == 1:
         return values[0]
     found = cute.Int32(values[0])
@@ -38,13 +35,13 @@ def chosen(which: Any, values: Sequence[int]) -> Any:
 
 
 class Pixels:
-    """The pixels that are rows of the result."""
+    """Mapping from GEMM rows to pixels."""
 
     def __init__(self, grid: Grid):
         self.divisors = [cute.fast_divmod_create_divisor(n) for n in grid.extents]
 
     def of_row(self, row: Any) -> tuple[Any, ...]:
-        """Return the pixel of a row: W, H …, then N."""
+        """Return the pixel of a row: W, H, …, then N."""
         found = []
         for i in cute.range_constexpr(len(self.divisors)):
             row, rest = divmod(row, self.divisors[i])
@@ -53,7 +50,7 @@ class Pixels:
 
 
 class Steps:
-    """The steps of K: of each the tap and the channels."""
+    """Mapping from K steps to taps and channels."""
 
     def __init__(self, config: ConvConfig, grid: Grid):
         self.config, window = config, config.window
@@ -63,13 +60,13 @@ class Steps:
         self.residues = [window.residues(i) for i in range(rank)] if config.kind == DGRAD else None
 
     def taps(self, residue: Any) -> list[Any]:
-        """Return how many taps there are along each dimension, W first."""
+        """Return the number of taps along each dimension, W first."""
         if self.residues is None:
             return [self.config.window.taps[i] for i in self.last_first]
         return [chosen(a, [r.hits for r in self.residues[i]]) for i, a in zip(self.last_first, self.places(residue))]
 
     def places(self, residue: Any) -> list[Any]:
-        """Return which pixels a residue is: the remainder along each dimension, W first."""
+        """Return the coordinates of a residue class, the remainder along each dimension, W first."""
         found = []
         for i in self.last_first:
             u = self.config.window.strides[i]
@@ -81,11 +78,11 @@ class Steps:
         return found
 
     def steps(self, residue: Any) -> Any:
-        """Return the steps of K of a residue: one, of zeros, where no tap reaches it."""
+        """Return the number of K steps of a residue class. A class without taps has one step, of zeros."""
         return cute.max(prod(self.taps(residue)) * self.count, 1)
 
     def tap(self, number: Any, residue: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Return of a tap its number in the filter, and how far from the first pixel, W first, it lies."""
+        """Return the index of a tap in the filter, and its offset from the first pixel, W first."""
         window, places, taps = self.config.window, self.places(residue), self.taps(residue)
         found: Any = 0
         offsets, scale = [], 1
@@ -110,10 +107,16 @@ class Steps:
 
 
 class Columns:
-    """An operand whose rows are pixels of an image and whose K is channels of the taps of a filter.
+    """An operand whose rows are pixels of an image and whose K is the channels of filter taps.
 
-    ``atom``: brings channels of pixels; ``smem``: (rows, K, stages); of ``blocks`` of a cluster that share it each
-    brings some of its rows, ``rank`` is this block's.
+    Args:
+        config: The configuration.
+        atom: im2col TMA atom.
+        smem: Stages (rows, K, stages).
+        grid, steps: Mappings of rows and K steps.
+        blocks: Number of blocks of the cluster that share the operand. Each loads some of its rows.
+        rank: Index of this block among them.
+        mask: Multicast mask.
     """
 
     def __init__(
@@ -124,7 +127,7 @@ class Columns:
         self.shared = blocks > 1
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
-        """Fetch this block's part of tile (row, k) into a slot; ``matrix``: a group or a residue."""
+        """Issue the loads of this block's part of tile (row, k) to a slot. ``matrix`` is a group or a residue class."""
         config, (m, _, depth) = self.config, self.config.base.tile
         width, rows = config.width, m // self.blocks
         lower = config.corners[0][::-1]
@@ -136,11 +139,11 @@ class Columns:
             channel = block * width
             if config.groups:
                 channel = channel + matrix * (self.steps.count * width)
-            if config.boxes > 1:  # behind the last tap: channels that are not there
+            if config.boxes > 1:  # past the last tap: load channels that are out of bounds, that is, zeros
                 inside = number < prod(config.window.taps)
                 channel = channel if inside else cute.Int32(_NOWHERE)
                 number = number if inside else cute.Int32(0)
-            if config.strided:  # no tap at all
+            if config.strided:  # a class without taps
                 none = prod(self.steps.taps(matrix)) == 0
                 channel = cute.Int32(_NOWHERE) if none else channel
             _, offsets = self.steps.tap(number, matrix)
@@ -152,20 +155,18 @@ class Columns:
 
 
 _NOWHERE = 1 << 24
-"""A channel behind the last one of any image."""
+"""A channel that is out of bounds in any image."""
 
 
 class Filter:
-    """The operand whose K is channels of the taps of a filter: tiles of (rows, channels, taps), or of (rows, taps and
-    channels) of one group.
-    """
+    """The filter operand: tiles of (rows, channels, taps), or of (rows, taps and channels) of one group."""
 
     def __init__(self, config: ConvConfig, operand: Operand, steps: Steps):
         self.config, self.operand, self.steps = config, operand, steps
         self.shared = operand.shared
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
-        """Fetch this block's part of tile (row, k) into a slot."""
+        """Issue the load of this block's part of tile (row, k) to a slot."""
         if self.config.flat:
             self.operand.fetch(slot, barrier, row, k, matrix)
         else:
@@ -176,9 +177,10 @@ class Filter:
 
 
 class Chunks:
-    """The operand whose rows are 64 channels of a tap, chunk after chunk, and whose K is pixels of a result.
+    """The image operand of wgrad. Its rows are chunks of 64 channels of a tap, its K is pixels of the output.
 
-    ``atom``: brings 64 channels of pixels; ``smem``: (rows, K, stages); ``channels``: of a group.
+    ``atom`` loads 64 channels of pixels to ``smem`` (rows, K, stages). ``channels`` is the number of channels of a
+    group.
     """
 
     shared = False
@@ -188,7 +190,7 @@ class Chunks:
         self.channels = channels
 
     def fetch(self, slot: Any, barrier: Any, row: Any, k: Any, matrix: Any) -> None:
-        """Fetch the chunks of tile (row, k) into a slot."""
+        """Issue the loads of the chunks of tile (row, k) to a slot."""
         config, (_, n, depth) = self.config, self.config.base.tile
         window, low = config.window, config.window.lower[::-1]
         *pixel, image = self.pixels.of_row(k * depth)

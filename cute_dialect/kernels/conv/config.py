@@ -1,6 +1,6 @@
-"""The configuration of a Hopper convolution: what is static of it, and the GEMM that computes it.
+"""Configuration of a Hopper convolution: the static window, and the GEMM that computes it.
 
-Tuples are in the order of the image's dimensions, D, H, W, of which there are one to three.
+Tuples have one entry per spatial dimension, one to three, in the order D, H, W.
 
 >>> config = ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1)))
 >>> config.window.lower, config.window.upper
@@ -24,7 +24,7 @@ KINDS = (FPROP, DGRAD, WGRAD)
 
 
 def extent_of(extent: int, taps: int, before: int, after: int, stride: int, dilation: int) -> int:
-    """Return the extent of a result along one dimension; not more than 0 where the filter does not fit.
+    """Return the output extent along one dimension. It is 0 or negative if the filter does not fit.
 
     >>> extent_of(7, 3, 1, 1, 2, 1), extent_of(7, 5, 0, 0, 1, 2)
     (4, -1)
@@ -33,60 +33,55 @@ def extent_of(extent: int, taps: int, before: int, after: int, stride: int, dila
 
 
 class Residue(NamedTuple):
-    """Of one dimension: which taps of a filter reach pixels whose number leaves some remainder, divided by the stride.
+    """Filter taps that reach the pixels of a residue class: pixels with the same coordinate modulo the stride.
 
-    Taps ``first``, ``first + step`` …, ``hits`` of them; the last one reads the gradient's pixel ``at``, from the
-    pixel's number divided by the stride on, each one before it ``apart`` pixels more.
+    The class uses taps ``first``, ``first + step``, and so on. The last of these taps reads
+    pixel ``q + at`` of the output's gradient for pixel ``q * stride + residue`` of the image.
     """
 
-    first: int
-    step: int
-    hits: int
-    at: int
-    apart: int
+    first: int  # the first tap
+    step: int  # distance of two taps
+    hits: int  # number of taps
+    at: int  # offset of the pixel that the last tap reads
+    apart: int  # distance of the pixels that consecutive taps read
 
 
 class Window(NamedTuple):
-    """What of an image the taps of a filter see: ``before`` and ``after`` are the padding.
-
-    ``left``: for the gradient of an image, its extents modulo the stride; ``flip``: the filter's last tap comes first.
-    """
+    """Geometry of a convolution window; ``before`` and ``after`` are the padding."""
 
     taps: tuple[int, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
     stride: tuple[int, ...] = ()
     dilation: tuple[int, ...] = ()
-    left: tuple[int, ...] = ()
-    flip: bool = False
+    left: tuple[int, ...] = ()  # for dgrad: the image's extents modulo the stride
+    flip: bool = False  # apply the filter reversed (convolution instead of cross-correlation)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The stride along each dimension."""
         return self.stride or (1,) * len(self.taps)
 
     @property
     def dilations(self) -> tuple[int, ...]:
-        """The dilation along each dimension."""
         return self.dilation or (1,) * len(self.taps)
 
     @property
     def lower(self) -> tuple[int, ...]:
-        """The first pixels that a tap sees, from the image's first one."""
+        """Lower corner of the im2col box: the first pixels that a tap sees, relative to the image's first pixel."""
         return tuple([-p for p in self.before])
 
     @property
     def upper(self) -> tuple[int, ...]:
-        """The last pixels that the first tap sees, from the image's last one."""
+        """Upper corner of the im2col box: the last pixels that the first tap sees, from the image's last pixel on."""
         return tuple([p - (t - 1) * d for p, t, d in zip(self.after, self.taps, self.dilations)])
 
     def result(self, extents: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the extents of the result for those of an image."""
+        """Return the output extents for those of an image."""
         of_each = zip(extents, self.taps, self.before, self.after, self.strides, self.dilations)
         return tuple([extent_of(*x) for x in of_each])
 
     def residues(self, i: int) -> tuple[Residue, ...]:
-        """Return the taps that reach a pixel, for each remainder of its number along dimension ``i``.
+        """Return the taps of each residue class along dimension ``i``.
 
         >>> Window((3,), (1,), (1,), (2,)).residues(0)
         (Residue(first=1, step=2, hits=1, at=0, apart=1), Residue(first=0, step=2, hits=2, at=0, apart=1))
@@ -100,13 +95,13 @@ class Window(NamedTuple):
         return tuple(found)
 
     def of_gradient(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the corners of the box of pixels of the result's gradient from which that of an image is made."""
+        """Return the corners of the im2col box over the output's gradient, for dgrad."""
         lower, upper = list[int](), list[int]()
         for i, (taps, before, after) in enumerate(zip(self.taps, self.before, self.after)):
             u, d = self.strides[i], self.dilations[i]
             low = min([r.at for r in self.residues(i) if r.hits], default=0)
             left = self.left[i] if self.left else 0
-            # Of a pixel for each ``u`` of the image, less the extent of the result, which is that of extent_of.
+            # One pixel per ``u`` of the image, minus the output extent as computed by extent_of.
             more = (left > 0) - extent_of(left, taps, before, after, u, d)
             lower.append(low)
             upper.append(low + more)
@@ -114,7 +109,7 @@ class Window(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names it in a kernel's name."""
+        """The part of a kernel's name that stands for the window."""
         parts = [_by(self.taps)]
         if any(self.before) or any(self.after):
             parts.append("p" + _by(self.before) + ("" if self.before == self.after else "to" + _by(self.after)))
@@ -130,7 +125,7 @@ def _by(numbers: tuple[int, ...]) -> str:
 
 
 def of_elements(epilogue: Epilogue) -> bool:
-    """Tell whether an epilogue computes each element of its results by itself."""
+    """Return True if the epilogue computes each element of its outputs independently."""
     if epilogue.graph is None:
         return True
     of_rows = epilogue.paired or epilogue.reduces or epilogue.whole_tiles
@@ -138,20 +133,15 @@ def of_elements(epilogue: Epilogue) -> bool:
 
 
 class ConvConfig(NamedTuple):
-    """The configuration of a kernel.
+    """Configuration of a convolution kernel."""
 
-    ``base``: types, tile, cluster, schedule and epilogue of the GEMM; ``kind``: ``fprop``, ``dgrad`` (the gradient of
-    the image) or ``wgrad`` (that of the filter); ``width``: channels that one load brings, 8, 16, 32 or 64 of 16 bits
-    (16 to 128 bytes); fewer than 128 bytes only where they divide the channels; ``groups``: channels and results
-    are in groups; ``parts``: blocks that share the sums of a tile.
-    """
-
-    base: GemmConfig
+    base: GemmConfig  # types, tile, cluster, schedule and epilogue of the GEMM
     window: Window
-    kind: str = FPROP
+    kind: str = FPROP  # "fprop", "dgrad" (gradient of the image) or "wgrad" (gradient of the filter)
+    # Channels of one im2col load, 16 to 128 bytes. Less than 128 bytes only if the width divides the channels.
     width: int = 64
-    groups: bool = False
-    parts: int = 1
+    groups: bool = False  # grouped convolution
+    parts: int = 1  # split-K slices of a tile
 
     @property
     def gemm(self) -> GemmConfig | SplitConfig:
@@ -160,39 +150,43 @@ class ConvConfig(NamedTuple):
 
     @property
     def boxes(self) -> int:
-        """Loads of the image for a stage."""
+        """Number of im2col loads of a stage."""
         return self.base.tile[2] // self.width
 
     @property
     def flat(self) -> bool:
-        """Tell whether taps and channels of the filter are one mode: no load brings channels behind the last one."""
+        """Return True if taps and channels of the filter are one mode.
+
+        No load reads channels past the last one then.
+        """
         return (self.groups and self.kind == FPROP) or self.boxes > 1
 
     @property
     def strided(self) -> bool:
-        """Tell whether it is the gradient of an image whose pixels differ in the taps that reach them."""
+        """Return True for a strided dgrad, whose residue classes use different taps."""
         return self.kind == DGRAD and set(self.window.strides) != {1}
 
     @property
     def placed(self) -> bool:
-        """Tell whether rows and columns of the sums are not those of the result: pixels of several kinds, groups, taps
-        with the channels that a chunk has too many.
+        """Return True if rows and columns of the accumulator are not those of the result.
+
+        This holds for residue classes, groups, and wgrad, whose taps may have a partial chunk of channels.
         """
         return self.strided or self.groups or self.kind == WGRAD
 
     @property
     def residues(self) -> int:
-        """How many sets of pixels there are that the same taps reach."""
+        """Number of residue classes of output pixels under the stride. Pixels of one class use the same filter taps."""
         return prod(self.window.strides) if self.strided else 1
 
     @property
     def corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The corners of the box of pixels that the first row and the last one begin with."""
+        """Corners of the im2col box: the start pixels of the first and the last row."""
         return self.window.of_gradient() if self.kind == DGRAD else (self.window.lower, self.window.upper)
 
     @property
     def name(self) -> str:
-        """Names the kernel: kind, types, window, tile, and what differs from the defaults."""
+        """Name of the kernel: kind, types, window, tile, and settings that differ from the defaults."""
         c = self.base
         m, n, _ = c.tile
         flags = (
@@ -209,45 +203,49 @@ class ConvConfig(NamedTuple):
         return f"{self.kind}-{c.element}-{c.output}-{self.window.name}-{m}x{n}-{shape}{more}"
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         from cute_dialect.arch.errors import ArchError
         from cute_dialect.arch.tensor_map import Im2colMapSpec
 
         self.gemm.check()
         c, w = self.base, self.window
         if self.kind not in KINDS:
-            raise ValueError(f"expected a convolution of {', '.join(KINDS)}, got {self.kind!r}")
+            raise ValueError(f"kind is {self.kind!r}; use one of {', '.join(KINDS)}")
         if not 1 <= len(w.taps) <= 3 or {len(w.before), len(w.after), len(w.strides), len(w.dilations)} != {
             len(w.taps)
         }:
-            raise ValueError(f"expected one to three numbers of each, as many of all, got {w}")
+            raise ValueError(f"all fields of the window need one to three entries, equally many, got {w}")
         majors = {FPROP: ("k", "k"), DGRAD: ("k", "n" if c.bits == 16 else "k"), WGRAD: ("m", "n")}[self.kind]
         if (c.major_a, c.major_b) != majors or c.major_c != "n" or c.fallback or c.scaled or c.direct or c.dependent:
-            raise ValueError(f"expected majors {majors} and rows of results for {self.kind}, got {c}")
+            raise ValueError(
+                f"{self.kind} needs majors {majors}, major_c='n' and no fallback, scaled, direct or dependent, got {c}"
+            )
         if c.batch != (self.groups or self.strided):
-            raise ValueError(f"expected a batch where there are groups or pixels of several kinds, got {c}")
+            raise ValueError(f"batch must be True for groups or a strided dgrad, and only for these, got {c}")
         most = 1024 // c.bits
         if self.width not in (most, most // 2, most // 4, most // 8):
-            raise ValueError(f"expected loads of 16, 32, 64 or 128 bytes of channels, got {self.width} channels")
+            raise ValueError(f"width is {self.width} channels; a load must have 16, 32, 64 or 128 bytes")
         if self.kind != FPROP and (self.boxes > 1 or (self.groups and (c.bits != 16 or self.strided))):
             raise ValueError(
-                f"expected 128 bytes of channels at once, groups of 16 bits, with stride 1 of images, for {self.kind}"
+                f"{self.kind} needs loads of 128 bytes of channels, and groups need 16-bit elements and stride 1"
             )
         if self.kind == WGRAD and (c.tile[1] % 64 or c.cluster_m > 1):
-            raise ValueError(f"expected columns in 64s that are not shared for {self.kind}, got {c}")
+            raise ValueError(f"{self.kind} needs a tile N that is a multiple of 64 and cluster_m=1, got {c}")
         if self.strided and (
             c.schedule != "cooperative" or c.deferred or c.serpentine or self.parts > 1
         ):  # fmt: skip
-            raise ValueError(f"expected plain tiles, stored when they are done, for pixels of several kinds, got {c}")
+            raise ValueError(
+                f"a strided dgrad needs the cooperative schedule, no deferred, no serpentine and parts=1, got {c}"
+            )
         if self.placed and not of_elements(c.epilogue):
             what = self.kind + " of groups" * self.groups + " with a stride" * self.strided
-            raise ValueError(f"expected an epilogue of single elements for {what}, got one of rows or columns")
+            raise ValueError(f"{what} needs an elementwise epilogue, got one over rows or columns")
         lower, upper = self.corners
         rank = len(w.taps)
         reach = max([0] + [(t - 1) * d for t, d in zip(w.taps, w.dilations)])
         try:
             if reach > 255:
-                raise ArchError(f"expected taps at most 255 pixels from the first one, got {reach}")
+                raise ArchError(f"a tap is {reach} pixels from the first one; im2col TMA supports at most 255")
             Im2colMapSpec(
                 c.element, (1,) * (rank + 2), (most,) * (rank + 1), lower[::-1], upper[::-1], self.width, 64,
                 element_strides=(1, *([1] * rank if self.kind == DGRAD else w.strides[::-1]), 1), swizzle=0,

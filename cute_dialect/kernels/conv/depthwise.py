@@ -1,15 +1,16 @@
-"""Depthwise convolution: each channel has a filter of its own; memory-bound, without tensor cores.
+"""Depthwise convolution, with one filter per channel: memory-bound, without tensor cores.
 
-A thread computes a vector of channels of a tile of pixels and walks down the lines of the image under the tile. Each
-line is loaded while the one before is used, converted to f32 once, and added to every sum it belongs to. An element is
-read from L1 once per tile that overlaps it, not once per tap. The walk is a loop of as many lines as a row of results
-spans, because long code without a loop is fetched more slowly than it is executed. The filters of a block's channels
-lie in shared memory; those of few taps stay in registers.
+A thread computes a vector of channels of a tile of pixels, and iterates over the image rows under the tile. Each row is
+loaded while the previous one is in use, converted to f32 once, and added to every accumulator it contributes to. An
+element is thus read from L1 once per overlapping tile, not once per tap.
+
+The loop body covers as many image rows as an output row spans. Fully unrolled code would exceed the instruction cache
+and be slower to fetch than to execute. Filters are in shared memory, or in registers if they have few taps.
 
     launch(x, f, y, config=DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))))
 
-The gradient of an image is the same walk over the result's gradient: which taps reach a pixel is known for each one of
-a tile, as tiles are whole strides.
+The gradient of an image (dgrad) uses the same loop over the output's gradient. Tiles are multiples of the strides, so
+the taps that reach each pixel of a tile are known at compile time.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -27,66 +28,61 @@ from cute_dialect.kernels.printed import printed
 __all__ = ["DepthwiseConfig", "depthwise_text"]
 
 AT_ONCE = 6
-"""Elements of filters that a thread has on the way to shared memory."""
+"""Elements of filters per thread in flight to shared memory."""
 SHARED = 32768
-"""Bytes of filters that a block may keep."""
+"""Bytes of shared memory for the filters of a block."""
 
 
 class Hit(NamedTuple):
-    """A tap that reaches a pixel of a tile, and what it reads there: pixels from the tile's first one on."""
+    """A tap that reaches a pixel of a tile."""
 
-    pixel: int
+    pixel: int  # index in the tile
     tap: int
-    at: int
+    at: int  # the image pixel that it reads, relative to the tile's first pixel
 
 
 class DepthwiseConfig(NamedTuple):
-    """The configuration of a kernel: types of the image and of the result, two dimensions of a window, what becomes of
-    the sums, of each element alone.
+    """Configuration of a depthwise convolution. The window is 2-D, and the epilogue elementwise."""
 
-    ``gradient``: of an image, of a result's gradient; ``tile``: rows and columns of pixels that a thread computes, of a
-    gradient multiples of the strides, all of them by one piece of code, or (``rolled``) up to so many rows by a loop,
-    of which a turn is as long as a row is under way; ``ahead``: lines that are loaded before they are used;
-    ``threads``, ``blocks``: threads of a block, and blocks that fit a multiprocessor; ``channels``: of a thread, 1, 2
-    or 4; ``held``: filters of at most as many taps stay in registers; ``shift``: the loop has an iteration for each row
-    of results (each stride of rows, of a gradient), which moves sums and lines to the registers of the row before, so
-    that its code fits the instruction cache; ``multiplier``: filters of each channel of the image.
-    """
-
-    element: str
-    output: str
+    element: str  # type of the image
+    output: str  # type of the result
     window: Window
     epilogue: Epilogue = Epilogue()
-    gradient: bool = False
+    gradient: bool = False  # dgrad: compute the image's gradient from the output's gradient
+    # Rows and columns of pixels per thread, multiples of the strides for dgrad. With ``rolled``, the rows are an upper
+    # bound.
     tile: tuple[int, int] = (8, 4)
-    ahead: int = 2
-    rolled: bool = False
+    ahead: int = 2  # image rows that are prefetched
+    rolled: bool = False  # loop over the rows of a tile instead of unrolling them
     threads: int = 256
-    blocks: int = 2
-    channels: int = 4
-    held: int = 16
+    blocks: int = 2  # resident blocks per multiprocessor
+    channels: int = 4  # per thread: 1, 2 or 4
+    held: int = 16  # keep filters of at most this many taps in registers
+    # One loop iteration per output row (per stride of rows for dgrad). It shifts accumulators and image rows to the
+    # next
+    # registers, so that the code fits the instruction cache.
     shift: bool = False
-    multiplier: int = 1
+    multiplier: int = 1  # filters per channel of the image
 
     @property
     def given(self) -> int:
-        """Channels of a pixel that a thread reads."""
+        """Image channels of a pixel that a thread reads."""
         return self.channels * self.multiplier if self.gradient else self.channels // self.multiplier
 
     @property
     def filters(self) -> int:
-        """Filters of a thread."""
+        """Filters per thread."""
         return max(self.channels, self.given)
 
     @property
     def lanes(self) -> int:
-        """Threads that lie beside each other along the channels, the most that a block has."""
+        """Upper bound of the threads of a block along the channels."""
         rows, columns = self.window.taps
         return max(1, min(64, SHARED // (rows * columns * self.filters * number(self.element).width // 8)))
 
     @property
     def registers(self) -> int:
-        """Registers of lines, of sums that are not done, and of taps."""
+        """Registers for image rows, live accumulators and taps."""
         taps, (rows, columns) = self.window.taps, self.tile
         line = len({hit.at for hit in self.hits(1)}) * self.given * number(self.element).width // 32
         rows = self.turn[0] if self.rolled else rows
@@ -100,7 +96,7 @@ class DepthwiseConfig(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         kind = "dgrad-" * self.gradient
         more = f"-{self.epilogue.name}" if self.epilogue.active else ""
         tile = f"-{self.tile[0]}x{self.tile[1]}" + "r" * self.rolled + f"a{self.ahead}" * (self.ahead != 2)
@@ -109,7 +105,7 @@ class DepthwiseConfig(NamedTuple):
         return f"depthwise-{kind}{self.element}-{self.output}-{self.window.name}{tile}{more}"
 
     def hits(self, i: int, pixels: range | None = None) -> list[Hit]:
-        """Return which taps reach the pixels of a tile, or others, along dimension ``i``.
+        """Return the taps that reach the pixels of a tile, or given ``pixels``, along dimension ``i``.
 
         >>> DepthwiseConfig("f16", "f16", Window((1, 3), (0, 1), (0, 1)), gradient=True, tile=(1, 2)).hits(1)[:3]
         [Hit(pixel=0, tap=0, at=1), Hit(pixel=0, tap=1, at=0), Hit(pixel=0, tap=2, at=-1)]
@@ -127,16 +123,16 @@ class DepthwiseConfig(NamedTuple):
         return found
 
     def lines(self, i: int, pixels: Any) -> Any:
-        """Return how far what is read for a pixel lies from that for another one, so many pixels before it."""
+        """Return the distance of the image pixels that two pixels read which are ``pixels`` apart in the result."""
         u = self.window.strides[i]
         return pixels // u if self.gradient else pixels * u
 
     @property
     def turn(self) -> tuple[int, int, int]:
-        """The rows of a turn of the loop, the line that it begins with, and that of the last tap of one stride.
+        """Rows per loop iteration, its first image row, and the image row of the last tap of one stride.
 
-        A turn has more lines than a row is under way, and more than are loaded ahead: places of sums and of lines are
-        the same in each.
+        An iteration has more image rows than an output row spans and than are prefetched. Accumulators and image rows
+        therefore use the same registers in each iteration.
 
         >>> DepthwiseConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1))).turn
         (3, -1, 1)
@@ -151,7 +147,7 @@ class DepthwiseConfig(NamedTuple):
 
     @property
     def past(self) -> int:
-        """Iterations before the current one whose rows its lines still reach, if registers are moved."""
+        """Number of earlier iterations whose output rows the image rows still reach, if registers are shifted."""
         unit = self.window.strides[0] if self.gradient else 1
         first = min(hit.at for hit in self.hits(0, range(unit)))
         n = 0
@@ -160,21 +156,23 @@ class DepthwiseConfig(NamedTuple):
         return n
 
     def check(self) -> None:
-        """Raise ValueError unless there is such a kernel."""
+        """Raise ValueError if no kernel supports this configuration."""
         self.epilogue.check()
         if self.channels not in (1, 2, 4):
-            raise ValueError(f"depthwise: {self.channels} channels of a thread; 1, 2 or 4 are allowed")
+            raise ValueError(f"depthwise: channels is {self.channels}; it must be 1, 2 or 4")
         if self.given not in (1, 2, 4) or (not self.gradient and self.channels % self.multiplier):
             raise ValueError(
-                f"depthwise: {self.channels} channels of a thread with {self.multiplier} filters each read "
-                f"{self.given} channels; 1, 2 or 4 are allowed"
+                f"depthwise: {self.channels} channels per thread with multiplier {self.multiplier} read "
+                f"{self.given} image channels; this must be 1, 2 or 4"
             )
         if not of_elements(self.epilogue):
-            raise ValueError("expected an epilogue of single elements, got one of rows or columns")
+            raise ValueError("depthwise: the epilogue must be elementwise, got one over rows or columns")
         if self.shift and not self.rolled:
-            raise ValueError("depthwise: registers are moved in a loop only; use rolled=True")
+            raise ValueError("depthwise: shift=True needs rolled=True")
         if self.gradient and any(n % u for n, u in zip(self.tile, self.window.strides)):
-            raise ValueError(f"expected a tile of whole strides {self.window.strides}, got {self.tile}")
+            raise ValueError(
+                f"depthwise: tile {self.tile} must be a multiple of the strides {self.window.strides} for dgrad"
+            )
 
 
 @cute.jit
@@ -183,8 +181,14 @@ def launch(
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
     operands: Any = None, config: cute.Constexpr[Any] = None,
 ):  # fmt: skip
-    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C, S, R), ``result`` (C, Q, P, N); what stands behind is
-    for epilogues that want it, of matrices with a row for each pixel.
+    """Launch the kernel.
+
+    Args:
+        image: (C, W, H, N).
+        filter: (C, S, R).
+        result: (C, Q, P, N).
+        source, bias, alpha, beta, operands: Arguments of the epilogue. Matrices have a row per pixel.
+        config: The configuration.
     """
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
@@ -201,7 +205,7 @@ def launch(
     at_once = config.threads // cute.max(lanes, 1)
     strips, bands = cute.ceil_div(q, config.tile[1]), cute.ceil_div(p, config.tile[0])
     rows: Any = config.tile[0]
-    if config.rolled:  # bands of as many rows
+    if config.rolled:  # bands of equal height
         unit = config.window.strides[0] if config.gradient else 1
         rows = cute.ceil_div(cute.ceil_div(p, cute.max(bands, 1)), unit) * unit
     tiles = cute.assume(strips * bands * images, range=(0, None))
@@ -212,8 +216,9 @@ def launch(
 
 
 class _Elements:
-    """Where the sums of a thread lie in the result as a matrix: row and column of each; a row behind the last one for
-    pixels that there are not.
+    """Mapping from a thread's accumulators to rows and columns of the result as a matrix.
+
+    Pixels that do not exist have a row that is out of bounds.
     """
 
     def __init__(self, row: Any, column: Any, pixels: Any, channels: int):
@@ -225,7 +230,8 @@ class _Elements:
 
 
 @cute.jit
-def _row(first: Any, pixel: Any, pixels: Any) -> Any:  # an operator's method is not converted
+# a function, because operator methods are not converted to kernel code
+def _row(first: Any, pixel: Any, pixels: Any) -> Any:
     return first + pixel if pixel < pixels else cute.Int32(1 << 30)
 
 
@@ -233,7 +239,7 @@ def _row(first: Any, pixel: Any, pixels: Any) -> Any:  # an operator's method is
 def depthwise(
     image: Any, filter: Any, result: Any, sizes: Any, addends: Addends, config: cute.Constexpr[Any]
 ):  # fmt: skip
-    """Compute some channels of a tile of pixels in each thread."""
+    """Compute some channels of a tile of pixels per thread."""
     lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     group, lane = divmod(thread, lanes)
@@ -260,9 +266,9 @@ def depthwise(
 
 
 def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> Any:
-    """Copy filters of some channels to shared memory, (C, S, R): by all threads, some elements of each on the way."""
+    """Copy the filters of some channels to shared memory, (C, S, R), with all threads."""
     rows, columns = config.window.taps
-    # A line of a tap behind the other, a vector apart: neighbouring taps of a channel lie in different banks.
+    # Each tap is a line, padded by a vector, so that adjacent taps of a channel map to different banks.
     line, taps = config.lanes * config.filters + config.filters, rows * columns
     filters = cute.smem_tensor(
         filter.element_type, cute.make_layout((line, columns, rows), stride=(1, line, line * columns)), 16
@@ -287,7 +293,7 @@ def _shared(filter: Any, first: Any, channels: Any, config: DepthwiseConfig) -> 
 
 
 class _Factors:
-    """The filters of a thread's channels, (C, S, R); those of few taps stay in registers."""
+    """Filters of a thread's channels, (C, S, R), kept in registers if they have few taps."""
 
     def __init__(self, config: DepthwiseConfig, filter: Any):
         self.filter, self.channels = filter, config.filters
@@ -297,7 +303,7 @@ class _Factors:
             self.held = {(r, s): self._loaded(r, s) for r in range(rows) for s in range(columns)}
 
     def of_tap(self, r: int, s: int) -> list[Any]:
-        """Return a tap's factors of the channels."""
+        """Return the filter values of a tap, per channel."""
         return self.held.get((r, s)) or self._loaded(r, s)
 
     def _loaded(self, r: int, s: int) -> list[Any]:
@@ -309,8 +315,10 @@ class _Factors:
 
 
 class _Walk:
-    """The walk of a thread down its tile, in one turn or some: the lines of the image that a turn sees, and the rows of
-    the result that it adds to; in a loop those of turns before, too.
+    """A thread's loop over the image rows of its tile.
+
+    Each iteration covers some image rows and the output rows that they contribute to, including rows of earlier
+    iterations.
     """
 
     def __init__(self, config: Any, image: Any, result: Any, place: Any, rows: Any):
@@ -351,18 +359,20 @@ class _Walk:
         self.sums.fill(0.0)
 
     def turns(self) -> Any:
-        """Return how many turns a loop has."""
+        """Return the number of loop iterations."""
         return cute.ceil_div(self.length, len(self.lines))
 
     def load(self, i: int, turn: Any) -> None:
-        """Load what the tile sees of a line of a turn, or of the next one."""
+        """Load the tile's part of an image row of an iteration, or of the next one."""
         count = len(self.lines)
         at = self.lines[i % count] + i // count * count + turn * count
         self.ring[None, None, i % self.slots].fill(0)
         _load(self, self.y + at, self.start + at * self.image.stride[2], i % self.slots)
 
     def turn(self, factors: "_Factors", fused: Any, turn: Any) -> None:
-        """Compute what a turn adds, after its first lines were loaded; store the rows that are done."""
+        """Accumulate one iteration, whose first image rows are already loaded, and store the output rows that are
+        complete.
+        """
         first, last = dict[int, int](), dict[int, int]()
         for hit in self.down:
             first[hit.pixel] = min(hit.at, first.get(hit.pixel, hit.at))
@@ -386,11 +396,11 @@ class _Walk:
                 self.ring[None, None, slot] = self.ring[None, None, slot + count].load()
 
     def place(self, row: int) -> int:
-        """Return the registers of a row, of this iteration or of one before."""
+        """Return the accumulator registers of an output row, of this iteration or of an earlier one."""
         return row + self.places - self.count if self.config.shift else row % self.count
 
     def add(self, factors: "_Factors", i: int) -> None:
-        """Add a line to all sums that it belongs to."""
+        """Add an image row to all accumulators it contributes to."""
         held = self.ring[None, None, i % self.slots]
         seen = dict[int, list[Any]]()
         for k, column in enumerate(self.columns):
@@ -400,19 +410,19 @@ class _Walk:
             for s in sorted({x.tap for x in self.across}) if hit.at == self.lines[i] else ():
                 factor = factors.of_tap(hit.tap, s)
                 for beside in [x for x in self.across if x.tap == s]:
-                    for k, of in enumerate(factor):  # a filter each
+                    for k, of in enumerate(factor):  # one filter each
                         value = seen[beside.at][k * self.config.given // self.config.filters]
                         place = k * self.config.channels // self.config.filters, beside.pixel, self.place(hit.pixel)
                         self.sums[place] = cute.math.fma(value, of, self.sums[place])
 
     def store(self, row: int, turn: Any, fused: Any) -> None:
-        """Store a row of the tile."""
+        """Store an output row of the tile."""
         sums, width = self.sums[None, None, self.place(row)], self.config.tile[1]
         _store(self, fused, sums, turn * self.count + row, self.strip * width)
 
 
 def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
-    """Load a line that there is."""
+    """Load an image row if it exists."""
     if (y >= 0) & (y < walk.end):
         for k in cute.range_constexpr(len(walk.columns)):
             at = (start + walk.columns[k] * walk.image.stride[1]).align(walk.width // 8)
@@ -421,13 +431,13 @@ def _load(walk: Any, y: Any, start: Any, slot: Any) -> None:
 
 
 def _add(walk: Any, factors: Any, y: Any, i: Any) -> None:
-    """Add a line that there is."""
+    """Accumulate an image row if it exists."""
     if (y >= 0) & (y < walk.end):
         walk.add(factors, i)
 
 
 def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
-    """Store the pixels of a row of the tile that there are."""
+    """Store the pixels of an output row that are in bounds."""
     result = walk.result
     _, q, p, _ = result.shape
     if (row >= 0) & (row < walk.rows):
@@ -448,7 +458,7 @@ def _store(walk: Any, fused: Any, sums: Any, row: Any, first: Any) -> None:
 
 @printed
 def depthwise_text(config: DepthwiseConfig) -> cute.Compiled:
-    """Return the kernel ``@depthwise`` and its host function ``@launch`` as text."""
+    """Trace the kernel ``@depthwise`` and its host function ``@launch``."""
     kind, out = number(config.element), number(config.output)
     image, result = (
         cute.Tensor[x, f"(?,?,?,?):(1,{step},{step},{step})", f"align<{n * x.width // 8}>"]

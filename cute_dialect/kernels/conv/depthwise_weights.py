@@ -1,10 +1,11 @@
-"""Gradient of the filters of a depthwise convolution: a memory-bound reduction over pixels, without tensor cores.
+"""Filter gradient (wgrad) of a depthwise convolution: a memory-bound reduction over pixels, without tensor cores.
 
-A thread owns one or two channels and some rows of filter taps, whose accumulators stay in registers. It walks down
-strips of the image, a line at a time. A line of pixels is loaded once and multiplied with each row of the result's
-gradient that reaches it, so the loads per multiplication fall with the number of taps. The threads of a block that own
-the same accumulators are summed in shared memory, and each block writes one row of partial sums.
-:mod:`cute_dialect.kernels.combine_parts` adds the rows in a fixed order, so results do not depend on scheduling.
+A thread owns one to four channels and some rows of filter taps, whose accumulators stay in registers. It iterates over
+the rows of vertical strips of the image. A row of pixels is loaded once and multiplied by each row of the output's
+gradient that reaches it, so more taps need fewer loads per multiplication.
+
+Threads of a block with the same accumulators are reduced in shared memory, and each block writes one row of partial
+results. :mod:`cute_dialect.kernels.combine_parts` adds the rows in a fixed order, so the result is deterministic.
 
     launch(x, grad_y, parts, rows, config=DepthwiseWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1))))
 """
@@ -22,38 +23,38 @@ from cute_dialect.kernels.printed import printed
 __all__ = ["DepthwiseWeightsConfig", "depthwise_weights_text"]
 
 _SHARED = 40960
-"""Bytes of shared memory for the block's reduction."""
+"""Bytes of shared memory for the reduction over a block."""
 
 
 class DepthwiseWeightsConfig(NamedTuple):
-    """The configuration of a kernel."""
+    """Configuration of a depthwise wgrad kernel."""
 
     element: str
-    """Type of the image and of the result's gradient: f16, bf16 or f32."""
+    """Type of the image and of the output's gradient: f16, bf16 or f32."""
     window: Window
     channels: int = 2
-    """Filters of a thread, 1, 2 or 4."""
+    """Filters per thread: 1, 2 or 4."""
     columns: int = 4
-    """Width in pixels of the strips of the result's gradient."""
+    """Width of the strips of the output's gradient, in pixels."""
     taps: int = 3
-    """Rows of taps of a thread."""
+    """Rows of taps per thread."""
     ahead: int = 1
-    """Lines that are loaded before they are used."""
+    """Image rows that are prefetched."""
     whole: bool = False
-    """True if the width of the result is a multiple of ``columns``."""
+    """The output width is a multiple of ``columns``."""
     lanes: int = 32
-    """Most threads that lie next to each other along the channels."""
+    """Upper bound of the threads along the channels."""
     threads: int = 256
     blocks: int = 1
-    """Blocks that must fit on a multiprocessor."""
+    """Minimum number of resident blocks per multiprocessor."""
     multiplier: int = 1
-    """Filters of each channel of the image."""
+    """Filters per channel of the image."""
     shift: bool = False
-    """True if an iteration has one row of the result and moves those before to the next registers: less code."""
+    """Process one output row per loop iteration and shift the previous ones to the next registers, for smaller code."""
 
     @property
     def given(self) -> int:
-        """Channels of the image of a thread."""
+        """Image channels per thread."""
         return self.channels // self.multiplier
 
     @property
@@ -63,17 +64,17 @@ class DepthwiseWeightsConfig(NamedTuple):
 
     @property
     def span(self) -> int:
-        """Lines from the first to the last that one row of the result reaches, minus one."""
+        """Distance from the first to the last image row that an output row reaches."""
         return (self.taps - 1) * self.window.dilations[0]
 
     @property
     def unit(self) -> int:
-        """Lines between neighbouring rows of the result."""
+        """Distance of the image rows of adjacent output rows."""
         return self.window.strides[0]
 
     @property
     def rows(self) -> int:
-        """Rows of the result per iteration of the loop. Its lines exceed the span and the lines loaded ahead."""
+        """Output rows per loop iteration. Its image rows must exceed the span and the prefetched rows."""
         rows = 1
         while not self.shift and rows * self.unit <= max(self.span, self.ahead):
             rows += 1
@@ -81,12 +82,12 @@ class DepthwiseWeightsConfig(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Rows of the result's gradient in registers."""
+        """Rows of the output's gradient in registers."""
         return self.span // self.unit + 1 if self.shift else self.rows
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers for accumulators, the result's rows in use, and lines."""
+        """Estimate of the registers for accumulators, rows of the gradient in use, and image rows."""
         s, u, d = self.window.taps[1], self.window.strides[1], self.window.dilations[1]
         line = len({q * u + tap * d for q in range(self.columns) for tap in range(s)})
         words = self.channels * number(self.element).width / 32
@@ -104,17 +105,26 @@ class DepthwiseWeightsConfig(NamedTuple):
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise ValueError unless the kernel exists."""
+        """Raise ValueError if no kernel supports this configuration."""
         if self.channels not in (1, 2, 4) or self.channels % self.multiplier or self.lanes * self.slices > self.threads:
-            raise ValueError(f"depthwise wgrad: {self.channels} channels and {self.lanes} lanes do not fit the block")
+            raise ValueError(
+                f"depthwise wgrad: channels={self.channels} must be 1, 2 or 4 and a multiple of the multiplier "
+                f"{self.multiplier}, and {self.lanes} lanes x {self.slices} slices must fit {self.threads} threads"
+            )
 
 
 @cute.jit
 def launch(
     image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, rows: cute.Int32, config: cute.Constexpr[Any] = None
 ):  # fmt: skip
-    """Launch the kernel: ``image`` (C, W, H, N), ``grads`` (C, Q, P, N), ``parts`` (blocks, C * taps), ``rows`` of the
-    result per tile.
+    """Launch the kernel.
+
+    Args:
+        image: (C, W, H, N).
+        grads: The output's gradient, (C, Q, P, N).
+        parts: Partial results, (blocks, C * taps).
+        rows: Output rows per tile.
+        config: The configuration.
     """
     config.check()
     channels, images = grads.shape[0], image.shape[3]
@@ -137,7 +147,7 @@ def launch(
 def depthwise_weights(
     image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]
 ):  # fmt: skip
-    """Add up the products of a thread's channels and taps over some tiles, then over the block."""
+    """Accumulate a thread's channels and taps over some tiles, then reduce over the block."""
     lanes, at_once, strips, bands, tiles, rows = sizes
     thread, (block, chunk, _) = cute.arch.thread_idx().x, cute.arch.block_idx()
     rest, lane = divmod(thread, lanes)
@@ -159,7 +169,7 @@ def depthwise_weights(
 
 
 class _Vector:
-    """Neighbouring channels of a pixel that a thread loads at once."""
+    """Adjacent channels of a pixel that a thread loads at once."""
 
     def __init__(self, kind: Any, count: int):
         self.kind, self.count, width = kind, count, count * kind.width
@@ -168,11 +178,11 @@ class _Vector:
         self.atom = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), self.word, num_bits_per_copy=width)
 
     def registers(self, *extents: int) -> Any:
-        """Return registers for arrays of vectors."""
+        """Allocate registers for an array of vectors."""
         return cute.make_rmem_tensor((cute.size(self.words), *extents), self.word)
 
     def load(self, at: Any, to: Any, flag: Any) -> None:
-        """Load a vector where the flag is true."""
+        """Load a vector if the flag is true."""
         source = cute.make_tensor(cute.recast_ptr(at.align(self.bytes), dtype=self.word), self.words)
         cute.copy(self.atom, source, to, pred=flag)
 
@@ -183,7 +193,7 @@ class _Vector:
 
 
 class _Walk:
-    """The walk of a thread down one tile: a strip of columns and a band of rows of the result's gradient."""
+    """A thread's loop over one tile: a strip of columns and a band of rows of the output's gradient."""
 
     def __init__(self, config: Any, image: Any, grads: Any, place: Any, rows: Any, acc: Any):
         self.config, self.image, self.grads, self.acc = config, image, grads, acc
@@ -211,16 +221,16 @@ class _Walk:
             self.inside[0, i] = (x + at >= 0) & (x + at < image.shape[1])
         for i in range(config.columns):
             self.there[0, i] = q + i < grads.shape[1]
-        # Rows of the result's gradient in use, as f32. A row is converted when the walk reaches its first line.
+        # Rows of the output's gradient in use, as f32. A row is converted when the loop reaches its first image row.
         self.held = cute.make_rmem_tensor((config.channels, config.columns, config.held), cute.Float32)
         self.held.fill(0.0)
 
     def turns(self) -> Any:
-        """Return the number of iterations of the loop over lines."""
+        """Return the number of loop iterations."""
         return cute.ceil_div(self.length, self.lines)
 
     def hits(self, i: int) -> list[tuple[int, int]]:
-        """Return the rows of the result, and their taps, that reach line ``i`` of an iteration."""
+        """Return the output rows, and their taps, that reach image row ``i`` of an iteration."""
         found = list[tuple[int, int]]()
         for r in range(self.config.taps):
             row, left = divmod(i - r * self.steps[0], self.unit)
@@ -229,7 +239,7 @@ class _Walk:
         return found
 
     def load(self, i: int, turn: Any) -> None:
-        """Load line ``i`` of an iteration, and the row of the result's gradient that begins there."""
+        """Load image row ``i`` of an iteration, and the row of the gradient that begins there."""
         slot = i % self.slots
         if self.hits(i % self.lines):
             self.ring[None, None, slot].fill(0)
@@ -242,7 +252,7 @@ class _Walk:
             _load_row(self, row, self.result + row * self.grads.stride[2], slot)
 
     def turn(self, turn: Any) -> None:
-        """Multiply the lines of one iteration."""
+        """Accumulate the image rows of one iteration."""
         for i in range(self.lines):
             self.load(i + self.config.ahead, turn)
             if i % self.unit == 0:
@@ -261,17 +271,17 @@ class _Walk:
                 self.given[None, None, slot] = self.given[None, None, slot + 1].load()
 
     def place(self, row: int) -> int:
-        """Return the registers of a row, of this iteration or of one before."""
+        """Return the registers of an output row, of this iteration or of an earlier one."""
         return row + self.config.held - 1 if self.config.shift else row % self.count
 
     def multiply(self, i: int, turn: Any) -> None:
-        """Multiply line ``i`` with the rows that reach it."""
+        """Multiply image row ``i`` by the rows of the gradient that reach it."""
         seen = {at: self.of_image.floats(self.ring[None, k, i]) for k, at in enumerate(self.columns)}
         for row, r in self.hits(i):
             _multiply_row(self, row + turn * self.count, self.place(row), r, seen)
 
     def products(self, slot: int, r: int, q: int, seen: Any) -> None:
-        """Add the products of one pixel of the result's gradient."""
+        """Accumulate one pixel of the output's gradient."""
         for s in range(self.config.window.taps[1]):
             values = seen[q * self.config.window.strides[1] + s * self.steps[1]]
             for j in range(self.config.channels):
@@ -299,7 +309,7 @@ def _multiply_line(walk: Any, y: Any, i: int, turn: Any) -> None:
 
 
 def _multiply_row(walk: Any, row: Any, slot: int, r: int, seen: Any) -> None:
-    # Rows of other tiles are skipped rather than multiplied as zeros, which would turn an infinity into a NaN.
+    # Rows of other tiles are skipped. Multiplying them by zero would turn an infinity into a NaN.
     if (row >= 0) & (row < walk.rows):
         for q in cute.range_constexpr(walk.config.columns):
             if cute.const_expr(walk.config.whole):
@@ -314,11 +324,11 @@ def _multiply_pixel(walk: Any, slot: int, r: int, q: int, seen: Any) -> None:
 
 
 def _reduce(config: Any, acc: Any, parts: Any, block: Any, first: Any, channels: Any, sizes: Any) -> None:
-    """Sum the accumulators of a block, some taps at a time, and store them as a row of ``parts``."""
+    """Reduce the accumulators over a block, some taps at a time, and store them as a row of ``parts``."""
     lanes, groups = sizes
     thread, (rows, columns) = cute.arch.thread_idx().x, config.window.taps
     taps = [(r, s) for r in range(config.taps) for s in range(columns)]
-    line = config.threads + 1  # neighbouring taps lie in different banks
+    line = config.threads + 1  # adjacent taps map to different banks
     at_once = min(len(taps), _SHARED // (4 * line * config.channels))
     held = cute.smem_tensor(cute.Float32, cute.make_layout((line, config.channels, at_once)), 16)
     total = rows * columns
@@ -352,7 +362,7 @@ def _store_sums(config: Any, held: Any, parts: Any, sizes: Any) -> None:
 
 @printed
 def depthwise_weights_text(config: DepthwiseWeightsConfig) -> cute.Compiled:
-    """Return the kernel ``@depthwise_weights`` and its host function ``@launch`` as text."""
+    """Trace the kernel ``@depthwise_weights`` and its host function ``@launch``."""
     kind = number(config.element)
     tensors = [
         cute.Tensor[kind, f"({step},?,?,?):(1,{step},{step},{step})", f"align<{n * kind.width // 8}>"]

@@ -1,14 +1,15 @@
-"""Convolutions of few channels, in one group or in many, with mma.sync on tiles of the image in shared memory.
+"""Direct convolution for few channels per group, with mma.sync on tiles of the image in shared memory.
 
-An im2col GEMM multiplies tiles of 64 channels and more. A group of 8 channels would fill an eighth of one. Here a block
-loads a tile of pixels, with the halo that the filter sees, once. ``ldmatrix`` takes the rows of A, 8 channels of a
-pixel under a tap, from anywhere in the tile, so no column is ever written out, and each group multiplies its own
-channels only. A step of K is two vectors of 8 channels, of one tap or of two.
+An im2col GEMM multiplies tiles of at least 64 channels, of which a group of 8 channels would fill an eighth. Here a
+block loads a tile of pixels once, with the halo that the window covers. ``ldmatrix`` reads the rows of A, 8 channels of
+a pixel under a tap, from anywhere in the tile. No im2col matrix is written, and each group multiplies only its own
+channels. A K step is two vectors of 8 channels, of one tap or of two.
 
     launch(x, f, y, config=DirectConfig("f16", "f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
 
-The gradient of an image is the same kernel on the result's gradient, with filters transposed by ``ldmatrix``. With
-strides, pixels whose coordinates leave the same remainder use the same taps: they are a class, with blocks of its own.
+The gradient of an image (dgrad) is the same kernel on the output's gradient, with filters transposed by ``ldmatrix``.
+With strides, pixels that have the same coordinates modulo the stride use the same taps. Such a residue class has its
+own blocks.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -27,19 +28,19 @@ from cute_dialect.lang.nvgpu import cpasync, warp
 __all__ = ["DirectConfig", "copy_vectors", "direct_text", "image_type", "odd_vectors", "padded"]
 
 VECTOR = 8
-"""Elements that are copied at once, and channels of a row of ``ldmatrix``."""
+"""Elements per copy, and channels of an ``ldmatrix`` row."""
 _OUTSIDE = 1 << 30
 _AT_ONCE = 8
-"""Single elements that a thread has on the way to shared memory."""
+"""Elements per thread in flight to shared memory, if they are copied one by one."""
 
 
 def padded(channels: int) -> int:
-    """Return channels padded to whole vectors of 8."""
+    """Round channels up to a multiple of 8."""
     return -(-channels // VECTOR) * VECTOR
 
 
 def odd_vectors(elements: int) -> int:
-    """Return a line's length padded to an odd number of 16-byte vectors, so 8 neighbouring lines hit all banks.
+    """Round a line up to an odd number of 16-byte vectors, so that 8 adjacent lines map to different banks.
 
     >>> odd_vectors(64), odd_vectors(8)
     (72, 8)
@@ -49,92 +50,92 @@ def odd_vectors(elements: int) -> int:
 
 
 class Class(NamedTuple):
-    """Pixels that the same taps reach: the remainder of their coordinates, and the taps with what each reads."""
+    """A residue class of pixels: its coordinates modulo the stride, and the taps that reach it."""
 
     first: tuple[int, int]
     taps: tuple[tuple[int, int, int], ...]
-    """(tap of the filter in memory, line, column), relative to the first pixel that any class reads."""
+    """Per tap: its index in the filter, and the row and column that it reads, relative to the first pixel of any class.
+    """
 
 
 class DirectConfig(NamedTuple):
-    """The configuration of a kernel."""
+    """Configuration of a direct convolution."""
 
     element: str
     output: str
     window: Window
     channels: int
-    """Channels of a group."""
+    """Channels per group."""
     filters: int
-    """Filters of a group."""
+    """Filters per group."""
     gradient: bool = False
-    """True for the gradient of an image."""
+    """dgrad: compute the image's gradient."""
     vectors: tuple[int, int, int] = (8, 8, 8)
-    """Elements of image, filter and result that are copied at once: 1, 2, 4 or 8; they divide a group's channels."""
+    """Elements per copy of image, filter and result: 1, 2, 4 or 8, divisors of a group's channels."""
     groups: int = 8
-    """Groups of a block."""
+    """Groups per block."""
     parts: int = 1
-    """Blocks that share the results of a group."""
+    """Number of blocks that share the output channels of a group."""
     split: int = 1
-    """Parts of a group's results in a block, one after the other or of a warp each."""
+    """Number of pieces of a group's output channels in a block, processed in sequence or by a warp each."""
     tile: tuple[int, int] = (4, 28)
-    """Rows and columns of a block's pixels, of one class."""
+    """Rows and columns of a block's pixels, of one residue class."""
     warps: tuple[int, int] = (8, 1)
     """Warps along the groups and along the pixels."""
     held: bool = True
-    """True if a warp keeps the filters of its group in registers."""
+    """Keep the filters of a warp's group in registers."""
     atoms: int = 2
-    """Rows of 16 pixels that a warp computes at once."""
+    """Tiles of 16 pixels that a warp computes at once."""
     blocks: int = 2
-    """Blocks that must fit on a multiprocessor."""
+    """Minimum number of resident blocks per multiprocessor."""
     epilogue: Epilogue = Epilogue()
 
     @property
     def depth(self) -> int:
-        """Channels of a group that are read."""
+        """Input channels per group."""
         return self.filters if self.gradient else self.channels
 
     @property
     def width(self) -> int:
-        """Channels of a group that are computed."""
+        """Output channels per group."""
         return self.channels if self.gradient else self.filters
 
     @property
     def deep(self) -> int:
-        """Channels of a group that are read, padded to whole vectors of 8."""
+        """Input channels per group, padded to a multiple of 8."""
         return padded(self.depth)
 
     @property
     def narrow(self) -> int:
-        """Results that a warp computes at once, padded likewise."""
+        """Output channels that a warp computes at once, padded to a multiple of 8."""
         return padded(-(-self.width // (self.parts * self.split)))
 
     @property
     def wide(self) -> int:
-        """Results of a group in a block."""
+        """Output channels of a group per block."""
         return self.narrow * self.split
 
     @property
     def lines(self) -> tuple[int, int]:
-        """Lines and columns of a tap of a group's filters in shared memory."""
+        """Rows and columns of one tap of a group's filters in shared memory."""
         return (self.deep, self.wide) if self.gradient else (self.wide, self.deep)
 
     @property
     def units(self) -> int:
-        """Parts of groups in a block."""
+        """Pieces of groups per block."""
         return self.groups * self.split
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1]
 
     @property
     def steps(self) -> tuple[int, int]:
-        """Pixels that are read between neighbours of the tile."""
+        """Distance of the input pixels of two adjacent pixels of the tile."""
         return (1, 1) if self.gradient else (self.window.strides[0], self.window.strides[1])
 
     def _reads(self, i: int, remainder: int) -> list[tuple[int, int]]:
-        """Return the taps along dimension ``i`` that reach pixels of a class, with the pixel that each reads."""
+        """Return the taps along dimension ``i`` that reach a residue class, each with the pixel that it reads."""
         w = self.window
         before, u, d, taps = w.before[i], w.strides[i], w.dilations[i], w.taps[i]
         found = list[tuple[int, int]]()
@@ -148,25 +149,25 @@ class DirectConfig(NamedTuple):
 
     @property
     def remainders(self) -> tuple[int, int]:
-        """Number of remainders along each dimension."""
+        """Number of residue classes along each dimension."""
         return (self.window.strides[0], self.window.strides[1]) if self.gradient else (1, 1)
 
     @property
     def box(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The first and the last pixel, along each dimension, that the first pixel of the classes reads."""
+        """First and last input pixel, along each dimension, of the first output pixel over all classes."""
         reads = [[at for a in range(self.remainders[i]) for _, at in self._reads(i, a)] for i in range(2)]
         return (min(reads[0]), max(reads[0])), (min(reads[1]), max(reads[1]))
 
     @property
     def halo(self) -> tuple[int, int]:
-        """Rows and columns of pixels that a block reads."""
+        """Rows and columns of input pixels of a block."""
         (top, bottom), (left, right) = self.box
         rows, columns = ((n - 1) * u + 1 for n, u in zip(self.tile, self.steps))
         return rows + bottom - top, columns + right - left
 
     @property
     def classes(self) -> tuple[Class, ...]:
-        """The classes of pixels.
+        """The residue classes of output pixels.
 
         >>> w = Window((3, 3), (1, 1), (1, 1), (2, 2))
         >>> [len(c.taps) for c in DirectConfig("f16", "f16", w, 8, 8, gradient=True).classes]
@@ -185,7 +186,7 @@ class DirectConfig(NamedTuple):
 
     @property
     def memory(self) -> tuple[int, int, int]:
-        """Elements of shared memory: a pixel, a filter's tap, a pixel of the result."""
+        """Shared-memory elements, padded, of an input pixel, of a line of a filter tap, and of an output pixel."""
         return odd_vectors(self.groups * self.deep), odd_vectors(self.lines[1]), odd_vectors(self.groups * self.wide)
 
     @property
@@ -198,7 +199,7 @@ class DirectConfig(NamedTuple):
 
     @property
     def registers(self) -> int:
-        """Estimate of the registers for offsets of the steps of K, filters that are kept, and accumulators."""
+        """Estimate of the registers for offsets of K steps, filters in registers, and accumulators."""
         steps = -(-max(len(c.taps) for c in self.classes) * self.deep // 16)
         held = 2 * steps if self.held else 2
         return steps + self.narrow // 8 * (held + 4 * self.atoms) + 4 * self.atoms + 40
@@ -218,20 +219,24 @@ class DirectConfig(NamedTuple):
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise ValueError unless the kernel exists."""
+        """Raise ValueError if no kernel supports this configuration."""
         self.epilogue.check()
         if not of_elements(self.epilogue):
-            raise ValueError("direct convolution: an epilogue of rows or columns; only one of elements is allowed")
+            raise ValueError("direct convolution: the epilogue must be elementwise, got one over rows or columns")
         if self.units % self.warps[0] or (self.parts > 1 and self.groups > 1):
             raise ValueError(
-                f"direct convolution: {self.units} parts of groups for {self.warps[0]} warps, {self.parts} blocks for "
-                f"{self.groups} groups; parts must be a multiple of the warps, and one group may have several blocks"
+                f"direct convolution: {self.units} pieces of groups must be a multiple of {self.warps[0]} warps, and "
+                f"parts={self.parts} needs one group per block, got {self.groups} groups"
             )
         for n, of in zip(self.vectors, (self.depth, self.channels, self.width)):
             if n not in (1, 2, 4, 8) or of % n:
-                raise ValueError(f"direct convolution: vectors of {n} for {of} channels; they must divide the channels")
+                raise ValueError(
+                    f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
+                )
         if self.bytes > 227 * 1024:
-            raise ValueError(f"direct convolution: a tile needs {self.bytes} bytes of shared memory; use a smaller one")
+            raise ValueError(
+                f"direct convolution: the kernel needs {self.bytes} bytes of shared memory; use a smaller tile"
+            )
 
 
 @cute.jit
@@ -240,8 +245,14 @@ def launch(
     bias: cute.Tensor | None = None, alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None,
     operands: Any = None, config: cute.Constexpr[Any] = None,
 ):  # fmt: skip
-    """Launch the kernel: ``image`` (C, W, H, N), ``filter`` (C / groups, taps, K), ``result`` (C, Q, P, N), then the
-    arguments of the epilogue, matrices with a row for each pixel.
+    """Launch the kernel.
+
+    Args:
+        image: (C, W, H, N).
+        filter: (C / groups, taps, K).
+        result: (K, Q, P, N).
+        source, bias, alpha, beta, operands: Arguments of the epilogue. Matrices have a row per pixel.
+        config: The configuration.
     """
     config.check()
     addends = Addends(source, bias, alpha, beta, operands)
@@ -262,7 +273,7 @@ def launch(
 
 
 class _Elements:
-    """Places of a thread's accumulators in the result as a matrix: two rows, and columns of neighbouring pairs."""
+    """Mapping from a thread's accumulators to the result as a matrix: two rows, and pairs of adjacent columns."""
 
     def __init__(self, rows: list[Any], first: Any, column: Any, width: Any):
         self.rows, self.first, self.column, self.width = rows, first, column, width
@@ -314,9 +325,9 @@ def _compute_class(config: Any, given: Any, wanted: Any, i: int, one: Class, fus
 
 
 def copy_vectors(kind: Any, size: int, total: Any, threads: int, place: Any) -> None:
-    """Copy vectors of ``size`` elements to shared memory by all threads.
+    """Copy vectors of ``size`` elements to shared memory, with all threads.
 
-    ``place(i)`` gives source, target and a flag of a vector. Zeros are written where the flag is false.
+    ``place(i)`` returns source, target and a flag for vector ``i``. A vector whose flag is false is filled with zeros.
     """
     thread, vector = cute.arch.thread_idx().x, cute.make_layout(size)
     size_in_bytes = size * kind.width // 8
@@ -337,7 +348,7 @@ def _copy_async(atom: Any, vector: Any, sizes: Any, place: Any, align: int) -> N
 
 
 def _copy_elements(kind: Any, sizes: Any, place: Any) -> None:
-    """Copy single elements, some loads before their stores."""
+    """Copy elements one by one, in batches that issue all loads before the stores."""
     thread, total, threads = sizes
     atom, one = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), kind), cute.make_layout(1)
     for start in range(thread, total, threads * _AT_ONCE):
@@ -358,7 +369,7 @@ def _copy_elements(kind: Any, sizes: Any, place: Any) -> None:
 
 
 def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) -> None:
-    """Copy the filters of a block's groups to shared memory: (tap, filter) lines of channels."""
+    """Copy the filters of a block's groups to shared memory, as (tap, filter) lines of channels."""
     _, tap, _ = config.memory
     size = config.vectors[1]
     lines, width = config.lines
@@ -383,7 +394,7 @@ def _load_filters(config: DirectConfig, filter: Any, filters: Any, slab: Any) ->
 
 
 def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> None:
-    """Copy the pixels that a block reads to shared memory, zeros for those outside of the image."""
+    """Copy the input pixels of a block to shared memory; pixels outside of the image are zero."""
     row, column, n, slab = origin
     pixel, _, _ = config.memory
     rows, columns = config.halo
@@ -408,7 +419,7 @@ def _load_pixels(config: DirectConfig, image: Any, pixels: Any, origin: Any) -> 
 
 
 class _Warp:
-    """The part of a warp: rows of 16 pixels, and some groups one after the other."""
+    """A warp's share of the tile: tiles of 16 pixels, and some groups in sequence."""
 
     def __init__(
         self, config: Any, pixels: Any, filters: Any, staged: Any, result: Any, place: Any, pixels_class: Class
@@ -426,20 +437,20 @@ class _Warp:
         self.vector = cute.make_layout(VECTOR)
 
     def steps(self) -> list[tuple[int, ...]]:
-        """Return the steps of K: two chunks each, and one where their number is odd."""
+        """Return the K steps: two chunks of 8 channels each, and a single chunk last if their number is odd."""
         return [tuple(range(i, min(i + 2, len(self.chunks)))) for i in range(0, len(self.chunks), 2)]
 
     def mma(self, depth: int) -> Any:
-        """Return the instruction of a step."""
+        """Return the MMA of a K step."""
         return cute.make_tiled_mma(warp.MmaF16BF16Op(self.kind, cute.Float32, (16, 8, depth)), (1, 1, 1))
 
     def compute(self, fused: Any) -> None:
-        """Compute the pixels of this warp, group after group."""
+        """Compute this warp's pixels, one group at a time."""
         for j in range(self.config.units // self.config.warps[0]):
             _compute_group(self, divmod(self.group + j * self.config.warps[0], self.config.split), fused)
 
     def loaded(self, base: Any, offset: Any, matrices: int, transpose: bool) -> Any:
-        """Return matrices of 8 rows of 16 bytes, a row at ``base + offset`` of each lane."""
+        """Load 8 x 8 matrices with ``ldmatrix``; each lane gives the address ``base + offset`` of a row of 16 bytes."""
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(transpose, matrices), self.kind)
         found = cute.make_rmem_tensor(2 * matrices, self.kind)
         source = cute.make_tensor((base + offset).align(16), self.vector)
@@ -447,17 +458,17 @@ class _Warp:
         return found
 
     def factor(self, unit: Any, step: tuple[int, ...]) -> list[Any]:
-        """Return the filters of a step of K, a fragment for each 8 results."""
+        """Return the filters of a K step, one fragment per 8 output channels."""
         c, (group, part) = self.config, unit
         _, tap, _ = c.memory
         count = c.groups * c.lines[0]
 
         def place(chunk: int) -> int:
-            """Return where the line of the first filter or channel of a chunk begins."""
+            """Return the offset of the first line of a chunk."""
             at, _, _, vector = self.chunks[chunk]
             return at * count * tap + (vector * VECTOR * tap if c.gradient else vector * VECTOR)
 
-        apart = 8 if c.gradient else 8 * tap  # between the fragments of neighbouring results
+        apart = 8 if c.gradient else 8 * tap  # distance of the fragments of adjacent output channels
         found = list[Any]()
         base = self.filters.iterator + (group * c.lines[0] + self.lane % 8) * tap
         base = base + part * c.narrow * (1 if c.gradient else tap)
@@ -473,19 +484,19 @@ class _Warp:
         return found
 
     def of_factor(self, chunks: int) -> Any:
-        """Return the layout of a fragment of the filters."""
+        """Return the layout of a filter fragment."""
         mma = self.mma(8 * chunks)
         return mma.make_fragment_B(mma.partition_shape_B((8, 8 * chunks))).layout
 
 
 def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
-    """Compute all pixels of one group, or of a part of its results, that are this warp's."""
+    """Compute this warp's pixels of one group, or of a piece of its output channels."""
     c, lane, (group, _) = walk.config, walk.lane, unit
     pixel, _, _ = c.memory
     _, columns = c.halo
     steps = walk.steps()
     factors = [walk.factor(unit, step) for step in steps] if c.held else None
-    upper = lane // 16  # whether this lane's row of A is of the second chunk
+    upper = lane // 16  # 1 if this lane's row of A belongs to the second chunk
     offsets = list[Any]()
     for step in steps:
         places = [(walk.chunks[i][1] * columns + walk.chunks[i][2]) * pixel + walk.chunks[i][3] * VECTOR for i in step]
@@ -518,7 +529,7 @@ def _compute_group(walk: _Warp, unit: Any, fused: Any) -> None:
 
 
 def _stage(walk: _Warp, sums: Any, first: Any, unit: Any, fused: Any) -> None:
-    """Write the accumulators of 16 pixels to shared memory, after the epilogue."""
+    """Apply the epilogue to the accumulators of 16 pixels, and write them to shared memory."""
     c, lane, (group, part) = walk.config, walk.lane, unit
     _, _, line = c.memory
     total = c.tile[0] * c.tile[1]
@@ -581,7 +592,7 @@ def _store(config: DirectConfig, staged: Any, result: Any, place: Any, first: An
 
 @printed
 def direct_text(config: DirectConfig) -> cute.Compiled:
-    """Return the kernel ``@direct`` and its host function ``@launch`` as text."""
+    """Trace the kernel ``@direct`` and its host function ``@launch``."""
     kind, out = number(config.element), number(config.output)
     a, b, c = config.vectors
     c = min(c, 128 // out.width)
@@ -595,11 +606,11 @@ def direct_text(config: DirectConfig) -> cute.Compiled:
 
 
 def _step(size: int) -> str:
-    """Return the text of a number that is a multiple of a vector."""
+    """Return the layout text of an extent that is a multiple of the vector size."""
     return f"?{{div={size}}}" if size > 1 else "?"
 
 
 def image_type(kind: Any, size: int) -> Any:
-    """Return the type of an image (C, W, H, N) whose lines are whole vectors."""
+    """Return the type of an image (C, W, H, N) whose strides are multiples of the vector size."""
     step = _step(size)
     return cute.Tensor[kind, f"({step},?,?,?):(1,{step},{step},{step})", f"align<{size * kind.width // 8}>"]

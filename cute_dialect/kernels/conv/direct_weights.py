@@ -1,10 +1,11 @@
-"""Gradient of filters of few channels, in one group or in many, with mma.sync on tiles in shared memory.
+"""Filter gradient (wgrad) for few channels per group, with mma.sync on tiles in shared memory.
 
-It is :mod:`cute_dialect.kernels.conv.direct` with pixels as K. A block loads a tile of the result's gradient and the
-pixels that the filter sees under it. ``ldmatrix`` transposes both: A has a row for each channel of two taps, B a column
-for each filter, and a step of K is 16 pixels. Accumulators stay in registers while a block takes one tile after the
-other. At the end each row of warps writes a row of partial sums, and :mod:`cute_dialect.kernels.combine_parts` adds the
-rows in a fixed order.
+The method is that of :mod:`cute_dialect.kernels.conv.direct`, with pixels as K. A block loads a tile of the output's
+gradient and the image pixels under its window. ``ldmatrix`` transposes both: A has a row per channel of two taps, B a
+column per filter, and a K step is 16 pixels.
+
+Accumulators stay in registers while a block iterates over tiles. At the end each row of warps writes a row of partial
+results, and :mod:`cute_dialect.kernels.combine_parts` adds the rows in a fixed order.
 
     launch(x, grad_y, parts, config=DirectWeightsConfig("f16", Window((3, 3), (1, 1), (1, 1)), channels=8, filters=8))
 """
@@ -25,60 +26,58 @@ __all__ = ["DirectWeightsConfig", "direct_weights_text"]
 
 
 class DirectWeightsConfig(NamedTuple):
-    """The configuration of a kernel."""
+    """Configuration of a wgrad kernel for few channels."""
 
     element: str
     window: Window
     channels: int
-    """Channels of a group."""
+    """Channels per group."""
     filters: int
-    """Filters of a group."""
+    """Filters per group."""
     vectors: tuple[int, int] = (8, 8)
-    """Elements of the image and of the result's gradient that are copied at once: 1, 2, 4 or 8 that divide the channels
-    or filters of a group.
-    """
+    """Elements per copy of the image and of the output's gradient: 1, 2, 4 or 8. They must divide the channels and the
+    filters of a group."""
     parts: tuple[int, int] = (1, 1)
-    """Blocks that share the channels and the filters of a group."""
+    """Number of blocks that share the channels, and the filters, of a group."""
     tile: tuple[int, int] = (8, 28)
-    """Rows and columns of the result's pixels that are loaded at once."""
+    """Rows and columns of output pixels that are loaded at once."""
     warps: tuple[int, int, int] = (8, 1, 1)
     """Warps along the groups of a block, along the taps, and along the pixels."""
     blocks: int = 2
-    """Blocks that must fit on a multiprocessor."""
+    """Minimum number of resident blocks per multiprocessor."""
 
     @property
     def groups(self) -> int:
-        """Groups of a block."""
+        """Groups per block."""
         return self.warps[0]
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
         return 32 * self.warps[0] * self.warps[1] * self.warps[2]
 
     @property
     def deep(self) -> int:
-        """Channels of a group in a block, padded to whole vectors of 8."""
+        """Channels of a group per block, padded to a multiple of 8."""
         return padded(-(-self.channels // self.parts[0]))
 
     @property
     def wide(self) -> int:
-        """Filters of a group in a block, padded likewise."""
+        """Filters of a group per block, padded to a multiple of 8."""
         return padded(-(-self.filters // self.parts[1]))
 
     @property
     def chunks(self) -> int:
-        """Vectors of 8 channels of all taps."""
+        """Number of vectors of 8 channels over all taps."""
         return self.window.taps[0] * self.window.taps[1] * self.deep // VECTOR
 
     @property
     def pairs(self) -> int:
-        """Rows of 16 accumulators of a warp: two vectors of channels each."""
+        """Accumulator tiles of 16 rows per warp, each two vectors of channels."""
         return -(-self.chunks // (2 * self.warps[1]))
 
     @property
     def halo(self) -> tuple[int, int]:
-        """Rows and columns of pixels of the image that are loaded at once."""
+        """Rows and columns of image pixels that are loaded at once."""
         w = self.window
         of_each = zip(self.tile, w.strides, w.taps, w.dilations)
         rows, columns = ((n - 1) * u + (t - 1) * d + 1 for n, u, t, d in of_each)
@@ -86,7 +85,7 @@ class DirectWeightsConfig(NamedTuple):
 
     @property
     def memory(self) -> tuple[int, int]:
-        """Elements of shared memory of a pixel of the image and of the result's gradient."""
+        """Shared-memory elements per pixel of the image and of the output's gradient, with padding."""
         return odd_vectors(self.groups * self.deep), odd_vectors(self.groups * self.wide)
 
     @property
@@ -97,7 +96,7 @@ class DirectWeightsConfig(NamedTuple):
 
     @property
     def registers(self) -> int:
-        """Accumulators and offsets of a thread."""
+        """Registers per thread for accumulators and offsets."""
         return self.pairs * (self.wide // 8 * 4 + 1)
 
     @property
@@ -108,16 +107,20 @@ class DirectWeightsConfig(NamedTuple):
         return f"direct-wgrad-{self.element}-{self.window.name}-c{self.channels}k{self.filters}-{shape}"
 
     def check(self) -> None:
-        """Raise ValueError unless the kernel exists."""
+        """Raise ValueError if no kernel supports this configuration."""
         if self.groups > 1 and self.parts != (1, 1):
             raise ValueError(
-                f"direct convolution: {self.groups} groups of a block in parts; only one group may have parts"
+                f"direct convolution: parts={self.parts} needs one group per block, got {self.groups} groups"
             )
         for n, of in zip(self.vectors, (self.channels, self.filters)):
             if n not in (1, 2, 4, 8) or of % n:
-                raise ValueError(f"direct convolution: vectors of {n} for {of} channels; they must divide the channels")
+                raise ValueError(
+                    f"direct convolution: vectors of {n} elements do not divide {of} channels; use 1, 2, 4 or 8"
+                )
         if self.bytes > 227 * 1024:
-            raise ValueError(f"direct convolution: a tile needs {self.bytes} bytes of shared memory; use a smaller one")
+            raise ValueError(
+                f"direct convolution: the kernel needs {self.bytes} bytes of shared memory; use a smaller tile"
+            )
 
 
 @cute.jit
@@ -139,7 +142,7 @@ def launch(image: cute.Tensor, grads: cute.Tensor, parts: cute.Tensor, config: c
 
 @cute.kernel
 def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.Constexpr[Any]):
-    """Add up the products of some groups over some tiles."""
+    """Accumulate the filter gradient of some groups over some tiles."""
     strips, bands, tiles = sizes
     block, slab, _ = cute.arch.block_idx()
     slab, part = divmod(slab, config.parts[0] * config.parts[1])
@@ -149,7 +152,7 @@ def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.
     pixel, line = config.memory
     rows, columns = config.halo
     count = rows * columns * pixel
-    # One array, so that a lane selects a line of zeros by its offset.
+    # A single array, so that a lane can select the line of zeros by its offset.
     memory = cute.smem_tensor(
         kind, cute.make_layout(count + config.tile[0] * config.tile[1] * line + VECTOR), 128
     )  # fmt: skip
@@ -177,7 +180,7 @@ def direct_weights(image: Any, grads: Any, parts: Any, sizes: Any, config: cute.
 
 
 def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: Any) -> None:
-    """Copy a box of pixels to shared memory, zeros for those outside of the image."""
+    """Copy a box of pixels to shared memory; pixels outside of the image are zero."""
     (rows, columns), line, deep, channels, size, part = sizes
     y0, x0, n, first = origin
     of_group = deep // size
@@ -197,7 +200,7 @@ def _load(config: DirectWeightsConfig, x: Any, target: Any, origin: Any, sizes: 
 
 
 class _Warp:
-    """The accumulators of a warp: some taps of one group, over some of the pixels."""
+    """A warp's accumulators: some taps of one group, over some of the pixels."""
 
     def __init__(self, config: Any, memory: Any, places: Any):
         self.config, self.memory = config, memory
@@ -217,7 +220,7 @@ class _Warp:
         self.of_c = self.mma.make_fragment_C(self.mma.partition_shape_C((16, 8))).layout
         self.sums = cute.make_rmem_tensor((4, self.tiles, config.pairs), cute.Float32)
         self.sums.fill(0.0)
-        # Where the tap and the channels of each of this lane's rows of A begin, from a pixel on.
+        # Offset of the tap and channels of each of this lane's rows of A, relative to a pixel.
         w, (pixel, _), (_, columns) = config.window, config.memory, config.halo
         vectors = config.deep // VECTOR
         self.offsets = list[Any]()
@@ -231,7 +234,7 @@ class _Warp:
             self.offsets.append(at + self.group * config.deep + c * VECTOR)
 
     def loaded(self, at: Any, matrices: int) -> Any:
-        """Return transposed matrices of 8 rows of 16 bytes, a row of each lane."""
+        """Load transposed 8 x 8 matrices with ``ldmatrix``; each lane gives the address of a row of 16 bytes."""
         kind = self.memory.element_type
         atom = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, matrices), kind)
         found = cute.make_rmem_tensor(2 * matrices, kind)
@@ -239,11 +242,11 @@ class _Warp:
         return found
 
     def add(self, rows: Any, columns: Any) -> None:
-        """Add the products of a tile, of which so many rows and columns are pixels of the result."""
+        """Accumulate a tile, of which ``rows`` and ``columns`` are in bounds of the output."""
         _add(self, rows, columns)
 
     def store(self, parts: Any, block: Any, place: Any, filters: Any) -> None:
-        """Store the accumulators as a part of a row."""
+        """Store the accumulators to a row of partial results."""
         c, (first, of_c, of_k) = self.config, place
         vectors = c.deep // VECTOR
         total = c.window.taps[0] * c.window.taps[1] * c.channels
@@ -269,14 +272,14 @@ def _store_one(parts: Any, row: Any, at: Any, there: Any, value: Any) -> None:
 
 
 def _add(walk: _Warp, rows: Any, columns: Any) -> None:
-    """Add the products of a tile, 16 pixels at a time."""
+    """Accumulate a tile, 16 pixels per K step."""
     c, lane = walk.config, walk.lane
     (pixel, line), (_, width), (h, w) = c.memory, c.halo, c.tile
     u, v = c.window.strides
     for m in range(walk.pixels * 16, h * w, 16 * c.warps[2]):
         at = m + lane % 8 + lane // 16 * 8
         y, x = divmod(at, w)
-        # Pixels outside of the result read zeros: those of the image may be infinite.
+        # Pixels outside of the output read zeros instead of image pixels, which may be infinite.
         there = (at < h * w) & (y < rows) & (x < columns)
         base = (y * u * width + x * v) * pixel
         at = m + lane % 16
@@ -296,7 +299,7 @@ def _add(walk: _Warp, rows: Any, columns: Any) -> None:
 
 @printed
 def direct_weights_text(config: DirectWeightsConfig) -> cute.Compiled:
-    """Return the kernel ``@direct_weights`` and its host function ``@launch`` as text."""
+    """Trace the kernel ``@direct_weights`` and its host function ``@launch``."""
     tensors = [image_type(number(config.element), size) for size in config.vectors]
     parts = cute.Tensor[cute.Float32, "(?,?):(?,1)"]
     return cute.trace(launch, *tensors, parts, config=config)

@@ -1,17 +1,17 @@
-"""Hopper convolutions in the language: GEMMs whose rows are pixels, by im2col TMA, mbarriers and wgmma.
+"""Implicit-GEMM convolutions on Hopper, whose rows are pixels, by im2col TMA, mbarriers and wgmma.
 
-The kernel is that of :mod:`cute_dialect.kernels.gemm.hopper`, with the same consumers, epilogues and stores; its
-producer brings columns of pixels (:class:`~cute_dialect.kernels.conv.columns.Columns`) where a GEMM's brings rows of A.
-A step of K is 64 channels (of 16 bits) of one tap: TMA moves all pixels of a tile by the tap's offset and fills in
-zeros for the padding, so that the image is never copied.
+The kernel is that of :mod:`cute_dialect.kernels.gemm.hopper`, with the same consumers, epilogues and stores. Its
+producer loads pixels (:class:`~cute_dialect.kernels.conv.columns.Columns`) instead of rows of A. A K step is 64
+channels (of 16 bits) of one tap. TMA shifts the pixels of a tile by the offset of the tap and fills the padding with
+zeros, so that no im2col matrix is written.
 
     fprop    Y (N P Q, K)  = X (pixels, taps and channels)        F (K, taps and channels)^T
     dgrad    X (N H W, C)  = Y (pixels, taps and results)         F (C, taps and results)^T
     wgrad    F (K, C R S)  = Y (K, pixels)                        X (channels and taps, pixels)^T
 
-Groups are matrices of a batch: of images their channels stand beside each other.
+Groups are matrices of a batch. In images their channels are adjacent.
 
-Arrays are given the contiguous mode first, as TMA wants images: (C, W, H, N).
+Arrays have the contiguous mode first, as TMA expects of images: (C, W, H, N).
 
     launch(x, f, y, config=ConvConfig(GemmConfig(), Window((3, 3), (1, 1), (1, 1))))
 
@@ -56,8 +56,14 @@ def launch(
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
-    ``image``: (C, W, …, N); ``filter``: (K, C, taps), for gradients of images (C, K, taps), or (K, taps and channels
-    [, groups]) where they are flat; ``result``: (pixels, K [, groups]); what stands behind is for those that want it.
+    Args:
+        image: (C, W, …, N).
+        filter: (K, C, taps), or (C, K, taps) for dgrad. If ``config.flat``, (K, taps and channels [, groups]).
+        result: (pixels, K [, groups]).
+        workspace: f32 scratch for partial accumulators (split-K, stream-K).
+        flags, counters: Zeroed i32 semaphores of stream-K and split-K.
+        source, bias, alpha, beta, operands: Arguments of the epilogue.
+        config: The configuration.
     """
     config.check()
     c, window = config.base, config.window
@@ -87,7 +93,7 @@ def launch(
         if config.groups:
             addends = _addends(config, addends, tall, wide, (tall, wide * result.shape[2]))
         assert tall == images * prod(rows), "the result must have a row for each pixel"
-    if config.strided:  # 16 bytes are stored at once
+    if config.strided:  # stores write 16 bytes at once
         assert filter.shape[0] <= wide, "the result must have a column for each row of the filter"
     else:
         assert filter.shape[0] == wide, "the filter must have as many rows as the result has columns"
@@ -130,8 +136,10 @@ def launch(
 
 
 def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, whole: tuple[Any, Any]) -> Addends:
-    """Return an epilogue's arguments, checked, of a D with the ``whole`` rows and columns; the kernel is told those of
-    a group, or of a tap.
+    """Check an epilogue's arguments against a D of size ``whole``, and return them with the extents that the kernel
+    uses.
+
+    These are ``rows`` and ``columns``, those of one group or of one tap.
     """
     epilogue = config.base.epilogue
     if not epilogue.active:
@@ -143,7 +151,7 @@ def _addends(config: ConvConfig, addends: Addends, rows: Any, columns: Any, whol
 def _launch_weights(
     image: Any, gradient: Any, result: Any, pixels: Grid, shared: Shared, addends: Addends, config: ConvConfig
 ) -> None:  # fmt: skip
-    """Launch the kernel of a filter's gradient: ``gradient`` (K, pixels), ``result`` (K, C, taps)."""
+    """Launch wgrad: ``gradient`` (K, pixels), ``result`` (K, C, taps)."""
     c, window = config.base, config.window
     m, n, k = c.tile
     rows = image.shape[-1] * prod(pixels.extents)
@@ -179,7 +187,7 @@ def _launch_weights(
 
 
 def _rows(config: ConvConfig, extents: Any) -> list[Any]:
-    """Return the extents of the pixels that are rows, of an image's, which are W first."""
+    """Return the extents of the pixels that are GEMM rows. ``extents`` are those of the image, W first."""
     w, (lower, upper) = config.window, config.corners
     if config.kind == DGRAD:
         return [extent + (high - low) for extent, low, high in zip(reversed(extents), lower, upper)]
@@ -192,7 +200,7 @@ def _rows(config: ConvConfig, extents: Any) -> list[Any]:
 
 
 def _columns_ring(config: ConvConfig, tile: tuple[int, int], kind: Any) -> Any:
-    """Return the layout of the image's stages: lines of as many channels as a load brings."""
+    """Return the shared-memory layout of the image's stages. A line has the channels of one load."""
     kinds = warpgroup.SmemLayoutAtomKind
     line = {1024: kinds.K_SW128, 512: kinds.K_SW64, 256: kinds.K_SW32, 128: kinds.K_INTER}
     atom = warpgroup.make_smem_layout_atom(line[config.width * config.base.bits], kind)
@@ -204,7 +212,7 @@ def conv(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, raster: utils.GroupedRaster,
     grid: Grid, k_tiles: cute.Int32, shared: Shared, addends: Addends, image: Any, config: cute.Constexpr[Any],
 ):  # fmt: skip
-    """Compute this block's tiles; ``image``: where results go that are pixels of an image."""
+    """Compute this block's tiles. ``image`` is the result of a strided dgrad."""
     c = config.base
     m, n, k = c.tile
     tiles = Tiles(c, raster)
@@ -216,7 +224,7 @@ def conv(
         for atom in (*atoms, *(atom for atom, _ in tmas_c.values())):
             cpasync.prefetch_descriptor(atom)
 
-    # Shared memory: the stages of A and B, buffers for 64 rows of C each; then the barriers full and empty.
+    # Shared memory: the stages of A and B, staging buffers of 64 rows of C, then the full and empty barriers.
     sA, sB = (cute.smem_tensor(atom.value_type, layout.outer, 1024, layout.inner) for atom, layout in zip(atoms, rings))
     staging = cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
     of_a, of_b = tiles.sharers()
@@ -265,8 +273,10 @@ def conv(
 
 @printed
 def conv_text(config: ConvConfig) -> cute.Compiled:
-    """Return the kernel ``@conv`` and its host function ``@launch`` as text.  Raises ValueError for a bad
-    configuration.
+    """Trace the kernel ``@conv`` and its host function ``@launch``.
+
+    Raises:
+        ValueError: if the configuration is not supported.
     """
     config.check()
     c, rank = config.base, len(config.window.taps)
@@ -286,5 +296,5 @@ def conv_text(config: ConvConfig) -> cute.Compiled:
         result = f"(?,?,?{group}):({e},1,{e}{f',{e}' * config.groups})"
     arrays = [(kind, image), (other, filter), (number(c.output), result)]
     tensors = [cute.Tensor[element, layout, "align<16>"] for element, layout in arrays]
-    one = config._replace(base=c._replace(batch=False)).gemm  # of all groups, or pixels, D is one matrix
+    one = config._replace(base=c._replace(batch=False)).gemm  # D is one matrix over all groups or pixels
     return cute.trace(launch, *tensors, **arguments_of(one), config=config)

@@ -1,6 +1,6 @@
-"""Where the sums of gradients and of groups lie in the result: what their epilogues read and store beside it.
+"""Mapping from accumulator coordinates to D for gradients and grouped convolutions, used by their epilogues.
 
-A kernel has rows and columns of its own, D is one matrix: a row for each pixel of an image, or each filter.
+A kernel numbers its own rows and columns. D is one matrix, with a row per pixel of an image or per filter.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -14,13 +14,13 @@ from cute_dialect.kernels.conv.columns import Pixels, Steps
 __all__ = ["GroupPlaces", "PixelPlaces", "TapPlaces"]
 
 _OUTSIDE = 1 << 30
-"""A row or a column behind the last one: nothing is stored there, and what is read is not used."""
+"""An index that is out of bounds: nothing is stored there, and loaded values are not used."""
 
 
 class PixelPlaces:
-    """Rows that are pixels which the same taps reach; a matrix is a residue.
+    """Mapping for a strided dgrad: rows are pixels of a residue class, which is the matrix index.
 
-    ``image``: the result, (C, W, …, N); ``pixels``: of rows; ``steps``: which pixels a residue is.
+    ``image`` is the result (C, W, …, N).
     """
 
     def __init__(self, image: Any, pixels: Pixels, steps: Steps):
@@ -38,18 +38,18 @@ class PixelPlaces:
         return found if inside else cute.Int32(_OUTSIDE)
 
     def column(self, column: Any, matrix: Any) -> Any:
-        """Return the same."""
+        """Return the column unchanged."""
         return column
 
 
 class GroupPlaces:
-    """Columns of one group; ``extents``: rows, and columns of a group."""
+    """Mapping for groups. ``extents`` are the number of rows, and of columns of a group."""
 
     def __init__(self, steps: Steps, extents: Any):
         self.extents = extents
 
     def row(self, row: Any, matrix: Any) -> Any:
-        """Return the same."""
+        """Return the row unchanged."""
         return row
 
     def column(self, column: Any, matrix: Any) -> Any:
@@ -59,13 +59,16 @@ class GroupPlaces:
 
 
 class TapPlaces:
-    """Columns that are 64 channels of a tap; ``extents``: filters (of a group), and channels of a tap."""
+    """Mapping for wgrad, whose columns are chunks of 64 channels of a tap.
+
+    ``extents`` are the number of filters (of a group), and of channels of a tap.
+    """
 
     def __init__(self, steps: Steps, extents: Any):
         self.steps, self.extents = steps, extents
 
     def row(self, row: Any, matrix: Any) -> Any:
-        """Return the same, of a group the row among those of all."""
+        """Return the row, counted over all groups."""
         if not self.steps.config.groups:
             return row
         per, _ = self.extents

@@ -1,6 +1,6 @@
-"""Where the results of gradients go: the pixels of an image that the same taps reach, and the taps of a filter.
+"""Stores of convolution gradients, and loops over tiles with different numbers of K steps.
 
-And who walks K where tiles differ in how much of it they have.
+The result of a strided dgrad is scattered to the pixels of a residue class. Each 64 columns of a wgrad are one tap.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -21,9 +21,9 @@ __all__ = ["PixelResult", "StepsInTurn", "StepsLoads", "WeightResult", "WorkOfSt
 
 
 class WeightResult(Result):
-    """The gradient of a filter: each 64 columns of the sums are channels of one tap.
+    """Epilogue of wgrad: each 64 accumulator columns are channels of one tap.
 
-    ``steps``: which tap; channels and taps behind the last ones are not stored.
+    Channels and taps past the last ones are not stored.
     """
 
     def __init__(
@@ -33,30 +33,30 @@ class WeightResult(Result):
         self.steps = steps
 
     def at(self, place: Place, atom: int, column: Any) -> tuple[Any, ...]:
-        """Return the filter, the channel and the tap of the element of a row and a column of the tile."""
+        """Return the filter, channel and tap of an element of the tile."""
         first = place.column * self.c.columns + column
         tap, block = divmod(cute.assume(first // 64, range=(0, None)), self.steps.blocks)
         found = self.row(place, atom), block * 64 + first % 64, tap
         return found if place.matrix is None else (*found, place.of[2])
 
     def of_sums(self, place: Place, atom: int, column: Any) -> tuple[Any, Any]:
-        """Return the row and the column of the sums, which :class:`~cute_dialect.kernels.conv.places.TapPlaces` finds
-        in the result.
+        """Return the row and column in the accumulator, which :class:`~cute_dialect.kernels.conv.places.TapPlaces` maps
+        to the result.
         """
         return self.row(place, atom), place.column * self.c.columns + column
 
 
 class _Target:
-    """What a chunk is stored to without TMA: its type."""
+    """Stand-in for a TMA atom in a store without TMA; provides the element type."""
 
     def __init__(self, value_type: Any):
         self.value_type = value_type
 
 
 class PixelStore(RowStore):
-    """Stores chunks of rows that are pixels anywhere in an image: 16 bytes of channels at a time.
+    """Store for rows that are pixels anywhere in an image, 16 bytes of channels at a time.
 
-    ``image``: (C, W, …, N); ``pixels``: of rows; ``steps``: which pixels a residue is.
+    ``image`` is (C, W, …, N); ``pixels`` and ``steps`` map rows and residue classes to its pixels.
     """
 
     def __init__(self, image: Any, pixels: Pixels, steps: Steps, width: int, memory: Any, buffers: int, group: Any):
@@ -64,16 +64,16 @@ class PixelStore(RowStore):
         self.image, self.pixels, self.steps = image, pixels, steps
         self.vector = 128 // image.element_type.width
         load = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), image.element_type, num_bits_per_copy=128)
-        self.across = width // self.vector  # lanes of a row
+        self.across = width // self.vector  # lanes per row
         lanes = cute.make_layout((32 // self.across, self.across), stride=(self.across, 1))
         self.read = cute.make_tiled_copy_tv(load, lanes, cute.make_layout((1, self.vector))).get_slice(self.lane)
         self.atom_of_rows = load
 
     def wait(self, under_way: int) -> None:
-        """Wait for nothing: stores have read their buffers when they are issued."""
+        """Do nothing: stores have read their buffers when they are issued."""
 
     def put(self, values: Any, buffer: Any, at: tuple[Any, ...], under_way: int, leave: Any = None) -> None:
-        """Store the registers of a chunk; ``at``: row, channel and residue of the warp group's first element."""
+        """Store the registers of a chunk. ``at`` is row, channel and residue class of the first element."""
         cute.arch.sync_warp()
         staged = self.staged[None, None, self.warp, buffer]
         cute.copy(self.copy, self.copy.retile(values), self.copy.partition_D(staged))
@@ -99,9 +99,9 @@ class PixelStore(RowStore):
 
 
 class PixelResult(Result):
-    """The gradient of an image, of pixels that the same taps reach: a matrix of a batch is a residue.
+    """Epilogue of a strided dgrad, in which a matrix of the batch is a residue class.
 
-    ``image``: (C, W, …, N); the rest is as of a :class:`Result`.
+    ``image`` is (C, W, …, N); the other arguments are those of :class:`Result`.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class PixelResult(Result):
 
 
 class StepsLoads(Loads):
-    """The producer's side, of tiles that differ in how many steps of K they have."""
+    """Producer for tiles with different numbers of K steps."""
 
     def whole(self, first: Any, done: Any) -> None:
-        """Bring this block's tiles from ``first`` on, ``done`` stages of which are on their way."""
+        """Load all tiles of this block from ``first`` on. The first ``done`` stages are already issued."""
         for tile in range(first, self.tiles.count(), self.tiles.step):
             place = self.tiles.place(tile)
             for i in range(done, self.k_tiles(place)):
@@ -128,7 +128,7 @@ class StepsLoads(Loads):
 
 
 class StepsInTurn(Cooperative):
-    """The consumers' side, of such tiles."""
+    """Consumers of tiles with different numbers of K steps."""
 
     def whole(self, first: Any) -> None:
         """Multiply and store this block's tiles from ``first`` on."""
@@ -142,7 +142,7 @@ class StepsInTurn(Cooperative):
 
 
 class WorkOfSteps:
-    """A block's work: every n-th tile, n the number of clusters; ``k_tiles`` gives the steps of a place."""
+    """Work of a block: every n-th tile, n being the number of clusters. ``k_tiles(place)`` is the number of K steps."""
 
     def __init__(self, c: Any, tiles: Any, k_tiles: Any, shared: Any):
         del c, shared
@@ -151,9 +151,9 @@ class WorkOfSteps:
         self.first = Item(tiles.first, 0, k_tiles(tiles.place(cute.min(tiles.first, last))))
 
     def produce(self, loads: Any) -> None:
-        """Bring what this block multiplies."""
+        """Load the operands of this block's tiles."""
         loads.whole(self.tiles.first, loads.begin(self.first))
 
     def consume(self, role: Any) -> None:
-        """Multiply and store it."""
+        """Multiply and store this block's tiles."""
         role.whole(self.tiles.first)

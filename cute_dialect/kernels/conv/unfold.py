@@ -1,14 +1,13 @@
-"""Write out what the taps of a filter see: a matrix with a row for each pixel of a result, of all taps and channels.
+"""Explicit im2col: writes a matrix with a row per output pixel, which holds the channels of all taps.
 
-What no im2col load reads is multiplied so: channels whose lines are no multiples of 16 bytes, types without wgmma, wide
-filters.  Elements are moved as words of 1 to 8 bytes, whatever they are; all of the convolution is arguments, so that
-there is one kernel for each size of words.
+It serves convolutions that im2col TMA cannot load: rows of channels that are not multiples of 16 bytes, types without
+wgmma, and large filters. Elements are moved as words of 1 to 8 bytes, whatever their type. The geometry is passed as
+arguments, so that there is one kernel per word size.
 
     columns[row, ((group * taps + tap) * channels + channel)] = image[n, pixel(row, tap), group * channels + channel]
 
-Columns behind the last tap are zero.  A thread writes the same 16 bytes of many rows: which taps and channels they are
-is computed once.  Where lines of columns are no whole 16 bytes, it writes
-word by word.
+Columns past the last tap are zero. A thread writes the same 16 bytes of many rows, so that it computes their taps and
+channels only once. If rows of the matrix are not multiples of 16 bytes, it writes them word by word.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -26,21 +25,19 @@ BLOCKS = 132 * 3
 
 
 class UnfoldConfig(NamedTuple):
-    """A kernel: the bits of its words; ``gradient``: it reads a result's gradient."""
+    """Configuration of the kernel."""
 
-    bits: int
-    gradient: bool = False
+    bits: int  # of a word
+    gradient: bool = False  # read the output's gradient
 
     @property
     def name(self) -> str:
-        """Names the kernel."""
+        """Name of the kernel."""
         return f"unfold-{self.bits}{'-gradient' * self.gradient}"
 
 
 class Sizes(NamedTuple):
-    """Numbers of a convolution; of each dimension, W first: taps, extent of the rows' pixels, padding, stride and
-    dilation.
-    """
+    """Sizes of a convolution; ``w``, ``h`` and ``d`` are :class:`Along`."""
 
     channels: Any
     groups: Any
@@ -50,7 +47,7 @@ class Sizes(NamedTuple):
 
 
 class Along(NamedTuple):
-    """Numbers along one dimension."""
+    """Sizes along one dimension. ``rows`` is the extent of the pixels that are rows of the matrix."""
 
     taps: Any
     rows: Any
@@ -64,8 +61,9 @@ def launch(
     image: cute.Tensor, columns: cute.Tensor, channels: cute.Int32, groups: cute.Int32, w: Any, h: Any, d: Any,
     gradient: cute.Constexpr[bool] = False,
 ):  # fmt: skip
-    """Write the columns of an image (C, W, H, D, N); ``gradient``: it is a result's gradient, and rows are the pixels
-    of the image that it was made of.
+    """Write the im2col matrix of an image (C, W, H, D, N).
+
+    With ``gradient``, the image is the output's gradient, and rows are pixels of the input image.
     """
     rows, across = columns.shape
     sizes = Sizes(channels, groups, Along(*w), Along(*h), Along(*d))
@@ -88,7 +86,10 @@ def launch(
 def unfold(
     image: Any, columns: Any, sizes: Sizes, shape: Any, gradient: cute.Constexpr[bool], whole: cute.Constexpr[bool]
 ):  # fmt: skip
-    """Write a piece of every n-th row, n the rows that all blocks write at once; ``whole``: pieces are vectors."""
+    """Write one piece of every n-th row, n being the rows that all blocks write at once.
+
+    A ``whole`` piece is a vector.
+    """
     piece = 128 // image.element_type.width
     (lanes, at_once), (rows, across) = shape, columns.shape
     w, h, d = sizes[2:]
@@ -118,23 +119,23 @@ def unfold(
 
 
 class _Word:
-    """What a column is of: its channel, and how far its tap lies from a row's pixel along W, H and D, in an image.
+    """A column of the matrix: its channel, and the offset of its tap from a row's pixel along W, H and D.
 
-    Of a result's gradient that is the pixel times the stride, before it is divided by that.
+    For ``gradient``, the offset is in pixels times the stride, before the division by the stride.
     """
 
     def __init__(self, image: Any, sizes: Sizes, channel: Any, taps: list[Any], there: Any, gradient: bool):
         self.gradient, self.channel, self.along = gradient, channel, sizes[2:]
         apart = [tap * x.dilation - x.before for tap, x in zip(taps, self.along)]
         self.apart = [-n for n in apart] if gradient else apart
-        if not gradient:  # from a row's pixel on
+        if not gradient:  # relative to a row's pixel
             steps = [cute.Int64(n) * step for n, step in zip((channel, *apart), image.stride)]
-            self.offset = cute.arch.opaque(sum(steps[1:], steps[0]))  # one number
-        # Far outside where there is no such column.
+            self.offset = cute.arch.opaque(sum(steps[1:], steps[0]))  # keep it as one number
+        # A column that does not exist is far out of bounds.
         self.apart[0] = cute.where(there, self.apart[0], -(1 << 30))
 
     def read(self, image: Any, pixel: Any, n: Any) -> tuple[Any, Any]:
-        """Return where what the column has of a pixel lies, and whether that is in the image."""
+        """Return the address of the column's element for a pixel, and whether it is in bounds."""
         if not self.gradient:
             places = [at * x.stride + far for at, x, far in zip(pixel, self.along, self.apart)]
             inside = [x.to(cute.Uint32) < extent.to(cute.Uint32) for x, extent in zip(places, image.shape[1:4])]
@@ -150,7 +151,7 @@ class _Word:
 
 
 def _words(image: Any, sizes: Sizes, first: Any, gradient: bool, piece: int) -> list[_Word]:
-    """Return what columns are of, from one on."""
+    """Return the columns of a piece, from column ``first`` on."""
     channels, groups, w, h, d = sizes
     extents = [cute.max(n, 1) for n in (channels, w.taps, h.taps, d.taps)]
     rest, digits = first, list[Any]()
@@ -161,7 +162,7 @@ def _words(image: Any, sizes: Sizes, first: Any, gradient: bool, piece: int) -> 
     for _ in range(piece):
         channel, *taps = digits
         found.append(_Word(image, sizes, rest * channels + channel, taps, rest < groups, gradient))
-        more = cute.Int32(1)  # the next column: of the next channel, or tap, or group
+        more = cute.Int32(1)  # the next column: the next channel, tap or group
         for i, n in enumerate(extents):
             digit = digits[i] + more
             more = cute.where(digit < n, 0, 1)
@@ -172,7 +173,7 @@ def _words(image: Any, sizes: Sizes, first: Any, gradient: bool, piece: int) -> 
 
 @printed
 def unfold_text(config: UnfoldConfig) -> cute.Compiled:
-    """Return the kernel ``@unfold`` and its host function as text."""
+    """Trace the kernel ``@unfold`` and its host function."""
     word = {8: cute.Int8, 16: cute.Int16, 32: cute.Int32, 64: cute.Int64}[config.bits]
     five = cute.Tensor[word, "(?,?,?,?,?):(?,?,?,?,?)"]
     matrix = cute.Tensor[word, "(?,?):(?,1)"]

@@ -100,9 +100,9 @@ def test_convolution(name: str) -> None:
 
 
 BAD = {
-    "expected a convolution of fprop, dgrad, wgrad, got 'backwards'": {"kind": "backwards"},
-    "expected loads of 16, 32, 64 or 128 bytes of channels, got 24 channels": {"width": 24},
-    r"expected taps at most 255 pixels from the first one, got 300": {
+    "kind is 'backwards'; use one of fprop, dgrad, wgrad": {"kind": "backwards"},
+    "width is 24 channels; a load must have 16, 32, 64 or 128 bytes": {"width": 24},
+    "a tap is 300 pixels from the first one": {
         "window": Window((2,), (0,), (300,), (1,), (300,))
     },
     "lower corner": {"window": Window((3, 3), (200, 200), (200, 200))},

@@ -149,10 +149,10 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
         op.ShapeError, lambda: op.Conv2dProblemSize((1, 3, 3, 4), (1, 5, 5, 4))
     ),
     "Conv2d.run: expected A, as the plan has none": (op.LayoutError, run("fprop")),
-    "Conv2d: expected taps at most 255 pixels from the first one, got 260: analytic computes it": (
+    "Conv2d: a tap is 260 pixels from the first one; im2col TMA supports at most 255: analytic computes it": (
         op.UnsupportedError, arguments(described, FAR, half(1, 300, 3, 64), half(32, 3, 1, 64))
     ),
-    "Conv2d: expected an epilogue of single elements for dgrad with a stride, got one of rows or columns": (
+    "Conv2d: dgrad with a stride needs an elementwise epilogue, got one over rows or columns": (
         op.UnsupportedError, lambda: reducing().ir()
     ),
     "Conv2d.run: expected A of rank 4, got (7, 7, 64)": (op.ShapeError, run("fprop", X[0], F)),
